@@ -94,7 +94,7 @@ def test_inspect_cells(aos: Aos, lived_in: Path) -> None:
     )
     assert (none.code, none.err) == (0, "no cells\n4 cells looked at\n")
     assert list(document) == [
-        "cells", "total", "offset", "next_offset", "by_reason", "looked_at",
+        "cells", "total", "offset", "next_offset", "next_after", "by_reason", "looked_at",
     ]  # fmt: skip
     assert list(document["cells"][0]) == ROW
 

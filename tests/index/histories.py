@@ -21,7 +21,21 @@ from tests.core.desk import (
 )
 from tests.host.on_disk import folder_of, more_of
 
-KEYS = ("a", "ab", "abc", "b", "", "ä", "k" * 30, "k" * 31 + "x", "z" * 300, "y" * 600, "y" * 601)
+KEYS = (
+    "a",
+    "ab",
+    "abc",
+    "b",
+    "",
+    "ä",
+    "k" * 30,
+    "k" * 31 + "x",
+    "z" * 300,
+    "y" * 600,
+    "y" * 601,
+    "y" * 599 + "a",
+    "y" * 599 + "z",
+)
 
 
 class History:

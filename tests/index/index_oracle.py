@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter, defaultdict
-from itertools import pairwise
 from typing import Any
 
 from aos.audit.lens.ports import first_kept
-from aos.audit.views import cell_view, world_view
-from aos.audit.views.cell_selection import CellSelection
+from aos.audit.trace.cell_inputs import inputs_by_cell, reaching
+from aos.audit.trace.trace import trace
+from aos.audit.views import cell_view, intent_view, world_view
+from aos.audit.views.cell_selection import BY_KEY, ORDERS, CellSelection
 from aos.audit.views.intent_view import intents as intents_document
 from aos.audit.views.journal_view import Selection, cells_of
 from aos.audit.views.view import View
@@ -26,22 +28,34 @@ from aos.core.journal.records import (
 )
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.core.state.state import State
+from aos.errors import Pruned
 from aos.index.index_layout import message_hash
-from aos.index.index_reader import BY_ACTIVITY, IndexReader
+from aos.index.index_reader import IndexReader
+from aos.index.indexed_view import use_index
 from aos.store.store import Store
 from aos.values.digests import hash_text
 
 MANY = 1000
 
+SOME = 4
+FEW = 4
+"""Cells, records and effects of which the traces are compared at once."""
+
 
 def check_index(reader: IndexReader, state: State, store: Store, *, prefixes: Any = ()) -> None:
-    """Compare every answer of the index with a scan."""
+    """Compare every answer of the index with a scan; of lists and traces, chosen ones."""
+    chosen = random.Random(f"oracle {state.next_seq}")
     view = View(state, store)
     records = records_of(store, state.next_seq - 1)
     assert reader.as_of == state.next_seq - 1
+    by_index = View(state, store)
+    use_index(by_index, reader)
     check_records(reader, records)
-    check_cells(reader, view, prefixes)
+    check_inputs(reader, records)
+    check_cells(reader, view, by_index, chosen.sample(prefixes, min(2, len(prefixes))), chosen)
     check_intents(reader, view, records)
+    check_intent_lists(view, by_index)
+    check_traces(view, by_index, records, chosen)
     check_faults(reader, view)
     check_pages(reader)
 
@@ -57,7 +71,7 @@ def records_of(store: Store, last: int) -> list[Record]:
 
 def check_records(reader: IndexReader, records: list[Record]) -> None:
     named: dict[CellId, list[int]] = defaultdict(list)
-    took: dict[EntryId, dict[CellId, int]] = defaultdict(dict)
+    took: dict[EntryId, list[int]] = defaultdict(list)
     minutes: dict[int, Counter[str]] = defaultdict(Counter)
     clock_ns = 0
     for record in records:
@@ -65,7 +79,7 @@ def check_records(reader: IndexReader, records: list[Record]) -> None:
             named[id].append(record.seq)
             assert Selection(workflow=id[0], key=id[1]).has(record)
         if isinstance(record, Step | Faulted):
-            took[record.entry][record.cell] = record.seq
+            took[record.entry].append(record.seq)
         stamp = getattr(record, "stamp", None)
         clock_ns = max(clock_ns, 0 if stamp is None else stamp.ns)
         if clock_ns:
@@ -77,10 +91,8 @@ def check_records(reader: IndexReader, records: list[Record]) -> None:
             reader.records_of(id, before=middle, limit=2)
             == [each for each in seqs[::-1] if each < middle][:2]
         )
-    for entry, takers in took.items():
-        assert reader.takers(entry) == takers
-        for id, seq in takers.items():
-            assert reader.taker(entry, id) == seq
+    for entry, seqs in took.items():
+        assert reader.taking(entry) == seqs
     found = {each.minute: each.records for each in reader.minutes(last=MANY)}
     if records and records[0].seq == 1:
         assert found == {minute: dict(counts) for minute, counts in minutes.items()}
@@ -92,28 +104,9 @@ def check_records(reader: IndexReader, records: list[Record]) -> None:
         assert sum(sum(counts.values()) for counts in found.values()) == len(records)
 
 
-def check_cells(reader: IndexReader, view: View, prefixes: Any) -> None:
-    def listed(**given: Any) -> list[tuple[str, str, str, int]]:
-        document = cell_view.cells(view, CellSelection(**given), limit=MANY)
-        return [
-            (row["workflow"], row["key_cbor"], row["status"], row["last_active_ns"])
-            for row in document["cells"]
-        ]
-
-    def indexed(**given: Any) -> list[tuple[str, str, str, int]]:
-        return [
-            (each.id[0], each.id[1].hex(), each.status, each.last_active_ns)
-            for each in reader.cells(limit=MANY, **given)
-        ]
-
-    assert indexed() == listed()
-    for status in CELL_STATUSES:
-        assert indexed(status=status) == listed(status=status)
-    for prefix in prefixes:
-        assert indexed(prefix=prefix) == listed(key_prefix=prefix), prefix
-    active = indexed(order=BY_ACTIVITY)
-    assert sorted(active) == sorted(listed())
-    assert all(one[3] >= other[3] for one, other in pairwise(active))
+def check_cells(
+    reader: IndexReader, view: View, by_index: View, prefixes: Any, chosen: random.Random
+) -> None:
     counts = {
         name: {status: counts[status] for status in CELL_STATUSES if counts[status]}
         for name, counts in world_view.cell_counts(view.state)["by_workflow"].items()
@@ -123,6 +116,102 @@ def check_cells(reader: IndexReader, view: View, prefixes: Any) -> None:
         found = reader.cell(id)
         assert found is not None
         assert (found.status, found.last_active_ns) == (cell.status, cell.last_active_ns)
+    selections: list[dict[str, Any]] = [
+        {},
+        *({"status": status} for status in CELL_STATUSES),
+        *({"workflow": name} for name in counts),
+        *({"key_prefix": prefix} for prefix in prefixes),
+        {"key_prefix": "a", "status": "running"},
+        {"where": "order by last_active desc"},
+        {"where": 'key ^= "a" order by last_active'},
+        {"waits_for": "event"},
+        {"pinned": True},
+    ]
+    for given in selections:
+        orders = ORDERS if "where" not in given else (BY_KEY,)
+        for order in chosen.sample(orders, min(2, len(orders))):
+            check_cell_pages(view, by_index, CellSelection(**given), order)
+        assert by_index.finder is not None
+        query = CellSelection(**given).resolved(view.state).query(view.now_ns)
+        is_indexed = (
+            query is not None and by_index.finder.page(query, limit=1, offset=0) is not None
+        )
+        assert is_indexed == (not given.keys() & {"waits_for", "pinned"}), given
+
+
+def check_cell_pages(view: View, by_index: View, selection: CellSelection, order: str) -> None:
+    """One page, and pages of a few rows by their offset and by the last row before them."""
+    whole = cell_view.cells(view, selection, order=order, limit=MANY)
+    assert cell_view.cells(by_index, selection, order=order, limit=MANY) == whole
+    assert whole["looked_at"] == len(list(selection.resolved(view.state).candidates(view.state)))
+    offset, after, rows = 0, None, []
+    while True:
+        page = cell_view.cells(by_index, selection, order=order, limit=FEW, offset=offset)
+        assert page == cell_view.cells(view, selection, order=order, limit=FEW, offset=offset)
+        if selection.where is None:
+            found = [
+                cell_view.cells(each, selection, order=order, limit=FEW, after=after)
+                for each in (view, by_index)
+            ]
+            assert found[0] == found[1]
+            assert found[0]["cells"] == page["cells"]
+            after = found[0]["next_after"]
+            assert (after is None) == (page["next_offset"] is None)
+        rows += page["cells"]
+        if page["next_offset"] is None:
+            break
+        offset = page["next_offset"]
+    assert rows == whole["cells"]
+
+
+def check_traces(view: View, by_index: View, records: list[Record], chosen: random.Random) -> None:
+    """Timelines, trees and single effects are the same documents."""
+    cells = list(view.state.cells.items())
+    for id, cell in chosen.sample(cells, min(SOME, len(cells))):
+        words = [id[0], view.lens.key_text(id, hash=cell.workflow_hash)]
+        for follow_events in (False, True):
+            found = trace(by_index, words, follow_events=follow_events).to_document()
+            assert found == trace(view, words, follow_events=follow_events).to_document()
+        assert cell_view.cell(by_index, *words) == cell_view.cell(view, *words)
+    for record in chosen.sample(records, min(SOME, len(records))):
+        words = [str(record.seq)]
+        assert trace(by_index, words).to_document() == trace(view, words).to_document(), words
+    held = {*view.state.intents, *view.state.abandoned}
+    held |= {asked.intent for each in records if isinstance(each, Step) for asked in each.intents}
+    for intent in chosen.sample(sorted(held), min(SOME, len(held))):
+        word = intent.hex()
+        assert intent_view.intent(by_index, word) == intent_view.intent(view, word)
+        try:
+            expected = trace(view, [word]).to_document()
+        except Pruned:
+            continue
+        assert trace(by_index, [word]).to_document() == expected
+
+
+def check_intent_lists(view: View, by_index: View) -> None:
+    effects = {each.effect.name for each in view.state.intents.values()}
+    for status in ("open", "abandoned", "settled", None):
+        for effect in (None, *effects):
+            for limit, offset in ((MANY, 0), (2, 1), (3, 1000)):
+                given: Any = {"status": status, "effect": effect, "limit": limit, "offset": offset}
+                assert intents_document(by_index, **given) == intents_document(view, **given), given
+
+
+def check_inputs(reader: IndexReader, records: list[Record]) -> None:
+    """The latest inputs of each cell are counted as a timeline counts them."""
+    inputs: dict[CellId, list[int]] = defaultdict(list)
+    for record in records:
+        for id in set(cells_of(record)):
+            inputs[id] += [record.seq for _ in reaching(record, id)]
+        assert {id: sum(1 for _ in reaching(record, id)) for id in set(cells_of(record))} == {
+            id: inputs_by_cell(record)[id] for id in set(cells_of(record))
+        }
+    for id, seqs in inputs.items():
+        for most in (1, 3, MANY):
+            first, before = reader.latest_inputs(id, most)
+            assert before == sum(seq < first for seq in seqs)
+            assert before == 0 or len(seqs) - before >= most
+            assert sum(seq > first for seq in seqs) < most
 
 
 def check_intents(reader: IndexReader, view: View, records: list[Record]) -> None:
@@ -189,12 +278,6 @@ def check_faults(reader: IndexReader, view: View) -> None:
 
 def check_pages(reader: IndexReader) -> None:
     """Pages of two rows are together what one page is."""
-    for given in ({}, {"order": BY_ACTIVITY}, {"status": "running"}, {"prefix": "a"}):
-        whole, pages, after = reader.cells(limit=MANY, **given), [], None  # type: ignore[arg-type]
-        while page := reader.cells(after=after, limit=2, **given):
-            pages += page
-            after = page[-1]
-        assert pages == whole
     for given in ({}, {"status": "open"}):
         all_, found, place = reader.intents(limit=MANY, **given), [], None  # type: ignore[arg-type]
         while some := reader.intents(after=place, limit=2, **given):

@@ -17,7 +17,10 @@ from pathlib import Path
 import pytest
 
 from aos.audit.report.report_source import source_of_bundle
+from aos.audit.search.finder import CellQuery
+from aos.audit.views.cell_selection import BY_ACTIVITY, BY_KEY, CellSelection
 from aos.audit.views.journal_view import cells_of
+from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import KEEP_OPEN, MIGRATE
 from aos.core.journal.record_codec import from_bytes
@@ -32,6 +35,7 @@ from aos.host.transfer.forking import fork_world
 from aos.index import index_rows
 from aos.index.index_file import DATA_NAME
 from aos.index.indexed_journal import BundleJournal
+from aos.index.indexed_view import use_index
 from aos.index.world_index import WorldIndex, read_at_head
 from aos.store.bundle.reader import open_bundle
 from aos.values.cbor import encode
@@ -42,7 +46,7 @@ from tests.host.on_disk import write_on
 from tests.host.puppet import PUPPET, do
 from tests.host.upgrades import migrating
 from tests.index.histories import KEYS, History
-from tests.index.index_oracle import MANY, check_index
+from tests.index.index_oracle import MANY, check_cell_pages, check_index
 from tests.node.nodes import running_kernel
 from tests.tools import long_form
 
@@ -322,15 +326,13 @@ def test_every_cell_has_a_page_by_any_beginning_of_its_key(tmp_path: Path) -> No
     with filled(history.path, tmp_path / "index") as opened:
         opened.check()
         with opened.index.reading() as reader:
+            view, by_index = (View(opened.reader.state, opened.reader.store) for _ in range(2))
+            use_index(by_index, reader)
             for key in KEYS:
                 for length in {0, 1, len(key) // 2, len(key)}:
-                    found = reader.cells(prefix=key[:length], limit=MANY)
-                    expected = sorted(
-                        (each for each in KEYS if each.startswith(key[:length])),
-                        key=lambda each: (len(each.encode()), each.encode()),
-                    )
-                    assert len(found) == len(expected)
-                    assert (found[0].id[1] if found else b"").endswith(expected[0].encode())
+                    selection = CellSelection(key_prefix=key[:length])
+                    for order in (BY_KEY, BY_ACTIVITY):
+                        check_cell_pages(view, by_index, selection, order)
 
 
 def test_a_process_that_is_killed_while_it_fills_is_continued(tmp_path: Path) -> None:
@@ -404,7 +406,12 @@ def test_a_bundle_and_an_archive_have_an_index(tmp_path: Path, *, is_archive: bo
                     for id in {each for each, _ in named}
                     for seq in found.records_of(id, limit=MANY)
                 } == named
-                cells = {each.id: each.status for each in found.cells(limit=MANY)}
+                every = CellQuery(workflow=None, conditions=())
+                pages = found.cell_pages(lambda each: each[1].hex(), lambda: None)
+                page = pages.page(every, limit=MANY, offset=0)
+                assert page is not None
+                stored = [(id, found.cell(id)) for id in page.cells]
+                cells = {id: cell.status for id, cell in stored if cell is not None}
                 assert cells == {id: each.status for id, each in state.cells.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import stat
 import subprocess
@@ -72,10 +73,12 @@ def test_each_flipped_bit_of_a_row_is_found_after_a_crash(tmp_path: Path) -> Non
     (folder / CLOSED_NAME).unlink()
     file = folder / DATA_NAME
     data = file.read_bytes()
-    place = data.index(b"t/desk@1")
+    # Pages that are free now may have the name, too.
+    places = [match.start() for match in re.finditer(b"t/desk@1", data)]
     for bit in range(8) if long_form() else (0, 7):
         changed = bytearray(data)
-        changed[place + 2] ^= 1 << bit
+        for place in places:
+            changed[place + 2] ^= 1 << bit
         file.write_bytes(changed)
         assert index_file.what_is_wrong(folder) == "its rows do not have their checksum"
     file.write_bytes(data)
@@ -106,7 +109,7 @@ def test_one_process_writes_and_another_reads_meanwhile(tmp_path: Path) -> None:
         "reader = open_reader(path)\n"
         "assert WorldIndex.open(folder, reader.store, print) is None\n"
         "with read_at_head(folder, reader.store, reader.state) as found:\n"
-        "    print(len(found.cells()))\n"
+        "    print(len(found.faults()), found.tallies())\n"
     )
     with filled(history.path, folder) as opened:
         assert not (folder / CLOSED_NAME).exists()
@@ -116,7 +119,10 @@ def test_one_process_writes_and_another_reads_meanwhile(tmp_path: Path) -> None:
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         with opened.index.reading() as reader:
-            assert (ended.stdout, ended.stderr) == (f"{len(reader.cells())}\n", "")
+            assert (ended.stdout, ended.stderr) == (
+                f"{len(reader.faults())} {reader.tallies()}\n",
+                "",
+            )
     assert (folder / CLOSED_NAME).exists()
 
 
@@ -189,7 +195,7 @@ def test_an_index_is_small_and_needs_little_memory(tmp_path: Path) -> None:
             empty = 16 * 4096
             assert index.size_bytes() - empty < 200 * reader.seq
             with index.reading() as found:
-                assert len(found.cells(limit=5)) == 5
+                assert sum(found.tallies()["t/desk@1"].values()) == len(reader.state.cells)
 
 
 def test_nothing_of_the_world_is_locked_or_written(tmp_path: Path) -> None:

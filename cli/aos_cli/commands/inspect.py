@@ -95,10 +95,17 @@ def inspect_cells(
         str,
         typer.Option(
             metavar="|".join(ORDERS),
-            help="key (default); age: the longest without a step first; mail: the fullest "
-            "mailbox first.",
+            help="key (default); age: the longest without a step first; activity: the last "
+            "active first; mail: the fullest mailbox first.",
         ),
     ] = BY_KEY,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Continue after this place: next_after of the page before (--json).",
+        ),
+    ] = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
@@ -110,8 +117,8 @@ def inspect_cells(
         found = from_node(
             node, "/v1/cells", workflow=workflow, status=status, key_prefix=key_prefix,
             waits_for=waits_for, older_than=None if older_than is None else f"{older_than}ns",
-            pinned=pinned, fault=fault, where=where, state=state, sort=sort, limit=limit,
-            offset=offset, at=at, spelled=not json,
+            pinned=pinned, fault=fault, where=where, state=state, sort=sort, after=after,
+            limit=limit, offset=offset, at=at, spelled=not json,
         )  # fmt: skip
         text.show(found, text.cells, json=json)
         return
@@ -134,6 +141,7 @@ def inspect_cells(
             with_state=state,
             limit=limit,
             offset=offset,
+            after=after,
         )
     text.show(found, text.cells, json=json)
 

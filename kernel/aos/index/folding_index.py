@@ -88,6 +88,7 @@ class PrunedPart:
                 return head
         records = IndexedRecords(tables, self._state.clock_ns)
         records.begin(self._state)
+        tables.finish()
         return replace(head, clock_ns=records.clock_ns, is_begun=True)
 
 
@@ -113,24 +114,31 @@ def fold_records(
         head = replace(head, at=frame.header.last, tip=frame.hash, clock_ns=records.clock_ns)
         if is_late():
             break
-    records.finish()
-    if head.at != last:
+    if head.at == last:
+        _write_cells(tables, records, state, is_late)
+    else:
         for number in records.named:
             rows.put(IndexTable.STALE, number_key(number))
-        return head
+    tables.finish()
+    return head
+
+
+def _write_cells(
+    tables: IndexTables, records: IndexedRecords, state: State, is_late: IsLate
+) -> None:
+    """Write the rows of the cells that records have named, then those of stale ones."""
+    rows = tables.rows
     for number, id in records.named.items():
-        write_cell(tables, number, state.cells.get(id))
+        write_cell(tables, number, state, id)
         rows.delete(IndexTable.STALE, number_key(number))
     while True:
         found = [key for key, _ in islice(rows.scan(IndexTable.STALE, b"", None), CELLS_AT_ONCE)]
         for key in found:
             row = tables.cell(number_of(key[:NUMBER_BYTES]))
-            id = tables.name(row.word), row.key
-            write_cell(tables, number_of(key), state.cells.get(id))
+            write_cell(tables, number_of(key), state, (tables.name(row.word), row.key))
             rows.delete(IndexTable.STALE, key)
         if len(found) < CELLS_AT_ONCE or is_late():
             break
-    return head
 
 
 def has_stale(rows: IndexRows) -> bool:

@@ -8,6 +8,7 @@ All numbers are big-endian, so that keys compare as their numbers do.
     index     3 bytes   of an event or intent in its record
     place     record, index
     ns        8 bytes
+    inputs    4 bytes   how many inputs of a cell there were so far
     order     a cell's key; from one of more than 400 bytes its first 368 and its hash
 """
 
@@ -28,7 +29,9 @@ RECORD_BYTES: Final = 6
 INDEX_BYTES: Final = 3
 PLACE_BYTES: Final = RECORD_BYTES + INDEX_BYTES
 NS_BYTES: Final = 8
+NS_MAX: Final = 2 ** (8 * NS_BYTES) - 1
 COUNT_BYTES: Final = 8
+INPUTS_BYTES: Final = 4
 MESSAGE_BYTES: Final = 8
 """Bytes of the hash of a fault's message."""
 
@@ -48,19 +51,19 @@ class IndexTable(enum.Enum):
     WORDS = 1
     """word → name"""
     CELLS = 2
-    """number → status, ns of the last activity, word of the workflow, [fault], key"""
+    """number → status, ns of the last activity, word of the workflow, reasons, [fault], key"""
     KEYS = 3
     """word, order → number"""
     BY_KEY = 4
     """word, status, order → number: no deleted cell"""
     BY_ACTIVITY = 5
-    """word, status, ns, number → nothing: no deleted cell"""
+    """word, status, ns, order → number: no deleted cell"""
     STALE = 6
     """number → nothing: cells whose rows are older than the last record of the index"""
     TOUCH = 7
-    """number, record → nothing"""
+    """number, record → inputs"""
     TOOK = 8
-    """entry as a place, number → record"""
+    """entry as a place, number, record → nothing"""
     ASKED = 9
     """place of the intent → hash of the intent, number, word of the effect, status, record of the
     receipt or 0"""
@@ -71,9 +74,12 @@ class IndexTable(enum.Enum):
     FAILED = 12
     """0, record, number → fault; 1, fault, record, number → nothing"""
     TALLY = 13
-    """0, word, status → count; 1, minute, kind → count; 2, fault → count"""
+    """0, word, status → cells; 1, minute, kind → records; 2, fault → cells; 3, word, status, word
+    of a reason → cells; 4, status, word of an effect → intents"""
     VERSIONS = 14
     """record → hash of the manifest's document"""
+    ABOUT = 15
+    """place of the intent, record → nothing: an attempt, a stream frame or a command"""
 
 
 BY_RECORD: Final = b"\x00"
@@ -83,7 +89,9 @@ BY_FAULT: Final = b"\x01"
 OF_CELLS: Final = b"\x00"
 OF_MINUTES: Final = b"\x01"
 OF_FAULTS: Final = b"\x02"
-"""The three parts of ``TALLY``."""
+OF_REASONS: Final = b"\x03"
+OF_INTENTS: Final = b"\x04"
+"""The parts of ``TALLY``."""
 
 MINUTE_NS: Final = 60 * 10**9
 MINUTE_BYTES: Final = 5
@@ -96,6 +104,7 @@ GONE: Final = len(CELL_STATUSES)
 
 _HAS_FAULT: Final = 0x80
 _FAULT_AND_RECORD: Final = FAULT_BYTES + RECORD_BYTES
+_REASONS_AT: Final = 1 + NS_BYTES + WORD_BYTES
 
 ASKED_STATUSES: Final = ("open", "abandoned", *STATUSES)
 """``abandoned`` is the status of an intent that no cell waits for, until its receipt comes."""
@@ -160,13 +169,15 @@ def message_hash(message: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StoredCell:
-    """A row of ``CELLS``. ``status`` is an index of ``CELL_STATUSES``, or ``GONE``."""
+    """A row of ``CELLS``. ``status`` is an index of ``CELL_STATUSES``, or ``GONE``; ``reasons`` are
+    the words of what the cell waits for and how it ended (A-63)."""
 
     status: int
     last_active_ns: int
     word: int
     key: bytes
     fault: StoredFault | None = None
+    reasons: tuple[int, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The bytes of the row."""
@@ -177,6 +188,8 @@ class StoredCell:
                 bytes([flags]),
                 self.last_active_ns.to_bytes(NS_BYTES, "big"),
                 self.word.to_bytes(WORD_BYTES, "big"),
+                len(self.reasons).to_bytes(WORD_BYTES, "big"),
+                *(each.to_bytes(WORD_BYTES, "big") for each in self.reasons),
                 b"" if fault is None else fault.group + record_key(fault.seq),
                 self.key,
             )
@@ -185,8 +198,12 @@ class StoredCell:
     @classmethod
     def from_bytes(cls, data: bytes) -> StoredCell:
         """The opposite of ``to_bytes``."""
-        at = 1 + NS_BYTES + WORD_BYTES
-        fault = None
+        at = _REASONS_AT + WORD_BYTES
+        end = at + WORD_BYTES * number_of(data[_REASONS_AT:at])
+        reasons = tuple(
+            number_of(data[each : each + WORD_BYTES]) for each in range(at, end, WORD_BYTES)
+        )
+        at, fault = end, None
         if data[0] & _HAS_FAULT:
             part = data[at : at + _FAULT_AND_RECORD]
             kind, message = FAULT_KINDS[part[0]], part[1:FAULT_BYTES]
@@ -198,6 +215,7 @@ class StoredCell:
             word=number_of(data[1 + NS_BYTES : 1 + NS_BYTES + WORD_BYTES]),
             key=data[at:],
             fault=fault,
+            reasons=reasons,
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -17,21 +17,22 @@ from aos.audit.views.journal_view import KINDS
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.records import CellId, EntryId
 from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.index.cell_pages import CellPages, TextOfKey
 from aos.index.index_layout import (
     ASKED_STATUSES,
     BY_FAULT,
     BY_RECORD,
-    CUT_BYTES,
     FAULT_BYTES,
     FAULT_KINDS,
     GONE,
     INTENT_BYTES,
     MINUTE_BYTES,
-    NS_BYTES,
     NUMBER_BYTES,
     OF_CELLS,
     OF_FAULTS,
+    OF_INTENTS,
     OF_MINUTES,
+    PLACE_BYTES,
     RECORD_BYTES,
     WORD_BYTES,
     IndexTable,
@@ -40,7 +41,6 @@ from aos.index.index_layout import (
     after_prefix,
     number_key,
     number_of,
-    order_key,
     place_key,
     place_of,
     record_key,
@@ -49,15 +49,11 @@ from aos.index.index_layout import (
 from aos.index.index_rows import IndexRows, prefixed
 from aos.index.index_tables import IndexTables
 from aos.manifest.builtins import TIMER
-from aos.values.cbor import head as cbor_head
 from aos.values.digests import Hash
 
-BY_KEY: Final = "key"
-BY_ACTIVITY: Final = "activity"
 PAGE: Final = 100
 
-_TEXT: Final = 0x60
-"""The first byte of a text in CBOR, without its length."""
+_TOOK_RECORD_AT: Final = PLACE_BYTES + NUMBER_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,35 +114,66 @@ class IndexReader:
         self._rows = rows
         self._tables = IndexTables(rows)
 
+    def cell_pages(self, text_of: TextOfKey, check_time: Callable[[], None]) -> CellPages:
+        """Lists of cells. ``text_of`` returns the text of a key that is no text; ``check_time`` is
+        called for each cell that is looked at."""
+        return CellPages(self._tables, text_of, check_time)
+
     # Records
+
+    def naming(self, cell: CellId, *, first: int, last: int) -> Iterator[int]:
+        """The records from ``first`` to ``last`` that name a cell (A-38), in ascending order."""
+        number = self._tables.known_number(cell)
+        if number is None:
+            return
+        key = number_key(number)
+        low, high = key + record_key(first), key + record_key(last + 1)
+        for found, _ in self._rows.scan(IndexTable.TOUCH, low, high):
+            yield number_of(found[NUMBER_BYTES:])
 
     def records_of(
         self, cell: CellId, *, before: int | None = None, limit: int = PAGE
     ) -> list[int]:
-        """The records that name a cell (A-38), the latest first, all of them before ``before``."""
+        """The records that name a cell, the latest first, all of them before ``before``."""
+        return [seq for seq, _ in islice(self._touches(cell, before), limit)]
+
+    def latest_inputs(self, cell: CellId, most: int) -> tuple[int, int]:
+        """The record with which the latest ``most`` inputs of a cell begin (A-45), and the number
+        of the inputs in the records before it."""
+        first, total = 1, None
+        for seq, inputs in self._touches(cell, None):
+            if total is None:
+                total = inputs
+            elif total - inputs >= most:
+                return first, inputs
+            first = seq
+        return first, 0
+
+    def _touches(self, cell: CellId, before: int | None) -> Iterator[tuple[int, int]]:
+        """The records that name a cell, the latest first, each with the number of its inputs up to
+        there."""
         number = self._tables.known_number(cell)
         if number is None:
-            return []
+            return
         key = number_key(number)
         high = after_prefix(key) if before is None else key + record_key(before)
-        found = self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True)
-        return [number_of(each[NUMBER_BYTES:]) for each, _ in islice(found, limit)]
+        for found, data in self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True):
+            yield number_of(found[NUMBER_BYTES:]), number_of(data)
 
-    def taker(self, entry: EntryId, cell: CellId) -> int | None:
-        """The step in which a cell took an entry of its mail, or the last fault with it; None if it
-        has not taken it."""
-        number = self._tables.known_number(cell)
-        if number is None:
-            return None
-        data = self._rows.get(IndexTable.TOOK, place_key(entry) + number_key(number))
-        return None if data is None else number_of(data)
+    def taking(self, entry: EntryId) -> list[int]:
+        """The steps and faults that took an entry of a mailbox, in ascending order."""
+        found = prefixed(self._rows, IndexTable.TOOK, place_key(entry))
+        return sorted(number_of(key[_TOOK_RECORD_AT:]) for key, _ in found)
 
-    def takers(self, entry: EntryId) -> dict[CellId, int]:
-        """As ``taker``, of all cells that took the entry."""
-        return {
-            self._id(number_of(key[-NUMBER_BYTES:])): number_of(data)
-            for key, data in prefixed(self._rows, IndexTable.TOOK, place_key(entry))
-        }
+    def about(self, intent: Hash) -> list[int]:
+        """The attempts, stream frames, commands and the receipt of an intent, in ascending order;
+        none if no record here opened it."""
+        found = self.intent(intent)
+        if found is None:
+            return []
+        rows = prefixed(self._rows, IndexTable.ABOUT, place_key(found.place))
+        seqs = [number_of(key[PLACE_BYTES:]) for key, _ in rows]
+        return seqs if found.settled is None else [*seqs, found.settled]
 
     def versions(self) -> list[tuple[int, Hash]]:
         """The records of manifests with the hashes of their documents, the oldest first. Of a
@@ -163,101 +190,6 @@ class IndexReader:
         if number is None or row is None or row.status == GONE:
             return None
         return self._indexed(number, row)
-
-    def cells(
-        self,
-        *,
-        workflow: str | None = None,
-        prefix: str | None = None,
-        status: str | None = None,
-        order: str = BY_KEY,
-        after: IndexedCell | None = None,
-        limit: int = PAGE,
-    ) -> list[IndexedCell]:
-        """A page of the cells that are there.
-
-        With order ``BY_KEY`` by workflow and key, as ``aos inspect cells``; with ``BY_ACTIVITY``
-        the one that was active last comes first. ``prefix`` is the beginning of a key that is a
-        text, and goes with ``BY_KEY``. ``after`` needs only to have the values that it had.
-        """
-        assert prefix is None or order == BY_KEY, "a prefix, and another order than of keys"
-        statuses = [CELL_STATUSES.index(each) for each in CELL_STATUSES if status in (None, each)]
-        words = [(name, word) for name, word in self._tables.words() if workflow in (None, name)]
-        if order == BY_KEY:
-            numbers = self._by_key(words, statuses, prefix, after)
-        else:
-            numbers = self._by_activity(words, statuses, after)
-        return [
-            self._indexed(number, self._tables.cell(number)) for number in islice(numbers, limit)
-        ]
-
-    def _by_key(
-        self,
-        words: Sequence[tuple[str, int]],
-        statuses: Sequence[int],
-        prefix: str | None,
-        after: IndexedCell | None,
-    ) -> Iterator[int]:
-        for name, word in words:
-            least = b""
-            if after is not None and name <= after.id[0]:
-                if name < after.id[0]:
-                    continue
-                least = order_key(after.id[1]) + b"\x00"
-            groups = [word.to_bytes(WORD_BYTES, "big") + bytes([each]) for each in statuses]
-            ranges = [self._keys(group, prefix, least) for group in groups]
-            yield from (number for _, number in heapq.merge(*ranges))
-
-    def _keys(self, group: bytes, prefix: str | None, least: bytes) -> Iterator[tuple[bytes, int]]:
-        """The keys of one workflow and status with their cells, from ``least`` on."""
-        if prefix is None:
-            for key, data in self._rows.scan(IndexTable.BY_KEY, group + least, after_prefix(group)):
-                yield key[len(group) :], number_of(data)
-            return
-        # Canonical keys begin with their length, so texts with one beginning are in a range for
-        # each length. From the end of a range the next length that there is follows.
-        text = prefix.encode()
-        length = len(text)
-        while True:
-            start = cbor_head(_TEXT, length) + text
-            least_here = max(start[:CUT_BYTES], least)
-            high = after_prefix(group + start[:CUT_BYTES])
-            for key, data in self._rows.scan(IndexTable.BY_KEY, group + least_here, high):
-                number = number_of(data)
-                if len(start) <= CUT_BYTES or self._tables.cell(number).key.startswith(start):
-                    yield key[len(group) :], number
-            found = next(
-                self._rows.scan(
-                    IndexTable.BY_KEY, group + cbor_head(_TEXT, length + 1), group + bytes([0x80])
-                ),
-                None,
-            )
-            if found is None:
-                return
-            length = _text_length(found[0][len(group) :])
-
-    def _by_activity(
-        self,
-        words: Sequence[tuple[str, int]],
-        statuses: Sequence[int],
-        after: IndexedCell | None,
-    ) -> Iterator[int]:
-        end = None
-        if after is not None:
-            end = after.last_active_ns.to_bytes(NS_BYTES, "big") + number_key(after.number)
-
-        def latest(group: bytes) -> Iterator[bytes]:
-            high = after_prefix(group) if end is None else group + end
-            for key, _ in self._rows.scan(IndexTable.BY_ACTIVITY, group, high, is_reversed=True):
-                yield key[len(group) :]
-
-        groups = [
-            word.to_bytes(WORD_BYTES, "big") + bytes([status])
-            for _, word in words
-            for status in statuses
-        ]
-        for key in heapq.merge(*map(latest, groups), reverse=True):
-            yield number_of(key[NS_BYTES:])
 
     def tallies(self) -> dict[str, dict[str, int]]:
         """The number of cells by workflow and status; a status without a cell is left out."""
@@ -333,6 +265,35 @@ class IndexReader:
         place = self._rows.get(IndexTable.INTENTS, hash[:INTENT_BYTES])
         found = None if place is None else self._at(place)
         return found if found is not None and found.intent == hash else None
+
+    def opened(
+        self, *, effect: str | None, is_open: bool, limit: int, offset: int
+    ) -> tuple[list[Hash], int]:
+        """A page of intents in the order of their opening, and how many there are."""
+        status = "open" if is_open else None
+        found = self.intents(status=status, effect=effect, limit=offset + limit)
+        total = self.intents_count(status=status, effect=effect)
+        return [each.intent for each in found[offset:]], total
+
+    def effects(self, status: str | None) -> list[str]:
+        """The effects of the intents with a status, or of all."""
+        found = prefixed(self._rows, IndexTable.TALLY, OF_INTENTS)
+        return sorted(
+            {
+                self._tables.name(number_of(key[2:]))
+                for key, _ in found
+                if status in (None, ASKED_STATUSES[key[1]])
+            }
+        )
+
+    def intents_count(self, *, status: str | None = None, effect: str | None = None) -> int:
+        """The number of intents of a status and effect."""
+        found = 0
+        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_INTENTS):
+            name = self._tables.name(number_of(key[2:]))
+            if status in (None, ASKED_STATUSES[key[1]]) and effect in (None, name):
+                found += number_of(data)
+        return found
 
     def oldest_open(self, *, effect: str | None = None) -> IndexedIntent | None:
         """The open intent that was opened first, timers left out unless they are asked for."""
@@ -418,9 +379,3 @@ class IndexReader:
             last_active_ns=row.last_active_ns,
             number=number,
         )
-
-
-def _text_length(key: bytes) -> int:
-    """The length of the text that a canonical key begins with."""
-    short = key[0] - _TEXT
-    return short if short < 24 else number_of(key[1 : 1 + (1 << short - 24)])

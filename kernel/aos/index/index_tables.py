@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -33,6 +34,7 @@ class IndexTables:
     def __init__(self, rows: IndexRows) -> None:
         self.rows = rows
         self._numbers: dict[CellId, int] = {}
+        self._counts: Counter[bytes] = Counter()
         self._cells: int | None = None
         self._names = {
             number_of(key): value.decode() for key, value in rows.scan(IndexTable.WORDS, b"", None)
@@ -101,13 +103,21 @@ class IndexTables:
     # Counts
 
     def count(self, key: bytes, change: int) -> None:
-        """Add to a count; a count of 0 has no row."""
-        before = self.rows.get(IndexTable.TALLY, key)
-        after = change + (0 if before is None else number_of(before))
-        if after:
-            self.rows.put(IndexTable.TALLY, key, after.to_bytes(COUNT_BYTES, "big"))
-        else:
-            self.rows.delete(IndexTable.TALLY, key)
+        """Add to a count, which ``finish`` writes."""
+        self._counts[key] += change
+
+    def finish(self) -> None:
+        """Write the counts, which many records and cells share. A count of 0 has no row."""
+        for key, change in self._counts.items():
+            if not change:
+                continue
+            before = self.rows.get(IndexTable.TALLY, key)
+            after = change + (0 if before is None else number_of(before))
+            if after:
+                self.rows.put(IndexTable.TALLY, key, after.to_bytes(COUNT_BYTES, "big"))
+            else:
+                self.rows.delete(IndexTable.TALLY, key)
+        self._counts.clear()
 
 
 def _key(word: int, key: bytes) -> bytes:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from aos.audit.views.cell_selection import why
+from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.cell import Cell
+from aos.core.state.state import State
 from aos.index.index_layout import (
     BY_FAULT,
     BY_RECORD,
     GONE,
     NS_BYTES,
+    NS_MAX,
     OF_CELLS,
     OF_FAULTS,
+    OF_REASONS,
     WORD_BYTES,
     IndexTable,
     StoredCell,
@@ -21,13 +26,12 @@ from aos.index.index_layout import (
     record_key,
 )
 from aos.index.index_tables import IndexTables
-from aos.index.indexed_records import NS_MAX
 
 
-def write_cell(tables: IndexTables, number: int, cell: Cell | None) -> None:
-    """Bring the rows of a cell to its state; None if there is no such cell any more."""
+def write_cell(tables: IndexTables, number: int, state: State, id: CellId) -> None:
+    """Bring the rows of a cell to what it is in a state."""
     before = tables.cell(number)
-    after = _stored(before, cell)
+    after = _stored(tables, before, state, state.cells.get(id))
     if after == before:
         return
     tables.rows.put(IndexTable.CELLS, number_key(number), after.to_bytes())
@@ -39,7 +43,7 @@ def write_cell(tables: IndexTables, number: int, cell: Cell | None) -> None:
             _add_fault(tables, number, after.fault)
 
 
-def _stored(before: StoredCell, cell: Cell | None) -> StoredCell:
+def _stored(tables: IndexTables, before: StoredCell, state: State, cell: Cell | None) -> StoredCell:
     if cell is None:
         return StoredCell(GONE, 0, before.word, before.key)
     fault = None
@@ -48,7 +52,9 @@ def _stored(before: StoredCell, cell: Cell | None) -> StoredCell:
         assert seq is not None, "a fault has a record"
         fault = StoredFault(cell.fault.kind, message_hash(cell.fault.message), seq)
     status = CELL_STATUSES.index(cell.status)
-    return StoredCell(status, min(cell.last_active_ns, NS_MAX), before.word, before.key, fault)
+    reasons = tuple(map(tables.word, why(state, cell)))
+    last_ns = min(cell.last_active_ns, NS_MAX)
+    return StoredCell(status, last_ns, before.word, before.key, fault, reasons)
 
 
 def _write_order(tables: IndexTables, number: int, before: StoredCell, after: StoredCell) -> None:
@@ -60,18 +66,24 @@ def _write_order(tables: IndexTables, number: int, before: StoredCell, after: St
         if after.status != GONE:
             rows.put(IndexTable.BY_KEY, _group(after) + order_key(after.key), name)
             tables.count(OF_CELLS + _group(after), 1)
-    if before.status != GONE:
-        rows.delete(IndexTable.BY_ACTIVITY, _group(before) + _ns(before) + name)
-    if after.status != GONE:
-        rows.put(IndexTable.BY_ACTIVITY, _group(after) + _ns(after) + name)
+    if (before.status, before.last_active_ns) != (after.status, after.last_active_ns):
+        if before.status != GONE:
+            rows.delete(IndexTable.BY_ACTIVITY, _activity(before))
+        if after.status != GONE:
+            rows.put(IndexTable.BY_ACTIVITY, _activity(after), name)
+    if (before.status, before.reasons) != (after.status, after.reasons):
+        for cell, change in ((before, -1), (after, 1)):
+            for reason in cell.reasons:
+                key = OF_REASONS + _group(cell) + reason.to_bytes(WORD_BYTES, "big")
+                tables.count(key, change)
 
 
 def _group(cell: StoredCell) -> bytes:
     return cell.word.to_bytes(WORD_BYTES, "big") + bytes([cell.status])
 
 
-def _ns(cell: StoredCell) -> bytes:
-    return cell.last_active_ns.to_bytes(NS_BYTES, "big")
+def _activity(cell: StoredCell) -> bytes:
+    return _group(cell) + cell.last_active_ns.to_bytes(NS_BYTES, "big") + order_key(cell.key)
 
 
 def _add_fault(tables: IndexTables, number: int, fault: StoredFault) -> None:

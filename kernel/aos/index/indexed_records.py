@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from aos.audit.trace.cell_inputs import inputs_by_cell
 from aos.audit.views.journal_view import KINDS, cells_of
 from aos.core.journal.records import (
+    Attempt,
     CellId,
+    Control,
     EntryId,
     Faulted,
     KernelReceipt,
@@ -16,42 +18,48 @@ from aos.core.journal.records import (
     Receipt,
     Record,
     Step,
+    Stream,
 )
 from aos.core.state.state import State
 from aos.errors import Damage
 from aos.index.index_layout import (
     ASKED_STATUSES,
+    INPUTS_BYTES,
     INTENT_BYTES,
     MINUTE_BYTES,
     MINUTE_NS,
+    NS_MAX,
+    OF_INTENTS,
     OF_MINUTES,
+    WORD_BYTES,
     IndexTable,
     StoredIntent,
     number_key,
+    number_of,
     place_key,
     record_key,
     status_key,
 )
-from aos.index.index_tables import IndexTables
+from aos.index.index_rows import prefixed
+from aos.index.index_tables import NUMBERS_KEPT, IndexTables
 from aos.values.digests import Hash
 
 OPEN: Final = ASKED_STATUSES.index("open")
 ABANDONED: Final = ASKED_STATUSES.index("abandoned")
-NS_MAX: Final = 2**64 - 1
 
 
 class IndexedRecords:
     """Writes the rows of records, one after the other, within one transaction.
 
     ``clock_ns`` is the journal clock. ``named`` are the numbers of all cells that these records
-    name. Call ``finish`` after the last record.
+    name.
     """
 
     def __init__(self, tables: IndexTables, clock_ns: int) -> None:
         self.clock_ns = clock_ns
         self.named: dict[int, CellId] = {}
         self._tables = tables
-        self._minutes: Counter[bytes] = Counter()
+        self._inputs: dict[int, int] = {}
 
     def take(self, record: Record) -> None:
         """Write the rows of a record.
@@ -63,12 +71,13 @@ class IndexedRecords:
         if stamp is not None:
             self.clock_ns = min(max(self.clock_ns, stamp.ns), NS_MAX)
         minute = (self.clock_ns // MINUTE_NS).to_bytes(MINUTE_BYTES, "big")
-        self._minutes[OF_MINUTES + minute + bytes([KINDS.index(record.KIND)])] += 1
+        self._tables.count(OF_MINUTES + minute + bytes([KINDS.index(record.KIND)]), 1)
         rows, seq = self._tables.rows, record_key(record.seq)
+        inputs = inputs_by_cell(record)
         for id in dict.fromkeys(cells_of(record)):
             number = self._tables.number(id)
             self.named[number] = id
-            rows.put(IndexTable.TOUCH, number_key(number) + seq)
+            self._touch(number, seq, inputs.get(id, 0))
         match record:
             case Step():
                 self._took(record.entry, record.cell, seq)
@@ -84,6 +93,8 @@ class IndexedRecords:
                 self._abandon(record.abandoned, record.seq)
             case Manifest():
                 rows.put(IndexTable.VERSIONS, seq, record.document.hash)
+            case Attempt() | Stream() | Control(intent=bytes()):
+                self._about(record.intent, seq)
             case _:
                 self._abandon(getattr(record, "abandoned", ()), record.seq)
 
@@ -96,16 +107,28 @@ class IndexedRecords:
         for era in state.eras.all:
             self._tables.rows.put(IndexTable.VERSIONS, record_key(era.seq), era.manifest)
 
-    def finish(self) -> None:
-        """Write the counts, which many records share."""
-        for key, count in self._minutes.items():
-            self._tables.count(key, count)
-        self._minutes.clear()
+    def _touch(self, number: int, seq: bytes, inputs: int) -> None:
+        key = number_key(number)
+        before = self._inputs.get(number)
+        if before is None:
+            found = prefixed(self._tables.rows, IndexTable.TOUCH, key, is_reversed=True)
+            before = number_of(next(found, (b"", b""))[1])
+            if len(self._inputs) >= NUMBERS_KEPT:
+                self._inputs.clear()
+        after = self._inputs[number] = before + inputs
+        self._tables.rows.put(IndexTable.TOUCH, key + seq, after.to_bytes(INPUTS_BYTES, "big"))
 
     def _took(self, entry: EntryId, cell: CellId, seq: bytes) -> None:
         """A fault that is retried is followed by the step that takes the entry in its place."""
-        key = place_key(entry) + number_key(self._tables.number(cell))
-        self._tables.rows.put(IndexTable.TOOK, key, seq)
+        key = place_key(entry) + number_key(self._tables.number(cell)) + seq
+        self._tables.rows.put(IndexTable.TOOK, key)
+
+    def _about(self, intent: Hash | None, seq: bytes) -> None:
+        """An intent that was settled before the pruned records ended has no place here."""
+        assert intent is not None, "the record is about one"
+        place = self._tables.rows.get(IndexTable.INTENTS, intent[:INTENT_BYTES])
+        if place is not None:
+            self._tables.rows.put(IndexTable.ABOUT, place + seq)
 
     def _open(self, intent: Hash, place: EntryId, cell: CellId, effect: str, status: int) -> None:
         rows, key, word = self._tables.rows, place_key(place), self._tables.word(effect)
@@ -113,6 +136,11 @@ class IndexedRecords:
         rows.put(IndexTable.ASKED, key, row.to_bytes())
         rows.put(IndexTable.INTENTS, intent[:INTENT_BYTES], key)
         rows.put(IndexTable.BY_STATUS, status_key(status, word, key))
+        self._count(status, word, 1)
+
+    def _count(self, status: int, word: int, change: int) -> None:
+        key = OF_INTENTS + bytes([status]) + word.to_bytes(WORD_BYTES, "big")
+        self._tables.count(key, change)
 
     def _abandon(self, intents: Iterable[Hash], seq: int) -> None:
         for intent in intents:
@@ -127,6 +155,8 @@ class IndexedRecords:
         row = StoredIntent.from_bytes(data)
         rows.delete(IndexTable.BY_STATUS, status_key(row.status, row.word, key))
         rows.put(IndexTable.BY_STATUS, status_key(status, row.word, key))
+        self._count(row.status, row.word, -1)
+        self._count(status, row.word, 1)
         settled = 0 if status == ABANDONED else seq
         after = StoredIntent(row.intent, row.number, row.word, status, settled)
         rows.put(IndexTable.ASKED, key, after.to_bytes())

@@ -69,6 +69,7 @@ def _cells(view: View, query: Query) -> Document:
         with_state=query.get("state", False),
         limit=query["limit"],
         offset=query["offset"],
+        after=query.get("after"),
     )
 
 

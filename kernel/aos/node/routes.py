@@ -418,6 +418,10 @@ ROUTES: Final = (
                 name="sort", schema={"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
                 help="The order of the list.",
             ),
+            Parameter(
+                name="after", schema={"type": "string", "minLength": 1, "maxLength": 2_400},
+                help="Continue after this place: next_after of the page before.",
+            ),
             *LIMITED, AT, SPELLED,
         ),
         answer=_document("aos inspect cells"),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from aos.audit.lens.ports import Journal
+from aos.audit.lens.ports import Journal, RecordIndex
 from aos.audit.lens.scan import records_naming
 from aos.audit.lens.words import one_line
 from aos.core.journal.inputs import END, REMOVE
 from aos.core.journal.records import CellId, Control
 
 
-def ending(journal: Journal, cell: CellId, *, first: int, last: int) -> Control | None:
+def ending(
+    journal: Journal, cell: CellId, *, first: int, last: int, index: RecordIndex | None = None
+) -> Control | None:
     """Return the first command among records ``first`` to ``last`` that ended or removed the
     cell: it took all mail and all open intents that the cell had then."""
-    for record in records_naming(journal, cell, first=first, last=last):
+    for record in records_naming(journal, cell, first=first, last=last, index=index):
         if isinstance(record, Control) and record.cell == cell and record.action in (END, REMOVE):
             return record
     return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from aos.core.journal.frame import Frame, Head
+from aos.core.journal.records import CellId, EntryId
 from aos.store.cut import Cut
 from aos.store.rows import ErasedRow, IntentRow
 from aos.values.digests import Hash
@@ -15,6 +16,39 @@ def first_kept(journal: Journal) -> int:
     """Return the first record after the genesis that was not pruned."""
     cut = journal.cut()
     return 1 if cut is None else cut.seq + 1
+
+
+class RecordIndex(Protocol):
+    """An index of the records of a journal, exact at the state that it is used with
+    (spec/index.md). Records are named by their numbers, in ascending order."""
+
+    def naming(self, cell: CellId, *, first: int, last: int) -> Iterator[int]:
+        """The records from ``first`` to ``last`` that name a cell (A-38)."""
+        ...
+
+    def latest_inputs(self, cell: CellId, most: int) -> tuple[int, int]:
+        """The record with which the latest ``most`` inputs of a cell begin (A-45), and the number
+        of the inputs in the records before it."""
+        ...
+
+    def taking(self, entry: EntryId) -> list[int]:
+        """The steps and faults that took an entry of a mailbox."""
+        ...
+
+    def about(self, intent: Hash) -> list[int]:
+        """The attempts, stream frames, commands and the receipt of an intent."""
+        ...
+
+    def opened(
+        self, *, effect: str | None, is_open: bool, limit: int, offset: int
+    ) -> tuple[list[Hash], int]:
+        """A page of intents in the order of their opening, and how many there are; only those of
+        an effect, and only open ones if ``is_open``."""
+        ...
+
+    def effects(self, status: str | None) -> list[str]:
+        """The effects of the intents with a status, ``open`` or ``abandoned``, or of all."""
+        ...
 
 
 class Journal(Protocol):

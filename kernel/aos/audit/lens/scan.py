@@ -1,5 +1,6 @@
-"""Search the bytes of records for names, and decode only the matches (spec/audit.md, A-44).
+"""Find the records with a name: by an index, or by a search of the bytes (spec/audit.md, A-44).
 
+Without an index, the bytes of all records are searched, and only the matches are decoded.
 Records are canonical, so the bytes of a name (a taken entry, an intent, a cell) appear unchanged in
 every record that has it. A byte search costs a fraction of decoding. Each match is decoded and
 checked again, because a value may contain the same bytes by chance.
@@ -7,26 +8,40 @@ checked again, because a value may contain the same bytes by chance.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from typing import Final
+import heapq
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Final, TypeVar
 
-from aos.audit.lens.ports import Journal, first_kept
+from aos.audit.lens.ports import Journal, RecordIndex, first_kept
+from aos.audit.lens.records_at import Records
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, EntryId, Record
 from aos.values.cbor import encode
 from aos.values.digests import HASH_BYTES, Hash
+
+V = TypeVar("V")
+W = TypeVar("W")
 
 _ENTRY: Final = encode("entry") + b"\x82"
 _INTENT: Final = encode("intent") + encode(bytes(HASH_BYTES))[:2]
 
 
 def records_naming(
-    journal: Journal, cell: CellId, *, first: int = 1, last: int
+    journal: Journal,
+    cell: CellId,
+    *,
+    first: int = 1,
+    last: int,
+    index: RecordIndex | None = None,
 ) -> Iterator[Record]:
-    """Yield the records from ``first`` to ``last`` whose bytes contain a cell's identity. Pruned
-    records are skipped."""
-    needle = encode([*cell])
+    """Yield the records from ``first`` to ``last`` that name a cell, and perhaps a few others.
+    Pruned records are skipped."""
     first = max(first, first_kept(journal))
+    if index is not None:
+        yield from map(Records(journal).at, index.naming(cell, first=first, last=last))
+        return
+    needle = encode([*cell])
     for frame in journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
             if needle in data and first <= seq <= last:
@@ -37,20 +52,50 @@ def records_after(
     journal: Journal,
     first: int,
     last: int,
-    entries: Container[EntryId],
-    intents: Container[Hash],
+    entries: dict[EntryId, V],
+    intents: dict[Hash, W],
+    *,
+    index: RecordIndex | None = None,
 ) -> Iterator[Record]:
     """Yield the records from ``first`` to ``last`` that take one of ``entries`` or are about one
-    of ``intents``, and perhaps a few others. Both containers may change meanwhile. Pruned
-    records are skipped."""
+    of ``intents``, and perhaps a few others. Both may change meanwhile: what is added follows from
+    the record that was yielded last. Pruned records are skipped."""
     first = max(first, first_kept(journal))
+    if index is not None:
+        seqs = _following(index, entries, intents)
+        yield from map(Records(journal).at, (seq for seq in seqs if first <= seq <= last))
+        return
     for frame in journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
             if first <= seq <= last and (_takes(data, entries) or _names(data, intents)):
                 yield from_bytes(data)
 
 
-def _takes(data: bytes, entries: Container[EntryId]) -> bool:
+def _following(
+    index: RecordIndex, entries: dict[EntryId, V], intents: dict[Hash, W]
+) -> Iterator[int]:
+    """Yield the records that follow from entries and intents, in their order."""
+    known: set[EntryId | Hash] = set()
+    ahead: list[int] = []
+    last = 0
+    while True:
+        # A dict has what was added last at its end.
+        for entry in takewhile(lambda each: each not in known, reversed(entries)):
+            known.add(entry)
+            ahead.extend(index.taking(entry))
+        for intent in takewhile(lambda each: each not in known, reversed(intents)):
+            known.add(intent)
+            ahead.extend(index.about(intent))
+        heapq.heapify(ahead)
+        while ahead and ahead[0] == last:
+            heapq.heappop(ahead)
+        if not ahead:
+            return
+        last = heapq.heappop(ahead)
+        yield last
+
+
+def _takes(data: bytes, entries: dict[EntryId, V]) -> bool:
     at = data.find(_ENTRY)
     while at >= 0:
         seq, end = _nat(data, at + len(_ENTRY))
@@ -75,7 +120,7 @@ def _nat(data: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at + 1 : end], "big"), end
 
 
-def _names(data: bytes, intents: Container[Hash]) -> bool:
+def _names(data: bytes, intents: dict[Hash, W]) -> bool:
     at = data.find(_INTENT)
     while at >= 0:
         start = at + len(_INTENT)

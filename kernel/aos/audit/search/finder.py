@@ -14,19 +14,22 @@ from aos.core.journal.records import CellId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellQuery:
-    """The cells of ``workflow`` that pass all ``conditions``, in the order of an attribute, cells
-    without a value last; equal ones by key, or with ``by_text`` by the text of the key."""
+    """The cells of ``workflow``, or of all workflows, that pass all ``conditions``, in the order of
+    an attribute, cells without a value last; equal ones by workflow and key, or with ``by_text``
+    by the text of the key. With ``after``, those that come after this place and cell."""
 
-    workflow: str
+    workflow: str | None
     conditions: Sequence[Condition]
     order: Attribute | None = None
     is_descending: bool = False
     by_text: bool = False
+    after: tuple[int, CellId] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CellPage:
-    """Cells in order; of all that pass, their number and the reasons that they wait for."""
+    """Cells in order; of all that pass the conditions, their number and the reasons that they wait
+    for."""
 
     cells: Sequence[CellId]
     total: int

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from aos.audit.lens.scan import records_naming
+from aos.audit.trace.cell_inputs import reaching
 from aos.audit.trace.trace_nodes import DELIVERED, Draft, Nodes
 from aos.audit.views.record_view import name_cell
 from aos.audit.views.view import View
 from aos.core.journal.records import (
-    Attempt,
     CellId,
-    Control,
     EntryId,
     Event,
     Faulted,
@@ -75,9 +73,13 @@ class _Timeline:
     def read(self, inputs_max: int) -> Timeline:
         inputs: deque[_Input] = deque(maxlen=inputs_max)
         waiting: dict[EntryId, _Input] = {}
-        count = 0
-        for record in records_naming(self._view.journal, self._cell, last=self._last):
-            for index in _reaching(record, self._cell):
+        view, first, count = self._view, 1, 0
+        if view.index is not None:
+            first, count = view.index.latest_inputs(self._cell, inputs_max)
+        for record in records_naming(
+            view.journal, self._cell, first=first, last=self._last, index=view.index
+        ):
+            for index in reaching(record, self._cell):
                 each = _Input(record, index)
                 count += 1
                 inputs.append(each)
@@ -125,22 +127,6 @@ class _Timeline:
                     self._emitted.append(((record.seq, index), others, emitted))
             for index, intent in enumerate(record.intents):
                 self._open[intent.intent] = self._nodes.intent(draft, record, index)
-
-
-def _reaching(record: Record, cell: CellId) -> Iterator[int]:
-    """Yield the indexes under which ``record`` came in for ``cell``, or did not reach it: its
-    mailbox was full, or it did not exist."""
-    match record:
-        case Event() if cell in record.to or cell in record.overloaded:
-            yield 0
-        case Receipt() | KernelReceipt() | Stream() | Attempt() | Control() if record.cell == cell:
-            yield 0
-        case Step():
-            for index, event in enumerate(record.events):
-                if cell in (*event.to, *event.overloaded, *event.unknown):
-                    yield index
-        case _:
-            pass
 
 
 def _is_delivered(given: _Input, cell: CellId) -> bool:

@@ -210,8 +210,9 @@ class _Tree:
 
     def _goes_on(self, draft: Draft, command: Control, cell: CellId) -> None:
         """Add the first step of a cell after a command that let it run again."""
-        journal = self._view.journal
-        for record in records_naming(journal, cell, first=command.seq + 1, last=self._last):
+        journal, index = self._view.journal, self._view.index
+        first = command.seq + 1
+        for record in records_naming(journal, cell, first=first, last=self._last, index=index):
             if isinstance(record, Step | Faulted) and record.cell == cell:
                 self._expand(self._nodes.record(record, draft), record)
                 return
@@ -244,8 +245,9 @@ class _Tree:
         """Read the journal until no further consequence can follow."""
         if not self._waiting and not self._open:
             return
-        journal, waiting, open_ones = self._view.journal, self._waiting, self._open
-        for record in records_after(journal, first, self._last, waiting, open_ones):
+        waiting, open_ones = self._waiting, self._open
+        journal, index = self._view.journal, self._view.index
+        for record in records_after(journal, first, self._last, waiting, open_ones, index=index):
             parent = self._parent_of(record)
             if parent is not None and self._nodes.has_room(parent):
                 self._expand(self._nodes.record(record, parent), record)

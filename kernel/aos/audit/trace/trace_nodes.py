@@ -270,7 +270,8 @@ class Nodes:
 
     def _ending(self, id: CellId, *, after: int) -> Control | None:
         last = self._view.state.next_seq - 1
-        return ending(self._view.journal, id, first=after + 1, last=last)
+        view = self._view
+        return ending(view.journal, id, first=after + 1, last=last, index=view.index)
 
     def fate(self, draft: Draft, intent: Hash) -> None:
         """Set the current status of an intent, even if its receipt is not in this trace."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,7 @@ from aos.audit.lens.lookup import find_effect, find_workflow
 from aos.audit.views.diagnosis import ADVICE
 from aos.audit.views.reason import EVENT, MAIL, TIMER_WORD, WAITS
 from aos.audit.views.view import View, check_word
+from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
 
 BY_KEY: Final = "key"
 BY_AGE: Final = "age"
+BY_ACTIVITY: Final = "activity"
 BY_MAIL: Final = "mail"
-ORDERS: Final = (BY_KEY, BY_AGE, BY_MAIL)
+_PLACE: Final = re.compile(r"(-?\d{1,20}) (\S{1,256}) ((?:[0-9a-f]{2}){0,1024})", re.ASCII)
+
+ORDERS: Final = (BY_KEY, BY_AGE, BY_ACTIVITY, BY_MAIL)
 
 
 def waits_for(state: State, cell: Cell) -> list[str]:
@@ -106,9 +111,11 @@ class CellSelection:
         aliases = {} if workflow is None else self.aliases.get(workflow)
         return Search(self.where, Names(state.manifest, workflow, aliases))
 
-    def query(self, now_ns: int) -> CellQuery | None:
+    def query(
+        self, now_ns: int, order: str = BY_KEY, after: tuple[int, CellId] | None = None
+    ) -> CellQuery | None:
         """The same for an index; None if an index cannot answer it."""
-        if self.workflow is None or self.waits_for is not None:
+        if self.waits_for is not None or order == BY_MAIL:
             return None
         from aos.audit.search.attributes import OF_EVERY_CELL  # noqa: PLC0415
         from aos.audit.search.finder import CellQuery  # noqa: PLC0415
@@ -124,14 +131,17 @@ class CellSelection:
         ):
             if value is not None:
                 found.append(Condition(OF_EVERY_CELL[name], operator, (value,)))
-        if self.search is None:
-            return CellQuery(workflow=self.workflow, conditions=found)
+        search = self.search
+        if search is not None:
+            found += search.conditions
+        by = None if order == BY_KEY else OF_EVERY_CELL["last_active"]
+        is_descending = order == BY_ACTIVITY
+        if search is not None and search.order is not None:
+            by, is_descending = search.order, search.is_descending
         return CellQuery(
-            workflow=self.workflow,
-            conditions=(*found, *self.search.conditions),
-            order=self.search.order,
-            is_descending=self.search.is_descending,
-        )
+            workflow=self.workflow, conditions=found, order=by, is_descending=is_descending,
+            after=after,
+        )  # fmt: skip
 
     def _latest_ns(self, now_ns: int) -> int | None:
         return None if self.older_than_ns is None else now_ns - self.older_than_ns
@@ -147,6 +157,18 @@ class CellSelection:
             yield from state.cells.of(self.workflow)
         else:
             yield from state.cells.values()
+
+    def candidates_count(self, state: State) -> int:
+        """Return the number of ``candidates``, without reading them."""
+        if self._is_of_active():
+            active = state.cells.active
+            if self.workflow is None:
+                return len(active)
+            return sum(id[0] == self.workflow for id in active)
+        if self.workflow is None:
+            return len(state.cells)
+        shelf = state.cells.shelves.get(self.workflow)
+        return 0 if shelf is None else shelf.count
 
     def _is_of_active(self) -> bool:
         return (
@@ -200,8 +222,36 @@ def _waited_for(state: State, word: str) -> str:
 
 def place(cell: Cell, order: str) -> int:
     """Return the place of a cell in a list, before its workflow and key: the least comes first.
-    ``age`` begins with the cell that did nothing for the longest time, ``mail`` with the fullest
-    mailbox."""
-    if order == BY_AGE:
-        return cell.last_active_ns
-    return -len(cell.mailbox) if order == BY_MAIL else 0
+    ``age`` begins with the cell that did nothing for the longest time, ``activity`` with the one
+    that was active last, ``mail`` with the fullest mailbox."""
+    match order:
+        case "age":
+            return cell.last_active_ns
+        case "activity":
+            return -cell.last_active_ns
+        case "mail":
+            return -len(cell.mailbox)
+    return 0
+
+
+def place_text(number: int, id: CellId) -> str:
+    """Return the text that a list continues after: a place, and the cell that has it."""
+    return f"{number} {id[0]} {id[1].hex()}"
+
+
+def read_place(text: str) -> tuple[int, CellId]:
+    """Read the text of a place.
+
+    Raises:
+        BadUsage: It is no such text.
+    """
+    match = _PLACE.fullmatch(text)
+    if match is None:
+        raise BadUsage(
+            sentence(
+                "after",
+                expected="the next_after of the page before, such as '0 shop/order@1 636f2d31'",
+                found=repr(text[:80]),
+            )
+        )
+    return int(match[1]), (match[2], bytes.fromhex(match[3]))

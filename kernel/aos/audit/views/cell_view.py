@@ -16,6 +16,8 @@ from aos.audit.views.cell_selection import (
     ORDERS,
     CellSelection,
     place,
+    place_text,
+    read_place,
     subject,
     waits_for,
     why,
@@ -52,8 +54,10 @@ def cells(
     with_state: bool = False,
     limit: int = LIMIT,
     offset: int = 0,
+    after: str | None = None,
 ) -> Document:
-    """List cells by workflow, then key, or in another of ``ORDERS`` (A-63).
+    """List cells by workflow, then key, or in another of ``ORDERS`` (A-63). With ``after``, the
+    ``next_after`` of a page, the list continues after that page.
 
     Every cell that a filter could select is read, one after the other, unless the view has an index
     that answers. The identities of those up to the end of the page are kept, and only the rows of
@@ -65,43 +69,51 @@ def cells(
     check_word("order of cells", order, ORDERS)
     selected = (selection or CellSelection()).resolved(view.state)
     by = selected.search if selected.search is not None and selected.search.is_ordered else None
-    if by is not None and order != BY_KEY:
-        raise BadUsage("expected one order, found order by in the condition and another one")
+    if by is not None and (order != BY_KEY or after is not None):
+        more = "another one" if after is None else "after, which needs one of " + ", ".join(ORDERS)
+        raise BadUsage(f"expected one order, found order by in the condition and {more}")
+    start = None if after is None else read_place(after)
     end = page_end(limit, offset)
+
+    def listed(shown: list[CellId], total: int, reasons: Counter[str]) -> Document:
+        """The document; ``shown`` has one cell more than the page if the list goes on."""
+        is_last = len(shown) <= limit
+        found = paged("cells", shown[:limit], total, offset, row)
+        last = None if is_last or by is not None else view.state.cells[shown[limit - 1]]
+        return {
+            **found,
+            "next_offset": None if is_last else offset + limit,
+            "next_after": None if last is None else place_text(place(last, order), last.id),
+            "by_reason": dict(sorted(reasons.items())),
+            "looked_at": selected.candidates_count(view.state),
+        }
 
     def row(id: CellId) -> Document:
         cell = view.state.cells[id]
         made = _cell_row(view, cell)
         return {**made, "state": _state(view, view.lens, cell)} if with_state else made
 
-    query = selected.query(view.now_ns) if view.finder is not None and order == BY_KEY else None
-    if view.finder is not None and query is not None:
-        page = view.finder.page(query, limit=limit, offset=offset)
+    if view.finder is not None:
+        query = selected.query(view.now_ns, order, start)
+        page = None if query is None else view.finder.page(query, limit=limit + 1, offset=offset)
         if page is not None:
-            return {
-                **paged("cells", page.cells, page.total, offset, row),
-                "by_reason": dict(sorted(page.reasons.items())),
-                "looked_at": len(page.cells),
-            }
+            return listed(list(page.cells), page.total, page.reasons)
     reasons: Counter[str] = Counter()
-    looked_at = total = 0
+    total = 0
 
     def found() -> Iterator[tuple[int | Place, CellId]]:
-        nonlocal looked_at, total
+        nonlocal total
         for cell in selected.candidates(view.state):
-            looked_at += 1
             view.check_time()
             if selected.has(view, cell):
                 total += 1
                 reasons.update(why(view.state, cell))
-                yield place(cell, order) if by is None else by.place(subject(view, cell)), cell.id
+                at = place(cell, order) if by is None else by.place(subject(view, cell))
+                if start is None or (at, cell.id) > start:
+                    yield at, cell.id
 
-    shown = [id for _, id in heapq.nsmallest(end, found())[offset:]]
-    return {
-        **paged("cells", shown, total, offset, row),
-        "by_reason": dict(sorted(reasons.items())),
-        "looked_at": looked_at,
-    }
+    shown = [id for _, id in heapq.nsmallest(end + 1, found())[offset:]]
+    return listed(shown, total, reasons)
 
 
 def _cell_row(view: View, cell: Cell) -> Document:
@@ -180,7 +192,7 @@ def declared_by(view: View, cell: Cell) -> Control | None:
         return None
     last = view.state.next_seq - 1
     found, first = None, cell.last_seq + 1
-    while command := ending(view.journal, cell.id, first=first, last=last):
+    while command := ending(view.journal, cell.id, first=first, last=last, index=view.index):
         found, first = command, command.seq + 1
     return found
 

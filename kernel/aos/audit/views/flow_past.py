@@ -85,7 +85,8 @@ def past_operations(view: View, flow: SeenFlow) -> Past:
     failed_on: int | None = None
     skipped: set[int] = set()
     unreadable = 0
-    for record in records_naming(view.journal, flow.id, last=view.state.next_seq - 1):
+    last = view.state.next_seq - 1
+    for record in records_naming(view.journal, flow.id, last=last, index=view.index):
         match record:
             case Step(cell=flow.id, state=None) | Control(action="remove", cell=flow.id):
                 seen.clear()

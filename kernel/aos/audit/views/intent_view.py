@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Final
 
 from aos.audit.lens.endings import ending
 from aos.audit.lens.lookup import find_effect, find_intent, find_workflow
-from aos.audit.lens.ports import first_kept
+from aos.audit.lens.ports import RecordIndex, first_kept
 from aos.audit.lens.scan import records_after
 from aos.audit.lens.words import compact
 from aos.audit.views.cell_selection import CellSelection, subject
 from aos.audit.views.diagnosis import open_intent
 from aos.audit.views.record_view import Document, document, issuer_document
 from aos.audit.views.settled_intents import ReceiptSelection, code_of
-from aos.audit.views.view import LIMIT, View, check_word, page
+from aos.audit.views.view import LIMIT, View, check_word, page, page_end, paged
 from aos.core.journal.identity import idempotency_key
 from aos.core.journal.inputs import CANCEL
 from aos.core.journal.records import (
     Attempt,
     CellId,
     Control,
+    EntryId,
     KernelReceipt,
     Receipt,
     Record,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 FRAMES_SHOWN: Final = 10
 """How many frames of an intent's stream are shown, counted from the latest."""
+
+_NO_ENTRIES: Final[dict[EntryId, None]] = {}
 
 INTENT_STATUSES: Final = ("open", "abandoned", "settled")
 
@@ -67,7 +70,8 @@ def intents(
     as in ``CellSelection``.
 
     Open and abandoned intents are in the state. Settled ones are read from the journal; with a
-    filter, every one of them is read.
+    filter, every one of them is read. If the view has an index, it has all and the open ones, and
+    those of one effect.
 
     Raises:
         BadUsage: A filter names nothing that is known, or a code is given for intents that have
@@ -109,6 +113,13 @@ def intents(
             key_prefix=key_prefix,
         )
         return _settled(view, selection, limit, offset)
+    if (
+        view.index is not None
+        and status in (None, "open")
+        and (name, key_prefix, where) == (None, None, None)
+        and not halted
+    ):
+        return _indexed(view, view.index, effect, status, page=(limit, offset))
     found = _intents_with(view, status)
     if halted:
         found = [each for each in found if _is_halted(view, each[0], code)]
@@ -130,6 +141,28 @@ def intents(
 
     rows = [row for row in rows if is_asked(row)]
     return page("intents", rows, limit, offset, lambda row: row)
+
+
+def _indexed(
+    view: View, index: RecordIndex, effect: str | None, status: str | None, *, page: tuple[int, int]
+) -> Document:
+    """The list from the index: all intents or the open ones, or those of one effect. ``page`` is
+    the limit and the offset."""
+    limit, offset = page
+    page_end(limit, offset)
+    called = None if effect is None else find_effect(view.state, effect, index.effects(status))
+    hashes, total = index.opened(
+        effect=called, is_open=status == "open", limit=limit, offset=offset
+    )
+
+    def row(intent: Hash) -> Document:
+        known = view.journal.intent(intent)
+        if known is None:
+            name = hash_text(intent)
+            raise Damage(f"the intent {name} has no row (aos rebuild makes it again)")
+        return _intent_row(view, (intent, known))
+
+    return paged("intents", hashes, total, offset, row)
 
 
 def _of_cells(
@@ -419,7 +452,7 @@ def _abandoned_by(view: View, intent: Hash, row: IntentRow, cell: CellId) -> Doc
     if not row.abandoned:
         return None
     first, last = row.opened_seq + 1, view.state.next_seq - 1
-    command = ending(view.journal, cell, first=first, last=last)
+    command = ending(view.journal, cell, first=first, last=last, index=view.index)
     if command is None or intent not in command.abandoned:
         return None
     return document(command, view.lens)
@@ -432,7 +465,9 @@ def _history(view: View, intent: Hash, *, after: int, settled: int | None) -> Do
     cancels: list[Document] = []
     settlements: list[Document] = []
     frames: list[Stream] = []
-    for record in records_after(view.journal, after + 1, last, (), {intent}):
+    for record in records_after(
+        view.journal, after + 1, last, _NO_ENTRIES, {intent: None}, index=view.index
+    ):
         match record:
             case Attempt(intent=of) if of == intent:
                 attempts.append(document(record, view.lens))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from aos.audit.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
-from aos.audit.lens.ports import Journal
+from aos.audit.lens.ports import Journal, RecordIndex
 from aos.audit.lens.records_at import Records
 from aos.audit.views.record_view import Document
 from aos.audit.views.running_effects import Running
@@ -53,6 +53,8 @@ class View:
         """Called for each cell that a list reads. It raises once the list has taken too long."""
         self.finder: CellFinder | None = None
         """An index that lists of cells are read from, if there is one."""
+        self.index: RecordIndex | None = None
+        """An index of the journal, in the place of a search of all records, if there is one."""
 
     def spell(self, *, most: int = LISTED_BYTES) -> None:
         """Show values for people instead of programs from now on (A-48), in lists up to ``most``

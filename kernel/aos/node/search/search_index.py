@@ -264,7 +264,7 @@ class SearchIndex:
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
         """See ``CellFinder``."""
-        if query.workflow not in self._workflows:
+        if query.workflow not in self._workflows or query.after is not None:
             return None
         asked = [each.attribute for each in query.conditions]
         if any(self._number(query, each) is None for each in asked):
@@ -283,15 +283,17 @@ class _Paging:
     def __init__(
         self, db: sqlite3.Connection, query: CellQuery, numbers: Mapping[tuple[str, str], int]
     ) -> None:
+        assert query.workflow is not None, "an index of attributes is of one workflow"
         self._db = db
         self._query = query
+        self._workflow = query.workflow
         self._numbers = numbers
 
     def page(self, limit: int, offset: int) -> CellPage:
         source, given = self._source()
         terms = [self._term(each) for each in self._query.conditions]
         where = " AND ".join(["c.workflow = ?", *(sql for sql, _ in terms)])
-        values = [*given, self._query.workflow, *(each for _, some in terms for each in some)]
+        values = [*given, self._workflow, *(each for _, some in terms for each in some)]
         reasons: Counter[str] = Counter()
         total = 0
         for text, number in self._db.execute(
@@ -306,10 +308,10 @@ class _Paging:
             "LIMIT ? OFFSET ?",
             [*values, limit, offset],
         ).fetchall()
-        return CellPage([(self._query.workflow, key) for (key,) in rows], total, reasons)
+        return CellPage([(self._workflow, key) for (key,) in rows], total, reasons)
 
     def _table(self, attribute: Attribute) -> str:
-        return f"v{self._numbers[self._query.workflow, attribute.path]}"
+        return f"v{self._numbers[self._workflow, attribute.path]}"
 
     def _source(self) -> tuple[str, list[Any]]:
         """The cells to look at: those of the condition that selects the fewest."""
@@ -343,7 +345,7 @@ class _Paging:
         order = self._query.order
         ties = "c.key"
         if self._query.by_text:
-            table = f"v{self._numbers[self._query.workflow, '@key']}"
+            table = f"v{self._numbers[self._workflow, '@key']}"
             ties = f"(SELECT value FROM {table} WHERE cell = c.id)"  # noqa: S608
         if order is None:
             return ties

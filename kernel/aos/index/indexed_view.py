@@ -1,0 +1,43 @@
+"""Let a view read its lists, timelines and traces by an index (spec/index.md, IX-60)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from aos.audit.views.view import View
+from aos.core.journal.records import CellId
+from aos.index.index_reader import IndexReader
+from aos.index.world_index import read_at_head
+
+
+@contextlib.contextmanager
+def indexed(view: View, folder: Path | None) -> Iterator[bool]:
+    """Use the index in ``folder`` for the documents that the block makes of a view; yield whether
+    it helps. None, an index that is damaged, of another journal, or too far behind does not
+    (IX-44): then the documents are made without it, and are the same.
+
+    Raises:
+        Damage: The index is damaged, which is found while it is read.
+    """
+    if folder is None or view.is_past:
+        yield False
+        return
+    with read_at_head(folder, view.journal, view.state) as reader:
+        if reader is not None:
+            use_index(view, reader)
+        try:
+            yield reader is not None
+        finally:
+            view.index = view.finder = None
+
+
+def use_index(view: View, reader: IndexReader) -> None:
+    """Let the view read by an index that is at its state, within the time that the view has now."""
+
+    def text_of(id: CellId) -> str:
+        return view.lens.key_text(id, hash=view.state.cells[id].workflow_hash)
+
+    view.index = reader
+    view.finder = reader.cell_pages(text_of, view.check_time)

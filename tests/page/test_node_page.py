@@ -17,6 +17,7 @@ from tests.copies import copied
 from tests.node.nodes import Node, event, front, running_kernel
 from tests.node.test_node_process import wait_until
 from tests.page.browser import read_page
+from tests.page.form_browser import made
 
 __all__ = ["template", "trips"]
 
@@ -119,6 +120,7 @@ def test_with_tokens_a_form_takes_one_and_the_session_ends_with_it(
         form = field(client)
 
         foreign = {"sec-fetch-site": "cross-site"}
+        own = {"origin": node.url}
         for given, headers, status in (
             ({"form": form, "token": "x"}, {}, 401),
             ({"form": "x", "token": token}, {}, 403),
@@ -127,10 +129,12 @@ def test_with_tokens_a_form_takes_one_and_the_session_ends_with_it(
             ({"form": form, "token": token}, {"origin": "http://evil.example"}, 403),
             ({"form": form, "token": "x" * 5000}, {}, 413),
         ):
-            assert client.post("/open", data=given, headers=headers).status_code == status
+            answer = client.post("/open", data=given, headers=own | headers)
+            assert answer.status_code == status
+        assert client.post("/open", data={"form": form, "token": token}).status_code == 403
         assert client.get("/").status_code == 401
 
-        opened = client.post("/open", data={"form": form, "token": token})
+        opened = client.post("/open", data={"form": form, "token": token}, headers=own)
         assert (opened.status_code, opened.headers["location"]) == (303, "/")
         assert "HttpOnly; SameSite=Strict" in opened.headers["set-cookie"]
         assert token not in opened.headers["set-cookie"]
@@ -138,7 +142,8 @@ def test_with_tokens_a_form_takes_one_and_the_session_ends_with_it(
         assert client.get("/v1/world").status_code == 401, "the API ignores the cookie"
 
         other = node.client()
-        assert other.post("/open", data={"form": field(other), "token": sender}).status_code == 303
+        given = {"form": field(other), "token": sender}
+        assert other.post("/open", data=given, headers=own).status_code == 303
         assert other.get("/").status_code == 403
 
         assert here("token", "revoke", "reader", "-w", path).code == 0
@@ -149,13 +154,7 @@ def test_with_tokens_a_form_takes_one_and_the_session_ends_with_it(
         assert token not in node.log.read_text()
 
 
-def made(path: Path, name: str, scope: str) -> str:
-    found = here("token", "create", name, "--scope", scope, "--json", "-w", path)
-    assert found.code == 0, found.err
-    return str(found.json["token"])
-
-
 def field(client: httpx.Client) -> str:
-    found = re.search(r'name="form" value="([\w-]{43})"', client.get("/open").text)
+    found = re.search(r'name="form" value="([0-9a-f]{32}\.[0-9a-f]{64})"', client.get("/open").text)
     assert found is not None
     return found[1]

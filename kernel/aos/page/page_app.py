@@ -4,7 +4,8 @@
 
 Rule 1: a request is refused at the first check that it fails.
 
-Rule 2: no route changes anything; every answer has the headers of ``page_headers``.
+Rule 2: no route but a form of a node (``page_forms``) changes anything; every answer has the
+headers of ``page_headers``.
 """
 
 from __future__ import annotations
@@ -12,25 +13,27 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route, Router
+from starlette.routing import Match, Route, Router
 
 from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
 from aos.errors import AosError
 from aos.node.access import Door, check_origin
-from aos.node.bodies import JSON, KIB, PROBLEM
+from aos.node.bodies import JSON, KIB, PROBLEM, ClientGoneError
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of
 from aos.page.cell_steps import cell_step
 from aos.page.cell_timeline import cell_timeline
+from aos.page.page_forms import FormCall, PageForm, Visit, check_same_site
 from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_headers import RAW
 from aos.page.page_links import PageLinks
@@ -39,6 +42,9 @@ from aos.page.page_table import NAVIGATION, PAGES, Page
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import PageWorlds
+
+if TYPE_CHECKING:  # a page without a node does not import it
+    from aos.page.node_parts import NodeParts
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -53,15 +59,17 @@ SUFFIX: Final = ".json"
 OPEN: Final = "/open"
 STATIC: Final = {"page.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 _METHODS: Final = ("GET", "HEAD")
+_FORM_METHODS: Final = (*_METHODS, "POST")
 _ONCE: Final = frozenset({b"host", b"origin", b"cookie"})
 
 
 class BrowserSession(Protocol):
-    """Decides who may see the page. ``opened`` answers ``/open`` for ``methods``."""
+    """Decides who may see the page. ``opened`` answers ``/open`` for ``methods``; ``check`` returns
+    the caller, if there are several."""
 
     methods: tuple[str, ...]
 
-    def check(self, _scope: Scope, cookie: str | None) -> None: ...
+    def check(self, _scope: Scope, cookie: str | None) -> Visit | None: ...
 
     async def opened(self, request: Request) -> Response: ...
 
@@ -75,20 +83,33 @@ class _Given(dict[str, object]):
 
 class PageApp:
     """The application, for worlds and one kind of session. ``hidden`` is a path that readers of the
-    page do not learn."""
+    page do not learn; ``node`` are the parts that only a node has."""
 
     def __init__(
-        self, worlds: PageWorlds, session: BrowserSession, *, hidden: Path | None = None
+        self,
+        worlds: PageWorlds,
+        session: BrowserSession,
+        *,
+        hidden: Path | None = None,
+        node: NodeParts | None = None,
     ) -> None:
         self._worlds = worlds
         self._hidden = hidden
         self._session = session
+        self._node = node
+        pages = (*PAGES, *node.pages) if node is not None else PAGES
+        self._posting = [Route(OPEN, session.opened, methods=list(session.methods))]
+        if node is not None:
+            self._posting += [
+                Route(f"/w/{{world}}{each.path}", self._of_form(each), methods=list(_FORM_METHODS))
+                for each in node.forms.forms
+            ]
         self._router = Router(
             [
                 Route("/", self._front),
-                Route(OPEN, session.opened, methods=list(session.methods)),
+                *self._posting,
                 Route("/static/{name}", _static),
-                *(Route(f"/w/{{world}}{each.path}", self._of(each)) for each in PAGES),
+                *(Route(f"/w/{{world}}{each.path}", self._of(each)) for each in pages),
                 Route("/w/{world}", self._of(PAGES[0])),
                 Route("/w/{world}/search", self._search),
                 Route("/w/{world}/value/{word}/bytes", self._bytes),
@@ -122,6 +143,8 @@ class PageApp:
                 scope["path"] = scope["path"].removesuffix(SUFFIX) or "/"
             scope["is_json"] = is_json
             await self._router(scope, receive, send)
+        except ClientGoneError:
+            return None
         except Problem as problem:
             return problem
         except AosError as error:
@@ -149,19 +172,27 @@ class PageApp:
                 raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
             headers[name] = value
         check_origin(Door(*scope["server"]), headers, scope["scheme"])
-        path, methods = scope["path"], self._session.methods
-        if path != OPEN:
-            methods = _METHODS
-        if scope["method"] not in methods:
+        path, method = scope["path"], scope["method"]
+        methods = self._methods(scope)
+        if method not in methods:
             raise Problem(
                 405, "method_is_not_allowed",
-                f"the page is read only: expected GET, found {scope['method'][:20]}",
+                f"this page: expected {' or '.join(methods)}, found {method[:20]}",
                 headers={"allow": ", ".join(methods)},
             )  # fmt: skip
-        if path == OPEN or path.startswith("/static/"):
-            return
-        cookie = headers.get(b"cookie")
-        self._session.check(scope, None if cookie is None else cookie.decode("latin-1"))
+        if path != OPEN and not path.startswith("/static/"):
+            cookie = headers.get(b"cookie")
+            given = None if cookie is None else cookie.decode("latin-1")
+            scope["visit"] = self._session.check(scope, given)
+        if method == "POST":
+            check_same_site(headers)
+
+    def _methods(self, scope: Scope) -> Sequence[str]:
+        """Return the methods of a path."""
+        for each in self._posting:
+            if each.matches(scope)[0] is not Match.NONE:
+                return sorted(each.methods or _METHODS)
+        return _METHODS
 
     # Pages
 
@@ -179,6 +210,8 @@ class PageApp:
 
     async def _page(self, page: Page, request: Request) -> Response:
         world = self._worlds.named(request.path_params["world"])
+        if self._node is not None:
+            self._node.check(page, request.scope["visit"])
         given = read_query(page.route, request.scope["query_string"])
         target = await world.read(lambda view: page.target(view, request.path_params))
         query = {**page.of_document(given), **target.query}
@@ -189,7 +222,7 @@ class PageApp:
                 return Response(data, media_type=LINES)
             return Response(json_bytes(found), media_type=JSON)
         found = await world.listed(page.operation, query)
-        values = await self._values(world, page.title, at=given.get("at"))
+        values = await self._values(request, world, page.title, at=given.get("at"))
         values |= await _pictures(world, page, query, found, values["links"])
         if page.template == "steps":
             values["step"] = cell_step(found, given.get("step"))
@@ -205,6 +238,19 @@ class PageApp:
             },
         )
 
+    def _of_form(self, form: PageForm) -> Handler:
+        async def answer(request: Request) -> Response:
+            assert self._node is not None
+            world = self._worlds.named(request.path_params["world"])
+            call = FormCall(
+                world=world, request=request, visit=request.scope["visit"],
+                base=f"/w/{world.slug}", place=world.place(str(request.base_url)),
+            )  # fmt: skip
+            values = await self._values(request, world, "")
+            return await self._node.forms.answer(form, call, values)
+
+        return answer
+
     async def _search(self, request: Request) -> Response:
         world = self._worlds.named(request.path_params["world"])
         [text] = parse_qs(request.url.query).get("q", [""])[:1]
@@ -215,7 +261,7 @@ class PageApp:
             return Response(json_bytes(found), media_type=JSON)
         if len(found["found"]) == 1:
             return RedirectResponse(found["found"][0]["address"], status_code=303)
-        values = await self._values(world, "Search")
+        values = await self._values(request, world, "Search")
         return _html("search", values | {"document": found, "q": text})
 
     async def _bytes(self, request: Request) -> Response:
@@ -230,21 +276,32 @@ class PageApp:
         )
 
     async def _values(
-        self, world: PageWorld, title: str, *, at: int | None = None
+        self, request: Request, world: PageWorld, title: str, *, at: int | None = None
     ) -> dict[str, object]:
         """Return what every page of a world shows."""
         base = f"/w/{world.slug}"
-        return await world.read(
-            lambda view: {
+
+        def take(view: View) -> dict[str, object]:
+            links = PageLinks(base, view.state, at)
+            return {
                 "title": title,
                 "world": world,
-                "navigation": NAVIGATION,
-                "links": PageLinks(base, view.state, at),
+                "links": links,
                 "head": view.state.next_seq - 1,
                 "now_ns": view.now_ns,
                 "at": at,
+                **self._of_visit(request.scope, links, at=at),
             }
-        )
+
+        return await world.read(take)
+
+    def _of_visit(self, scope: Scope, links: PageLinks, *, at: int | None) -> dict[str, object]:
+        """Return the navigation and the buttons of a caller."""
+        visit = scope.get("visit")
+        if self._node is None or visit is None:
+            return {"navigation": NAVIGATION, "buttons": None}
+        buttons = None if at else self._node.buttons(visit, links)
+        return {"navigation": self._node.navigation(visit), "buttons": buttons}
 
     # Refusals
 
@@ -273,12 +330,9 @@ class PageApp:
             **_NOWHERE,
         }
         if world is not None:
-            values |= {
-                "world": world,
-                "navigation": NAVIGATION,
-                "links": PageLinks(f"/w/{world.slug}", None),
-                "past": _past(scope) if problem.rule == "cell_is_unknown" else None,
-            }
+            links = PageLinks(f"/w/{world.slug}", None)
+            values |= {"world": world, "links": links, **self._of_visit(scope, links, at=None)}
+            values["past"] = _past(scope) if problem.rule == "cell_is_unknown" else None
         answer = _html("problem", values)
         answer.status_code = problem.status
         answer.headers.update(headers)

@@ -61,6 +61,10 @@ class PageLinks:
         """Return the address of a cell whose key is shown as JSON; None if no page has it."""
         return self._of_cell("/cell", workflow, key, at=self._at)
 
+    def cell_now(self, workflow: str, key: object) -> str | None:
+        """Return the address of a cell as it is now, also on a page of the past."""
+        return self._of_cell("/cell", workflow, key)
+
     def timeline(self, workflow: str, key: object) -> str | None:
         """Return the address of the trace of a cell."""
         return self._of_cell("/trace", workflow, key)

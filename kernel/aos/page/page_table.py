@@ -266,3 +266,9 @@ NAVIGATION: Final = (
     ("Manifest", "/manifest"),
     ("Proposals", "/proposals"),
 )
+
+NODE_PAGES: Final[tuple[Page, ...]] = ()
+"""The pages that only a node has."""
+
+NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = ()
+"""Their entries of the navigation, with the scope of a caller who may open them."""

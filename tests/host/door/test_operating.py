@@ -76,3 +76,24 @@ def test_the_key_of_someone_else_is_refused_at_the_start(tmp_path: Path) -> None
             stop=lambda: None,
             operator_key=SigningKey(bytes(32)),
         )
+
+
+def test_a_command_for_a_number_of_commands_is_refused_after_another_one(tmp_path: Path) -> None:
+    """H-59f"""
+
+    async def body(world: Served) -> None:
+        world.rig.ask(asking("a"))
+        world.rig.ask(asking("b"))
+        first, second = world.rig.opened(2)
+        async with linked(world) as link:
+            answer = await link.operate("cancel", intent=first.intent, controls=0)
+            late = await link.operate("cancel", intent=second.intent, controls=0)
+            again = await link.operate("cancel", intent=second.intent, controls=1)
+        assert isinstance(answer, Admitted)
+        assert isinstance(late, Refusal)
+        assert late.rule is Rule.CONTROL_SERIAL_IS_WRONG
+        assert isinstance(again, Admitted)
+
+    with served(tmp_path / "w", operator_key=OPERATOR_KEY) as world:
+        run(body(world))
+    assert sum(each.KIND == "control" for each in world.rig.records()) == 2

@@ -184,8 +184,10 @@ class Link:
         status: str | None = None,
         payload: bytes | None = None,
         why: str | None = None,
+        controls: int | None = None,
     ) -> Answer:
-        """Submit a command that the process signs with its operator's key (H-59f).
+        """Submit a command that the process signs with its operator's key (H-59f). With
+        ``controls`` it is refused unless the journal has so many control records.
 
         Raises:
             BadUsage: The process has no such key.
@@ -194,7 +196,8 @@ class Link:
             action=action, principal="", serial=0, signature=b"", cell=cell, intent=intent,
             value=value, status=status, payload=payload, why=why,
         )  # fmt: skip
-        answer = await self._ask({"op": "control", **_unsigned(control_fields(given))})
+        asked = {"op": "control", **_unsigned(control_fields(given))}
+        answer = await self._ask(asked if controls is None else {**asked, "controls": controls})
         return read_answer(answer.get("answer"))
 
     async def apply_here(

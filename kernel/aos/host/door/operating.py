@@ -23,7 +23,7 @@ from aos.host.door.governance_messages import read_governance
 from aos.host.door.protocol import SIGNED_FIELDS, read_control
 from aos.host.door.way import PAUSE_S
 from aos.host.door.writer import SIGNED_AGAIN_MAX
-from aos.host.fields import Message
+from aos.host.fields import Message, field
 from aos.host.world.engine import Engine
 from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash
@@ -49,19 +49,22 @@ class Operating:
         return not SIGNED_FIELDS & request.keys()
 
     async def control(self, request: Message, submit: Submit) -> Answer:
-        """Sign and submit a command, again if another one took its serial (H-59b).
+        """Sign and submit a command, again if another one took its serial (H-59b). A request with
+        ``controls``, the number of control records that the client has seen, is for this serial
+        alone.
 
         Raises:
             BadUsage: A field is malformed.
         """
         given = read_control({**request, "principal": "", "serial": 0, "signature": b""})
-        tries = SIGNED_AGAIN_MAX
+        seen = field(request, "controls", int) if "controls" in request else None
+        tries = SIGNED_AGAIN_MAX if seen is None else 1
         while True:
             signed = sign_control(
                 given.action, cell=given.cell, intent=given.intent, value=given.value,
                 status=given.status, payload=given.payload, why=given.why, world=self.world,
-                serial=self.engine.stats().figures.controls, operators=self.operators,
-                key=self.key,
+                serial=self.engine.stats().figures.controls if seen is None else seen,
+                operators=self.operators, key=self.key,
             )  # fmt: skip
             [answer] = await submit([signed])
             tries -= 1

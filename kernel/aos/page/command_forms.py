@@ -1,0 +1,267 @@
+"""The buttons of cells and effects as forms: retry, skip, unpin, cancel (spec/page.md, PG-64)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from aos.audit.lens.lookup import find_intent
+from aos.audit.views.record_view import Document
+from aos.core.journal.faults import FROM_OUTSIDE, FaultKind
+from aos.core.journal.inputs import CANCEL, RETRY, SKIP, UNPIN
+from aos.node.access import check_scope
+from aos.node.calls import ApiCall
+from aos.node.handlers import HANDLERS
+from aos.node.operating import must_sign
+from aos.node.problems import Problem
+from aos.node.routes import BY_PATH, POST
+from aos.node.services import Services
+from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormView, Visit
+from aos.page.page_links import key_segment, read_key_segment
+from aos.page.page_table import CELL_PATH, cell_words
+from aos.page.seen_commands import STALE, SeenCommand, carry_out, plan
+from aos.values.digests import hash_text
+
+COMMANDS: Final = BY_PATH["/v1/commands"][POST]
+RETRY_WORK: Final = BY_PATH["/v1/work/retry"][POST]
+SEEN: Final = "seen"
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+
+_TITLES: Final = {RETRY: "Retry", SKIP: "Skip the entry that failed", UNPIN: "Unpin"}
+_SUBMITS: Final = {RETRY: "Retry it", SKIP: "Skip the entry and resume", UNPIN: "Unpin it"}
+
+
+def seen_in(call: FormCall) -> int:
+    """Return the number that a form has seen. Raises: Problem: The field is malformed (400)."""
+    found = call.fields.get(SEEN, "")
+    if not _NUMBER.fullmatch(found):
+        raise Problem(400, "form_is_malformed", f"{SEEN}: expected a number, found {found[:40]!r}")
+    return int(found)
+
+
+def command_line(*words: str, options: Sequence[str]) -> list[str]:
+    """Return the words of a command. Those that look like an option come after ``--``."""
+    begin, objects = ["aos", *words[:2]], words[2:]
+    if any(word.startswith("-") for word in objects):
+        return [*begin, *options, "--", *objects]
+    return [*begin, *objects, *options]
+
+
+class CellForm:
+    """A command about one cell: ``/cell/NS/NAME/KEY/ACTION``."""
+
+    bytes_max = FORM_BYTES_MAX
+
+    def __init__(self, services: Services, action: str) -> None:
+        self.path = f"/cell/{CELL_PATH}/{action}"
+        self._services = services
+        self._action = action
+
+    def check(self, visit: Visit) -> None:
+        """Raises: Problem: Without the scope, or without a key of an operator (403)."""
+        check_scope(visit.caller, COMMANDS)
+        must_sign(self._services)
+
+    def _command(self, call: FormCall) -> SeenCommand:
+        workflow = f"{call.path['ns']}/{call.path['name']}"
+        return SeenCommand(action=self._action, cell=(workflow, read_key_segment(call.path["key"])))
+
+    async def view(self, call: FormCall) -> FormView:
+        """As ``PageForm``."""
+        workflow, key = await call.world.read(lambda view: cell_words(view, call.path))
+        query = {"workflow": workflow} if key is None else {"workflow": workflow, "key": key}
+        found = await call.world.document("read_cell", query)
+        command = self._command(call)
+        seen = await plan(self._services, command)
+        verb = UNPIN if self._action == UNPIN else RETRY
+        options = ["--skip"] if self._action == SKIP else []
+        manifest = self._services.follower.state.manifest_seq
+        effects = _cell_effects(self._action, found, manifest=manifest)
+        return FormView(
+            title=_TITLES[self._action],
+            document={"action": self._action, **query, "seen": seen, "effects": effects},
+            command=command_line("cells", verb, *query.values(), options=[*options, *call.place]),
+            submit=_SUBMITS[self._action],
+            effects=effects,
+            facts=_cell_facts(found),
+            fields={SEEN: seen},
+            back=call.base + _cell_address(call),
+        )
+
+    async def take(self, call: FormCall) -> str:
+        """As ``PageForm``."""
+        seq = await carry_out(self._services, self._command(call), seen_in(call))
+        return f"{call.base}/record/{seq}"
+
+
+def _cell_address(call: FormCall) -> str:
+    path = call.path
+    key = key_segment(read_key_segment(path["key"]))
+    return f"/cell/{path['ns']}/{path['name']}/{key}"
+
+
+def _cell_facts(found: Document) -> list[tuple[str, object]]:
+    fault = found["fault"] or {}
+    return [
+        ("cell", {"workflow": found["workflow"], "key": found["key"]}),
+        ("status", found["status"]),
+        *((name, fault.get(name)) for name in ("kind", "message", "record", "engine_text")),
+        ("mail", found["mailbox"]),
+        ("open_effects", found["in_flight"]),
+    ]
+
+
+def _cell_effects(action: str, found: Document, *, manifest: int) -> list[str]:
+    version = found["version"]
+    if action == UNPIN:
+        return [
+            f"The instance leaves the manifest of record {version['record']:,}.",
+            f"It continues under the manifest in force, of record {manifest:,}.",
+            "Its state, its mail and its open effects stay.",
+        ]
+    fault, mail = found["fault"], found["mail"]
+    on_entry = bool(fault and mail) and FaultKind(fault["kind"]) not in FROM_OUTSIDE
+    later = found["mailbox"] - on_entry
+    sentences = []
+    if on_entry:
+        entry = f"The entry that failed ({mail[0]['kind']} of record {mail[0]['record']:,})"
+        sentences.append(
+            f"{entry} is dropped. It never runs." if action == SKIP else f"{entry} runs again."
+        )
+    if later:
+        sentences.append(f"Then the rest of its mailbox runs, in order: {later:,} of its entries.")
+    elif action == SKIP:
+        sentences.append("No other mail waits: the instance waits for its next event.")
+    return [
+        *sentences,
+        f"It runs under the manifest of record {version['record']:,}.",
+        "If the cause is still there, the instance fails again, with a new fault.",
+    ]
+
+
+class CancelForm:
+    """Cancel one open effect: ``/intent/HASH/cancel``."""
+
+    path = "/intent/{word}/cancel"
+    bytes_max = FORM_BYTES_MAX
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def check(self, visit: Visit) -> None:
+        """Raises: Problem: Without the scope, or without a key of an operator (403)."""
+        check_scope(visit.caller, COMMANDS)
+        must_sign(self._services)
+
+    async def _command(self, call: FormCall) -> SeenCommand:
+        target = await call.world.read(
+            lambda view: find_intent(view.state, view.journal, call.path["word"])
+        )
+        return SeenCommand(action=CANCEL, intent=target.intent)
+
+    async def view(self, call: FormCall) -> FormView:
+        """As ``PageForm``."""
+        command = await self._command(call)
+        assert command.intent is not None
+        hash = hash_text(command.intent)
+        found = await call.world.document("read_intent", {"intent": hash})
+        seen = await plan(self._services, command)
+        effects = [
+            "The kernel settles the effect as canceled, and its cell gets this as the receipt.",
+            "A result that its executor sends later is refused.",
+        ]
+        if found["attempt"] and found["status"] != "open":
+            effects.append("Work that its executor has begun outside is not undone.")
+        return FormView(
+            title="Cancel an effect",
+            document={"action": CANCEL, "intent": hash, "seen": seen, "effects": effects},
+            command=command_line("effects", "cancel", hash, options=call.place),
+            submit="Cancel the effect",
+            effects=effects,
+            facts=_intent_facts(found),
+            fields={SEEN: seen},
+            back=f"{call.base}/intent/{command.intent.hex()}",
+        )
+
+    async def take(self, call: FormCall) -> str:
+        """As ``PageForm``."""
+        seq = await carry_out(self._services, await self._command(call), seen_in(call))
+        return f"{call.base}/record/{seq}"
+
+
+class RunAgainForm:
+    """Run a held or parked effect again: ``/intent/HASH/retry``. It makes no control record."""
+
+    path = "/intent/{word}/retry"
+    bytes_max = FORM_BYTES_MAX
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def check(self, visit: Visit) -> None:
+        """Raises: Problem: Without the scope (403)."""
+        check_scope(visit.caller, RETRY_WORK)
+
+    async def _found(self, call: FormCall) -> Document:
+        target = await call.world.read(
+            lambda view: find_intent(view.state, view.journal, call.path["word"])
+        )
+        hash = hash_text(target.intent)
+        found = await call.world.document("read_intent", {"intent": hash})
+        if found["halt"] is None:
+            raise Problem(409, STALE, f"{hash} is neither held nor parked: it runs, or is settled")
+        return found
+
+    async def view(self, call: FormCall) -> FormView:
+        """As ``PageForm``."""
+        found = await self._found(call)
+        seen = found["halt"]["record"]
+        effects = [
+            "The effect is given to its executor again, with all the attempts of its policy.",
+        ]
+        return FormView(
+            title="Run an effect again",
+            document={
+                "action": "retry", "intent": found["intent"], "seen": seen, "effects": effects,
+            },
+            command=command_line("effects", "retry", found["intent"], options=call.place),
+            submit="Run it again",
+            effects=effects,
+            facts=[
+                *_intent_facts(found),
+                *((name, found["halt"][name]) for name in ("phase", "code", "problem")),
+            ],
+            fields={SEEN: seen},
+            back=f"{call.base}/intent/{found['intent'].removeprefix('blake3:')}",
+        )  # fmt: skip
+
+    async def take(self, call: FormCall) -> str:
+        """As ``PageForm``."""
+        found = await self._found(call)
+        if seen_in(call) != found["halt"]["record"]:
+            raise Problem(409, STALE, "the effect has run since the form was shown (open it again)")
+        hash = found["intent"]
+        asked = ApiCall(
+            route=RETRY_WORK, caller=call.visit.caller, query={}, headers={}, body={"tasks": [hash]}
+        )
+        reply = await HANDLERS[RETRY_WORK.operation](self._services, asked)
+        document = getattr(reply, "document", None)
+        if not (isinstance(document, dict) and document["tasks"]):
+            raise Problem(
+                409, "effect_does_not_run",
+                "the effect was not run again: it may run only once and has run, it runs already, "
+                "or no process has an executor for it",
+            )  # fmt: skip
+        return f"{call.base}/intent/{hash.removeprefix('blake3:')}"
+
+
+def _intent_facts(found: Document) -> list[tuple[str, object]]:
+    return [
+        ("effect", found["effect"]),
+        ("intent", found["intent"]),
+        ("cell", {"workflow": found["workflow"], "key": found["key"]}),
+        ("executor", found["executor"]),
+        ("attempt", found["attempt"]),
+        ("opened_ns", found["opened_ns"]),
+    ]

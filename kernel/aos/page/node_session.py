@@ -1,0 +1,122 @@
+"""The sessions of browsers on a node (spec/page.md, PG-52): a token of the node, entered once, for
+a cookie."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from aos.node.access import Door, caller_of
+from aos.node.problems import Problem
+from aos.node.services import Services
+from aos.node.tokens import READ, Token
+from aos.page.page_app import HTML, OPEN
+from aos.page.page_forms import FORM, FORM_BYTES_MAX, FormTokens, Visit, read_form
+from aos.page.page_session import TOKEN_BYTES, cookie_of
+from aos.page.page_text import render
+
+SESSIONS_MAX: Final = 256
+"""Browsers that can have the page open; the one that opened it first has to open it again."""
+
+_COOKIE: Final = "aos_node_page"
+_FORM_COOKIE: Final = "aos_node_form"
+"""Names a browser that has no session, for its forms."""
+
+_RANDOM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class NodeSession:
+    """The sessions of browsers. The token is looked up at each request, so that a session ends with
+    it."""
+
+    methods: tuple[str, ...] = ("GET", "HEAD", "POST")
+
+    def __init__(self, services: Services, forms: FormTokens) -> None:
+        self._services = services
+        self._forms = forms
+        self._secrets: OrderedDict[str, str] = OrderedDict()
+
+    def check(self, scope: MutableMapping[str, Any], cookie: str | None) -> Visit:
+        """Return who makes a request that may read: on the node's own socket and, while there are
+        no tokens, on loopback without a cookie.
+
+        Raises:
+            Problem: There is no session (401), its token may not read (403) or is too fast (429).
+        """
+        door, now_ns = Door(*scope["server"]), time.time_ns()
+        caller, session = caller_of(door, {}, self._services.tokens, now_ns=now_ns), None
+        if caller is None:
+            session = cookie_of(cookie, _COOKIE)
+            secret = self._secrets.get(session or "")
+            caller = None if secret is None else self._token(secret)
+        if caller is None:
+            raise Problem(
+                401, "session_is_missing",
+                "this browser has not opened the page: enter a token of the node at /open (make "
+                "one: aos token create NAME --scope read)",
+            )  # fmt: skip
+        if not caller.allows(READ):
+            raise Problem(403, "token_does_not_allow", f"{caller.name}: the scope read is missing")
+        self._services.rates.check(caller)
+        self._services.rates.use(caller)
+        return Visit(caller, session)
+
+    def _token(self, secret: str) -> Token | None:
+        return self._services.tokens.now().find(secret, now_ns=time.time_ns())
+
+    def browser_of(self, request: Request) -> tuple[str, str | None]:
+        """Return what names a browser: its session; without one a cookie of its own, and the value
+        of ``Set-Cookie`` if it does not have it yet."""
+        visit = request.scope.get("visit")
+        if visit is not None and visit.session is not None:
+            return visit.session, None
+        found = cookie_of(request.headers.get("cookie"), _FORM_COOKIE)
+        if found is not None and _RANDOM.fullmatch(found):
+            return found, None
+        new = secrets.token_urlsafe(TOKEN_BYTES)
+        return new, _cookie(request, _FORM_COOKIE, new)
+
+    async def opened(self, request: Request) -> Response:
+        """Show the form, or take it: the token becomes a cookie by a redirect.
+
+        Raises:
+            Problem: The form is not this page's (403), or the token is invalid (401).
+        """
+        browser, cookie = self.browser_of(request)
+        if request.method != "POST":
+            return self._form(browser, cookie)
+        given = await read_form(request, most=FORM_BYTES_MAX, room=self._services.bodies)
+        self._forms.check(given.get(FORM, ""), OPEN, browser)
+        secret = given.get("token", "").strip()
+        if self._token(secret) is None:
+            raise Problem(
+                401, "token_is_invalid",
+                "the token is not valid: unknown, expired or revoked (make one: aos token create)",
+            )  # fmt: skip
+        session = secrets.token_urlsafe(TOKEN_BYTES)
+        self._secrets[session] = secret
+        if len(self._secrets) > SESSIONS_MAX:
+            self._secrets.popitem(last=False)
+        answer = RedirectResponse("/", status_code=303)
+        answer.headers["set-cookie"] = _cookie(request, _COOKIE, session)
+        return answer
+
+    def _form(self, browser: str, cookie: str | None) -> Response:
+        form = self._forms.make(OPEN, browser)
+        values = {"title": "Open", "form": form, "world": None, "links": None, "at": None}
+        answer = Response(render("open", values), media_type=HTML)
+        if cookie is not None:
+            answer.headers["set-cookie"] = cookie
+        return answer
+
+
+def _cookie(request: Request, name: str, value: str) -> str:
+    secure = "; Secure" if request.url.scheme == "https" else ""
+    return f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"

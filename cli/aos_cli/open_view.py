@@ -19,12 +19,18 @@ from aos_cli.progress import progress
 
 @contextmanager
 def looking_at(
-    world: Path, at: int | None = None, *, asks: bool = False, spells: bool = False
+    world: Path,
+    at: int | None = None,
+    *,
+    asks: bool = False,
+    spells: bool = False,
+    by_index: bool = False,
 ) -> Iterator[View]:
     """A view of the world's durable state now, whether or not a process runs it; or as it was
     after record ``at``, with the journal's clock at that record. With ``asks``, a view of now also
     has what the process that runs the world does with its effects. With ``spells``, values are for
-    people (A-48)."""
+    people (A-48). With ``by_index``, a view of now is read by an index that a page or a node keeps,
+    if there is one; it is not written."""
     with progress("reading the journal") as advance:
         reader = open_reader(world, at=at, progress=advance)
     with reader:
@@ -38,7 +44,15 @@ def looking_at(
             view.spell()
         if asks and at is None:
             view.running = running_of(work_of(world))
-        yield view
+        if not by_index or at is not None:
+            yield view
+            return
+        # Commands that read a single thing need not import what reads an index.
+        from aos.index.cached_index import index_of  # noqa: PLC0415
+        from aos.index.indexed_view import indexed  # noqa: PLC0415
+
+        with indexed(view, index_of(world, reader.store), reader.store):
+            yield view
 
 
 def work_of(world: Path) -> Document | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
@@ -24,11 +23,9 @@ from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import KEEP_OPEN, MIGRATE
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import CellId
 from aos.core.state.fold import fold_frame
-from aos.host.door.writer import Item, open_writer
+from aos.host.door.writer import open_writer
 from aos.host.folder.reader import WorldReader, open_reader
-from aos.host.follower import Follower
 from aos.host.retention.gc import collect_world
 from aos.host.retention.pruning import prune_world
 from aos.host.transfer.forking import fork_world
@@ -38,16 +35,14 @@ from aos.index.indexed_journal import BundleJournal
 from aos.index.indexed_view import use_index
 from aos.index.world_index import WorldIndex, read_at_head
 from aos.store.bundle.reader import open_bundle
-from aos.values.cbor import encode
 from tests.audit.journals import store_of
 from tests.cli.shell import in_silence
 from tests.host.apply.test_upgrades import counted
 from tests.host.on_disk import write_on
-from tests.host.puppet import PUPPET, do
+from tests.host.puppet import do
 from tests.host.upgrades import migrating
 from tests.index.histories import KEYS, History
 from tests.index.index_oracle import MANY, check_cell_pages, check_index
-from tests.node.nodes import running_kernel
 from tests.tools import long_form
 
 PREFIXES = ("", "a", "ab", "k", "k" * 30, "y", "y" * 599, "z" * 299, "no")
@@ -413,41 +408,3 @@ def test_a_bundle_and_an_archive_have_an_index(tmp_path: Path, *, is_archive: bo
                 stored = [(id, found.cell(id)) for id in page.cells]
                 cells = {id: cell.status for id, cell in stored if cell is not None}
                 assert cells == {id: each.status for id, each in state.cells.items()}
-
-
-def test_an_index_follows_with_the_follower_of_a_running_world(tmp_path: Path) -> None:
-    """IX-4, IX-9: both take slices of one event loop."""
-    path = counted(tmp_path / "world", 1, 2)
-    folder = tmp_path / "index"
-
-    async def run() -> None:
-        follower = Follower(path)
-        await follower.start()
-        index = WorldIndex.open(folder, follower.store, pytest.fail)
-        assert index is not None
-        tasks = [asyncio.create_task(follower.run()), asyncio.create_task(index.follow(follower))]
-        for number in range(3):
-            await asyncio.to_thread(send, path, do("1"), do(f"new-{number}"))
-            async with asyncio.timeout(30):
-                while follower.state.cells.get(key(number)) is None or follower.state.ring:  # noqa: ASYNC110  # no event tells it
-                    await asyncio.sleep(0.01)
-                while not index.progress(follower.state).is_whole:  # noqa: ASYNC110  # as above
-                    await asyncio.sleep(0.01)
-            with index.reading() as found:
-                check_index(found, follower.state, follower.store)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        index.close()
-        follower.close()
-
-    def key(number: int) -> CellId:
-        return PUPPET, encode(f"new-{number}")
-
-    with running_kernel(path, executors=False):
-        asyncio.run(run())
-
-
-def send(path: Path, *items: Item) -> None:
-    with open_writer(path) as writer:
-        list(writer.send(items))

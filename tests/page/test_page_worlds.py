@@ -18,9 +18,9 @@ from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.transfer.exporting import export_world
+from aos.node.list_time import ListTime
 from aos.node.problems import Problem
 from aos.page import page_world
-from aos.page.list_time import ListTime
 from aos.page.page_links import PageLinks
 from aos.page.page_text import render
 from aos.page.page_trees import tree_lines
@@ -184,6 +184,7 @@ def test_a_trace_deeper_than_the_stack_is_a_page() -> None:
             "document": {"target": "record 1", "roots": [node], "earlier": 0, "cases": []},
             "title": "Trace", "links": PageLinks("/w/0", None), "world": None, "at": None,
             "timeline": None, "graph": None, "path": {}, "command": ["aos"], "json_address": "/",
+            "index": None,
         },
     ).decode()  # fmt: skip
 

@@ -98,6 +98,7 @@ REASONED: Final = {
     ("kernel/aos/store/walk.py", "os.open"): "the null device",
     ("kernel/aos/node/reader_process.py", "os.open"): "the null device",
     ("kernel/aos/node/search/index_process.py", "os.open"): "the null device",
+    ("kernel/aos/index/index_writer.py", "os.open"): "the null device",
     ("kernel/aos/page/bundle_process.py", "os.open"): "the null device",
     ("kernel/aos/page/page_app.py", "files('aos.page').joinpath('static', name).read_bytes"): (
         "a style sheet or an icon of this package"

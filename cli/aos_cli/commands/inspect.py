@@ -122,7 +122,7 @@ def inspect_cells(
         )  # fmt: skip
         text.show(found, text.cells, json=json)
         return
-    with looking_at(world, at, spells=not json) as view:
+    with looking_at(world, at, spells=not json, by_index=True) as view:
         selection = CellSelection(
             workflow=workflow,
             status=status,
@@ -209,7 +209,7 @@ def inspect_intents(
         text.show(found, text.intents, json=json)
         return
     is_open = parked or code is None
-    with looking_at(world, at, spells=not json) as view:
+    with looking_at(world, at, spells=not json, by_index=True) as view:
         found = intent_view.intents(
             view,
             status=None if status == ALL else status or ("open" if is_open else None),

@@ -58,7 +58,7 @@ def trace(
                 node_reading.drawn_trace(node, words, follow_events=follow_events, width=width)
             )
         return
-    with looking_at(world, asks=True) as view:
+    with looking_at(world, asks=True, by_index=True) as view:
         if not json:
             view.spell(most=DRAWN_BYTES_MAX)
         found = find_trace(view, words, follow_events=follow_events)

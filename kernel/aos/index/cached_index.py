@@ -14,7 +14,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
-from aos.errors import Damage, Unavailable, sentence
+from aos.errors import Damage, Pruned, Unavailable, sentence
 from aos.index.folding_index import is_of
 from aos.index.index_file import BYTES_MAX, DATA_NAME, FILES, is_being_written, open_to_read
 from aos.index.indexed_journal import IndexedJournal
@@ -23,6 +23,9 @@ from aos.sandbox.cache import standard_folder
 FOLDER: Final = "index"
 CACHE_BYTES_MAX: Final = BYTES_MAX
 DIGITS: Final = 16
+
+OF_NODE: Final = Path("node", "journal-index")
+"""The folder, below that of a world, in which its node keeps the index."""
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -44,15 +47,33 @@ def find_index(cache: Path, journal: IndexedJournal) -> Path | None:
         return None
     best: tuple[int, Path] | None = None
     for folder in sorted(cache.glob(f"{end.world.hex()[:DIGITS]}-*")):
-        with contextlib.suppress(Unavailable, Damage):
-            file = open_to_read(folder)
-            if file is None:
-                continue
-            with file:
-                head = file.head()
-            if head is not None and is_of(head, journal) and (best is None or head.at > best[0]):
-                best = head.at, folder
+        at = _record_of(folder, journal)
+        if at is not None and (best is None or at > best[0]):
+            best = at, folder
     return None if best is None else best[1]
+
+
+def index_of(world: Path, journal: IndexedJournal) -> Path | None:
+    """The folder of the index of a world: that of its node, or one in the cache; None if there is
+    none that is of this journal. Nothing is written."""
+    cache = index_cache()
+    if _record_of(world / OF_NODE, journal) is not None:
+        return world / OF_NODE
+    with contextlib.suppress(Damage, OSError):
+        return None if cache is None else find_index(cache, journal)
+    return None
+
+
+def _record_of(folder: Path, journal: IndexedJournal) -> int | None:
+    """The last record of the index in a folder; None if it cannot be used for this journal."""
+    with contextlib.suppress(Unavailable, Damage, Pruned):
+        file = open_to_read(folder)
+        if file is None:
+            return None
+        with file:
+            head = file.head()
+        return head.at if head is not None and is_of(head, journal) else None
+    return None
 
 
 def folder_for(cache: Path, journal: IndexedJournal) -> Path:

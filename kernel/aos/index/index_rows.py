@@ -62,6 +62,11 @@ class FileRows:
         """The row with this key."""
         return self._txn.get(key, db=self._tables[table])
 
+    def count(self, table: IndexTable) -> int:
+        """The number of rows of a table."""
+        found: int = self._txn.stat(self._tables[table])["entries"]
+        return found
+
     def put(self, table: IndexTable, key: bytes, value: bytes = b"") -> None:
         """Store a row, in the place of the one with this key."""
         before = self._txn.replace(key, value, db=self._tables[table])

@@ -9,14 +9,15 @@ from pathlib import Path
 from aos.audit.views.view import View
 from aos.core.journal.records import CellId
 from aos.index.index_reader import IndexReader
+from aos.index.indexed_journal import IndexedJournal
 from aos.index.world_index import read_at_head
 
 
 @contextlib.contextmanager
-def indexed(view: View, folder: Path | None) -> Iterator[bool]:
-    """Use the index in ``folder`` for the documents that the block makes of a view; yield whether
-    it helps. None, an index that is damaged, of another journal, or too far behind does not
-    (IX-44): then the documents are made without it, and are the same.
+def indexed(view: View, folder: Path | None, journal: IndexedJournal) -> Iterator[bool]:
+    """Use the index in ``folder`` for the documents that the block makes of a view of ``journal``;
+    yield whether it helps. None, an index that is damaged, of another journal, or too far behind
+    does not (IX-44): then the documents are made without it, and are the same.
 
     Raises:
         Damage: The index is damaged, which is found while it is read.
@@ -24,7 +25,7 @@ def indexed(view: View, folder: Path | None) -> Iterator[bool]:
     if folder is None or view.is_past:
         yield False
         return
-    with read_at_head(folder, view.journal, view.state) as reader:
+    with read_at_head(folder, journal, view.state) as reader:
         if reader is not None:
             use_index(view, reader)
         try:

@@ -10,7 +10,6 @@ index.close()
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from typing import Final, Self
 
 from aos.core.state.state import State
 from aos.errors import Damage
-from aos.host.follower import LOOK_S, SLICE_S, Follower
+from aos.host.follower import SLICE_S
 from aos.index.folding_index import (
     IsLate,
     PrunedPart,
@@ -31,22 +30,19 @@ from aos.index.folding_index import (
 )
 from aos.index.index_file import IndexFile, Report, open_to_read, open_to_write
 from aos.index.index_head import IndexHead
-from aos.index.index_layout import NUMBER_BYTES, IndexTable, number_of
+from aos.index.index_layout import IndexTable
 from aos.index.index_reader import IndexReader
-from aos.index.index_rows import FileRows, RowsInMemory, last_number
+from aos.index.index_rows import FileRows, RowsInMemory
 from aos.index.indexed_journal import IndexedJournal
 
 READ_ON_RECORDS: Final = 100_000
 """Records that are read on in memory, above an index that another process writes."""
 
-SYNC_S: Final = 30.0
-"""Interval at which a following index goes to the disk, in seconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
     """How far an index is: the record that it has reached out of the last one, and the number of
-    cells whose rows are to be written still, at most."""
+    cells whose rows are to be written still."""
 
     record: int
     last: int
@@ -144,20 +140,6 @@ class WorldIndex:
             self._pruned = None
         return is_done
 
-    async def follow(self, follower: Follower) -> None:
-        """Advance with the follower until this is canceled; the loop does other things after each
-        slice. Raises as ``advance``."""
-        synced_s = time.monotonic()
-        while True:
-            if not self.advance(follower.state):
-                await asyncio.sleep(0)
-                continue
-            if time.monotonic() - synced_s >= SYNC_S:
-                synced_s = time.monotonic()
-                await asyncio.to_thread(self._file.sync)
-            await follower.wait_past(follower.seq, LOOK_S)
-            await asyncio.sleep(0)
-
     @property
     def as_of(self) -> int:
         """The last record whose rows are committed."""
@@ -179,6 +161,14 @@ class WorldIndex:
         """Bytes on the disk."""
         return self._file.size_bytes()
 
+    def sync(self) -> None:
+        """Write what was committed to the disk. May be called on another thread."""
+        self._file.sync()
+
+    def abandon(self) -> None:
+        """Close the index as a process that is killed does, so that the next one checks it."""
+        self._file.abandon()
+
     def close(self) -> None:
         """Close the index, and note that it was closed."""
         self._file.close()
@@ -192,9 +182,7 @@ class WorldIndex:
 
 def progress_of(rows: FileRows, head: IndexHead, state: State) -> IndexProgress:
     """How far rows are towards the record of a state."""
-    first = next(rows.scan(IndexTable.STALE, b"", None), None)
-    left = 0 if first is None else last_number(rows) + 1 - number_of(first[0][:NUMBER_BYTES])
-    return IndexProgress(head.at, state.next_seq - 1, left)
+    return IndexProgress(head.at, state.next_seq - 1, rows.count(IndexTable.STALE))
 
 
 @contextlib.contextmanager

@@ -38,6 +38,8 @@ from aos.host.door.following import LiveFigures
 from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.follower import Follower, RecordListener
+from aos.index.cached_index import OF_NODE
+from aos.index.kept_index import SHARE_BESIDE_KERNEL, KeptIndex
 from aos.node.access_log import AccessLog
 from aos.node.application import App
 from aos.node.apply_trials import ApplyTrials
@@ -153,7 +155,14 @@ async def serve(
     link = Link(folder)
     waiting, counters, later, steps_later = OutcomeWaits(), Counters(), _Later(), _Later()
     follower = Follower(folder.path, [waiting, counters, later, steps_later])
-    readers = Readers(folder.path)
+    index = KeptIndex(
+        folder.path,
+        follower.head_seq,
+        _report,
+        place=folder.path / OF_NODE,
+        share=SHARE_BESIDE_KERNEL,
+    )
+    readers = Readers(folder.path, index=lambda: index.folder)
     node = read_settings(folder.path)
     services = Services(
         folder=folder,
@@ -163,6 +172,7 @@ async def serve(
         waiting=waiting,
         counters=counters,
         readers=readers,
+        journal_index=index,
         trials=ApplyTrials(folder.path),
         index=IndexedReading(folder.path, node.search, _report),
         has_operator_key=settings.operator_key,
@@ -205,6 +215,8 @@ async def serve(
         stack.push_async_callback(link.close)
         stack.callback(follower.close)
         stack.push_async_callback(readers.close)
+        stack.push_async_callback(index.close)
+        index.start()
         stack.push_async_callback(work.close)
         if (spans := services.spans) is not None:
             stack.callback(spans.close)

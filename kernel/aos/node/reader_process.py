@@ -5,7 +5,8 @@
 It reads requests on stdin and writes answers on stdout, each a length of 4 bytes (big-endian) and
 JSON. It ends at the end of stdin.
 
-    request  {"operation": …, "query": {…}, "work": {…} or null}
+    request  {"operation": …, "query": {…}, "work": {…} or null, "index": FOLDER or null,
+              "seconds": the time of a list, or null}
     answer   {"status": 200, "document": {…}} or {"status": …, "problem": {…}}
 """
 
@@ -24,7 +25,9 @@ from aos.audit.views.view import View
 from aos.errors import AosError, Damage, Erased
 from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
+from aos.index.indexed_view import indexed
 from aos.node.bodies import write_json
+from aos.node.list_time import ListTime, timed
 from aos.node.problems import Problem
 from aos.node.reading import read_document, running_of
 from aos.node.refusals import problem_of
@@ -75,15 +78,20 @@ async def _present(follower: Follower, request: dict[str, Any]) -> Document:
     except Erased:
         raise
     except Damage:
-        # Parts of the snapshot that the state reads from may have been removed meanwhile.
+        # Parts of the snapshot that the state reads from may have been removed meanwhile, or the
+        # index is damaged.
         await follower.restart()
-        return _document(follower, request)
+        return _document(follower, {**request, "index": None})
 
 
 def _document(follower: Follower, request: dict[str, Any]) -> Document:
     view = View(follower.state, follower.store, now_ns=time.time_ns())
+    if request["seconds"] is not None:
+        view = timed(view, ListTime(request["seconds"]))
     view.running = running_of(request["work"])
-    return read_document(view, request["operation"], request["query"])
+    index = None if request["index"] is None else Path(request["index"])
+    with indexed(view, index, follower.store):
+        return read_document(view, request["operation"], request["query"])
 
 
 def _past(path: Path, request: dict[str, Any]) -> Document:

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ DOCUMENT_S: Final = 30.0
 WAITING_MAX: Final = 16
 """Requests that may wait for a reader process."""
 
+_ENDED: Final = "reader_has_ended"
 _LENGTH_BYTES: Final = 4
 _PART_BYTES_MAX: Final = 1 << 20
 
@@ -28,9 +29,16 @@ class Readers:
     """Starts reader processes when they are needed, and ends one that takes too long."""
 
     def __init__(
-        self, path: Path, *, seconds: float = DOCUMENT_S, waiting_max: int = WAITING_MAX
+        self,
+        path: Path,
+        *,
+        seconds: float = DOCUMENT_S,
+        waiting_max: int = WAITING_MAX,
+        index: Callable[[], Path | None] = lambda: None,
     ) -> None:
+        """``index`` returns the folder of an index that answers, or None."""
         self._path = path
+        self._index = index
         self.seconds = seconds
         self._waiting_max = waiting_max
         self._waiting = 0
@@ -38,9 +46,15 @@ class Readers:
         self._idle: list[asyncio.subprocess.Process] = []
 
     async def document(
-        self, operation: str, query: Mapping[str, Any], work: Mapping[str, Any] | None
+        self,
+        operation: str,
+        query: Mapping[str, Any],
+        work: Mapping[str, Any] | None,
+        *,
+        list_s: float | None = None,
     ) -> dict[str, Any]:
-        """Make a document in a reader process.
+        """Make a document in a reader process, a list within ``list_s`` seconds. A process that
+        ends while it reads an index is followed by one that does not.
 
         Raises:
             Problem: The document's own; or too many requests wait (429), or the document takes too
@@ -56,11 +70,26 @@ class Readers:
             await self._free.acquire()
         finally:
             self._waiting -= 1
+        index = self._index()
+        request = {
+            "operation": operation,
+            "query": query,
+            "work": work,
+            "index": None if index is None else str(index),
+            "seconds": list_s,
+        }
         try:
-            process = self._idle.pop() if self._idle else await self._started()
-            return await self._ask(process, {"operation": operation, "query": query, "work": work})
+            return await self._made(request)
+        except Problem as problem:
+            if problem.rule != _ENDED or index is None:
+                raise
+            return await self._made({**request, "index": None})
         finally:
             self._free.release()
+
+    async def _made(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        process = self._idle.pop() if self._idle else await self._started()
+        return await self._ask(process, request)
 
     async def _started(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -84,7 +113,7 @@ class Readers:
             ) from None  # fmt: skip
         except (OSError, asyncio.IncompleteReadError):
             raise Problem(
-                500, "reader_has_ended", "the process that reads the world ended unexpectedly"
+                500, _ENDED, "the process that reads the world ended unexpectedly"
             ) from None
         finally:
             if is_whole:

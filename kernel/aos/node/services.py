@@ -12,6 +12,7 @@ from aos.errors import Damage, Erased
 from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
+from aos.index.kept_index import KeptIndex
 from aos.node.apply_trials import ApplyTrials
 from aos.node.bodies import BodyRoom
 from aos.node.leases.work import LeasedWork
@@ -51,6 +52,7 @@ class Services:
     readers: Readers
     trials: ApplyTrials
     index: IndexedReading
+    journal_index: KeptIndex | None = None
     work: LeasedWork | None = None
     steps: StepWork | None = None
     batches: Batches | None = None

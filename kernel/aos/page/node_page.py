@@ -106,6 +106,7 @@ class _NodeWorld(PageWorld):
         super().__init__(folder, given=folder.path, slug=folder.world.hex()[:SLUG_DIGITS])
         self._services = services
         self._readers = services.readers
+        self._index = services.journal_index
 
     @property
     def shown(self) -> str:

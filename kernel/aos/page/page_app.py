@@ -286,6 +286,7 @@ class PageApp:
             return {
                 "title": title,
                 "world": world,
+                "index": world.index(),
                 "links": links,
                 "head": view.state.next_seq - 1,
                 "now_ns": view.now_ns,

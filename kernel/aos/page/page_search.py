@@ -13,8 +13,8 @@ from aos.audit.lens.words import key_text
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
 from aos.errors import BadUsage
+from aos.node.list_time import ListTime
 from aos.node.problems import Problem
-from aos.page.list_time import ListTime
 from aos.page.page_links import PageLinks
 from aos.values.digests import Hash, hash_text
 

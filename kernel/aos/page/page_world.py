@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ from aos.host.door.remote import ask_running
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.follower import Follower
 from aos.host.transfer.adopting import origin_at
+from aos.index.kept_index import KeptIndex
+from aos.node.list_time import LIST_S, ListTime, timed
 from aos.node.node_settings import read_settings
 from aos.node.problems import Problem
 from aos.node.readers import Readers
@@ -30,7 +33,6 @@ from aos.node.reading import (
     work_document,
 )
 from aos.page.bundle_reading import BundleReading
-from aos.page.list_time import ListTime, TimedJournal
 from aos.values.digests import Hash, hash_text
 
 T = TypeVar("T")
@@ -60,6 +62,7 @@ class PageWorld:
         self._opening = asyncio.Lock()
         self._follower: Follower | None = None
         self._readers: Readers | None = None
+        self._index: KeptIndex | None = None
         self._files: tuple[int, int] | None = None
 
     @property
@@ -122,13 +125,14 @@ class PageWorld:
             return await self.document(operation, query)
         asked = self._with_names(query)
 
-        def take(view: View) -> Document:
-            limit = ListTime()
-            timed = View(view.state, TimedJournal(view.journal, limit), now_ns=view.now_ns)
-            timed.check_time = limit.check
-            return read_document(timed, operation, asked)
-
-        return await self.read(take)
+        follower = await self._opened()
+        if self._readers is not None and self._index is not None and self._index.folder:
+            await follower.advance_to()
+            found: Document = await self._readers.document(operation, asked, None, list_s=LIST_S)
+            return found
+        return await self.read(
+            lambda view: read_document(timed(view, ListTime()), operation, asked)
+        )
 
     async def bytes_of(self, value: str) -> bytes:
         """Return the bytes of a value that is stored outside its records.
@@ -138,13 +142,24 @@ class PageWorld:
         """
         return await self.read(lambda view: value_bytes(view, value))
 
+    @property
+    def index_folder(self) -> Path | None:
+        """The folder of the index of this world, if there is one that answers."""
+        return None if self._index is None else self._index.folder
+
+    def index(self) -> Document | None:
+        """How far the index is; None if there is none. See ``KeptIndex.document``."""
+        return None if self._index is None else self._index.document()
+
     async def close(self) -> None:
         """Close the store and end the reader processes."""
+        if self._index is not None:
+            await self._index.close()
         if self._readers is not None:
             await self._readers.close()
         if self._follower is not None:
             self._follower.close()
-        self._follower = self._readers = self._files = None
+        self._follower = self._readers = self._index = self._files = None
 
     async def _opened(self) -> Follower:
         if self.bundle is not None:
@@ -163,7 +178,9 @@ class PageWorld:
                 follower = Follower(self._path)
                 await follower.start()
                 self._follower, self._files = follower, files
-                self._readers = Readers(self._path)
+                self._index = KeptIndex(self._path, follower.head_seq, _report)
+                self._readers = Readers(self._path, index=lambda: self.index_folder)
+                self._index.start()
             return self._follower
 
     def _with_names(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -199,6 +216,11 @@ class PageWorld:
             "process": process,
             "origin": None if origin is None else origin.value,
         }
+
+
+def _report(text: str) -> None:
+    sys.stderr.write(f"aos page: {text}\n")
+    sys.stderr.flush()
 
 
 def _ask(path: Path, op: str) -> Mapping[str, Any] | None:

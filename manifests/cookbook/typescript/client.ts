@@ -310,7 +310,9 @@ export type ReadCellsQuery = {
   /** Show the state of each cell. */
   state?: boolean;
   /** The order of the list. */
-  sort?: "key" | "age" | "mail";
+  sort?: "key" | "age" | "activity" | "mail";
+  /** Continue after this place: next_after of the page before. */
+  after?: string;
   /** Maximum number of rows. */
   limit?: number;
   /** Number of rows to skip. */

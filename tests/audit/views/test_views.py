@@ -268,7 +268,10 @@ def test_a_row_of_a_cell_shows_its_status() -> None:
         ({"fault": "bang"}, "no fault kind is 'bang': expected one of trap, fuel"),
         ({"older_than_ns": -1}, "older than: expected 0 or more, found -1 ns"),
         ({"waits_for": "nothing"}, "no effect is called 'nothing'.* or one of timer, event, mail"),
-        ({"order": "size"}, "no order of cells is 'size': expected one of key, age, activity, mail"),
+        (
+            {"order": "size"},
+            "no order of cells is 'size': expected one of key, age, activity, mail",
+        ),
         ({"limit": 0}, f"limit: expected 1 to {LIMIT_MAX}, found 0"),
         ({"limit": LIMIT_MAX + 1}, "limit"),
         ({"offset": -1}, "offset: expected 0 or more, found -1"),

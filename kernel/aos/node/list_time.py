@@ -1,4 +1,4 @@
-"""The time that a list may take, before the page asks the user to narrow it
+"""The time that a list of the page may take, before it asks the user to narrow it
 (spec/page.md, PG-8)."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from aos.audit.lens.ports import Journal
+from aos.audit.views.view import View
 from aos.core.journal.frame import Frame, Head
 from aos.node.problems import Problem
 from aos.store.cut import Cut
@@ -43,6 +44,13 @@ class ListTime:
                 f"{self._count - 1:,} entries were read): narrow it with a filter, or run the "
                 "command", retry_after_s=1,
             )  # fmt: skip
+
+
+def timed(view: View, limit: ListTime) -> View:
+    """Return the same view, whose documents have the time of one list."""
+    found = View(view.state, TimedJournal(view.journal, limit), now_ns=view.now_ns)
+    found.check_time = limit.check
+    return found
 
 
 class TimedJournal:

@@ -23,7 +23,7 @@ from aos.index.index_head import IndexHead
 from aos.index.index_layout import NUMBER_BYTES, IndexTable, number_key, number_of
 from aos.index.index_rows import IndexRows
 from aos.index.index_tables import IndexTables
-from aos.index.indexed_cells import write_cell
+from aos.index.indexed_cells import update_cell, write_cell
 from aos.index.indexed_journal import IndexedJournal
 from aos.index.indexed_records import IndexedRecords
 
@@ -135,7 +135,7 @@ def _write_cells(
         found = [key for key, _ in islice(rows.scan(IndexTable.STALE, b"", None), CELLS_AT_ONCE)]
         for key in found:
             row = tables.cell(number_of(key[:NUMBER_BYTES]))
-            write_cell(tables, number_of(key), state, (tables.name(row.word), row.key))
+            update_cell(tables, number_of(key), state, (tables.name(row.word), row.key), row)
             rows.delete(IndexTable.STALE, key)
         if len(found) < CELLS_AT_ONCE or is_late():
             break

@@ -45,7 +45,7 @@ ORDER_BYTES_MAX: Final = 400
 CUT_BYTES: Final = ORDER_BYTES_MAX - HASH_BYTES
 
 
-class IndexTable(enum.Enum):
+class IndexTable(enum.IntEnum):
     """The tables; the value is the number that the checksum of a row begins with."""
 
     WORDS = 1

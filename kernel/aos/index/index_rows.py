@@ -16,7 +16,7 @@ SUM_MODULUS = 1 << 64
 
 def row_sum(table: IndexTable, key: bytes, value: bytes) -> int:
     """The number that a row adds to the checksum of the index (IX-30)."""
-    return zlib.crc32(value, zlib.crc32(key, table.value)) + 1
+    return zlib.crc32(value, zlib.crc32(key, table)) + 1
 
 
 class IndexRows(Protocol):

@@ -36,6 +36,7 @@ class IndexTables:
         self._numbers: dict[CellId, int] = {}
         self._counts: Counter[bytes] = Counter()
         self._cells: int | None = None
+        self._known: int | None = None
         self._names = {
             number_of(key): value.decode() for key, value in rows.scan(IndexTable.WORDS, b"", None)
         }
@@ -77,7 +78,7 @@ class IndexTables:
         found = self._numbers.get(id) or self.known_number(id)
         if found is None:
             if self._cells is None:
-                self._cells = last_number(self.rows)
+                self._cells = self._known = last_number(self.rows)
             found = self._cells = self._cells + 1
             word = self.word(id[0])
             row = StoredCell(status=GONE, last_active_ns=0, word=word, key=id[1])
@@ -87,6 +88,10 @@ class IndexTables:
             self._numbers.clear()
         self._numbers[id] = found
         return found
+
+    def is_new(self, number: int) -> bool:
+        """Whether the number was given in this transaction."""
+        return self._known is not None and number > self._known
 
     def known_number(self, id: CellId) -> int | None:
         """The number of a cell; None if no record names it."""

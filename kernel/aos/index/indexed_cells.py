@@ -30,7 +30,13 @@ from aos.index.index_tables import IndexTables
 
 def write_cell(tables: IndexTables, number: int, state: State, id: CellId) -> None:
     """Bring the rows of a cell to what it is in a state."""
-    before = tables.cell(number)
+    update_cell(tables, number, state, id, tables.cell(number))
+
+
+def update_cell(
+    tables: IndexTables, number: int, state: State, id: CellId, before: StoredCell
+) -> None:
+    """The same, for a cell whose row is known."""
     after = _stored(tables, before, state, state.cells.get(id))
     if after == before:
         return

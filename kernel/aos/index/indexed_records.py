@@ -12,6 +12,7 @@ from aos.core.journal.records import (
     CellId,
     Control,
     EntryId,
+    Event,
     Faulted,
     KernelReceipt,
     Manifest,
@@ -41,7 +42,7 @@ from aos.index.index_layout import (
     status_key,
 )
 from aos.index.index_rows import prefixed
-from aos.index.index_tables import NUMBERS_KEPT, IndexTables
+from aos.index.index_tables import IndexTables
 from aos.values.digests import Hash
 
 OPEN: Final = ASKED_STATUSES.index("open")
@@ -79,6 +80,8 @@ class IndexedRecords:
             self.named[number] = id
             self._touch(number, seq, inputs.get(id, 0))
         match record:
+            case Event():
+                pass
             case Step():
                 self._took(record.entry, record.cell, seq)
                 for index, intent in enumerate(record.intents):
@@ -111,10 +114,10 @@ class IndexedRecords:
         key = number_key(number)
         before = self._inputs.get(number)
         if before is None:
-            found = prefixed(self._tables.rows, IndexTable.TOUCH, key, is_reversed=True)
-            before = number_of(next(found, (b"", b""))[1])
-            if len(self._inputs) >= NUMBERS_KEPT:
-                self._inputs.clear()
+            before = 0
+            if not self._tables.is_new(number):
+                found = prefixed(self._tables.rows, IndexTable.TOUCH, key, is_reversed=True)
+                before = number_of(next(found, (b"", b""))[1])
         after = self._inputs[number] = before + inputs
         self._tables.rows.put(IndexTable.TOUCH, key + seq, after.to_bytes(INPUTS_BYTES, "big"))
 

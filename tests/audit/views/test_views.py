@@ -270,7 +270,7 @@ def test_a_row_of_a_cell_shows_its_status() -> None:
         ({"waits_for": "nothing"}, "no effect is called 'nothing'.* or one of timer, event, mail"),
         (
             {"order": "size"},
-            "no order of cells is 'size': expected one of key, age, activity, mail",
+            "no order of cells is .size.: expected one of key, age, activity",
         ),
         ({"limit": 0}, f"limit: expected 1 to {LIMIT_MAX}, found 0"),
         ({"limit": LIMIT_MAX + 1}, "limit"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from aos.core.journal.records import (
     Attempt,
@@ -34,19 +34,19 @@ def reaching(record: Record, cell: CellId) -> Iterator[int]:
             pass
 
 
-def inputs_by_cell(record: Record) -> Counter[CellId]:
+def inputs_by_cell(record: Record) -> Mapping[CellId, int]:
     """Return how many inputs ``reaching`` yields, for each cell that has one."""
     match record:
         case Event():
-            return Counter({*record.to, *record.overloaded})
+            return dict.fromkeys((*record.to, *record.overloaded), 1)
         case Receipt() | KernelReceipt() | Stream() | Attempt():
-            return Counter((record.cell,))
+            return {record.cell: 1}
         case Control(cell=tuple(cell)):
-            return Counter((cell,))
-        case Step():
+            return {cell: 1}
+        case Step() if record.events:
             found: Counter[CellId] = Counter()
             for event in record.events:
                 found.update({*event.to, *event.overloaded, *event.unknown})
             return found
         case _:
-            return Counter()
+            return {}

@@ -13,6 +13,7 @@ from aos.audit.views import cell_view, intent_view, world_view
 from aos.audit.views.cell_selection import BY_KEY, ORDERS, CellSelection
 from aos.audit.views.intent_view import intents as intents_document
 from aos.audit.views.journal_view import Selection, cells_of
+from aos.audit.views.minute_view import minutes
 from aos.audit.views.view import View
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.record_codec import from_bytes
@@ -52,6 +53,7 @@ def check_index(reader: IndexReader, state: State, store: Store, *, prefixes: An
     use_index(by_index, reader)
     check_records(reader, records)
     check_inputs(reader, records)
+    assert minutes(by_index) == minutes(view)
     check_cells(reader, view, by_index, chosen.sample(prefixes, min(2, len(prefixes))), chosen)
     check_intents(reader, view, records)
     check_intent_lists(view, by_index)
@@ -93,7 +95,7 @@ def check_records(reader: IndexReader, records: list[Record]) -> None:
         )
     for entry, seqs in took.items():
         assert reader.taking(entry) == seqs
-    found = {each.minute: each.records for each in reader.minutes(last=MANY)}
+    found = {minute: dict(counts) for minute, counts in reader.minutes(MANY).items()}
     if records and records[0].seq == 1:
         assert found == {minute: dict(counts) for minute, counts in minutes.items()}
         versions = [

@@ -13,6 +13,7 @@ import pytest
 
 from aos.index import kept_index
 from aos.index.index_file import DATA_NAME
+from aos.page import page_search
 from aos.page.page_world import PageWorld
 from tests.page.browser import Browser
 from tests.page.test_page_safety import hashes
@@ -79,6 +80,26 @@ def test_documents_are_the_same_with_the_index_and_the_world_is_not_written(
     page = browser.get(f"/w/{world.slug}/cells?sort=activity&limit=2")
     assert page.status_code == 200
     assert "index of this world" not in page.text
+
+
+def test_the_search_finds_cells_by_the_index(
+    indexed: tuple[Browser, PageWorld], lived_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PG-105"""
+    browser, world = indexed
+    plain = [names(browser, world, text) for text in ("b", "a", "nobody", "<script>")]
+    wait_whole(browser, world)
+
+    assert [names(browser, world, text) for text in ("b", "a", "nobody", "<script>")] == plain
+
+    monkeypatch.setattr(page_search, "_cells", lambda *_: pytest.fail("every cell was read"))
+    assert len(names(browser, world, "b")) > 1
+
+
+def names(browser: Browser, world: PageWorld, text: str) -> list[str]:
+    found = browser.get(f"/w/{world.slug}/search.json?q={text}").json()
+    assert found["is_whole"]
+    return sorted(f"{each['what']} {each['name']} {each['address']}" for each in found["found"])
 
 
 def test_pages_of_lists_continue_after_the_last_row(indexed: tuple[Browser, PageWorld]) -> None:

@@ -98,14 +98,6 @@ class FaultGroup:
     newest: IndexedFault
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MinuteTally:
-    """The records of a minute of the journal clock, ``minute`` minutes after 1970, by kind."""
-
-    minute: int
-    records: dict[str, int]
-
-
 class IndexReader:
     """The index at one moment. ``as_of`` is the last record that its rows are of."""
 
@@ -199,18 +191,15 @@ class IndexReader:
             found.setdefault(name, {})[CELL_STATUSES[key[-1]]] = number_of(data)
         return found
 
-    def minutes(self, *, last: int) -> list[MinuteTally]:
-        """The ``last`` minutes that have records, the oldest first."""
+    def minutes(self, most: int) -> dict[int, Counter[str]]:
+        """The records of the latest ``most`` minutes that have some, by kind (IX-25)."""
         found: dict[int, Counter[str]] = {}
         for key, data in prefixed(self._rows, IndexTable.TALLY, OF_MINUTES, is_reversed=True):
             minute = number_of(key[1 : 1 + MINUTE_BYTES])
-            if minute not in found and len(found) == last:
+            if minute not in found and len(found) == most:
                 break
             found.setdefault(minute, Counter())[KINDS[key[-1]]] = number_of(data)
-        return [
-            MinuteTally(minute=minute, records=dict(counts))
-            for minute, counts in sorted(found.items())
-        ]
+        return found
 
     # Intents
 

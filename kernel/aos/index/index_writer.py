@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 import time
 from dataclasses import asdict
@@ -146,6 +147,8 @@ async def main(writer: IndexWriter) -> None:
 
 
 if __name__ == "__main__":
+    # Ctrl-C reaches the whole group of a terminal; the end of stdin ends this process in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)
     world, place, percent, *is_here = sys.argv[1:]
     try:

@@ -16,6 +16,7 @@ from aos.audit.views import (
     intent_view,
     journal_view,
     linear_view,
+    minute_view,
     proposal_view,
     schedule_view,
     value_view,
@@ -202,8 +203,17 @@ def _schedule(view: View, query: Query) -> Document:
     return schedule_view.schedule(view, query["id"])
 
 
-LISTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {"list_batch_items": batch_items}
-"""Documents that the front needs for itself."""
+def _minutes(view: View, _: Query) -> Document:
+    return minute_view.minutes(view)
+
+
+MINUTES: Final = "read_minutes"
+
+LISTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
+    "list_batch_items": batch_items,
+    MINUTES: _minutes,
+}
+"""Documents that the front or the page needs for itself."""
 
 
 def read_document(view: View, operation: str, query: Query) -> Document:

@@ -131,6 +131,10 @@ class _NodeWorld(PageWorld):
         assert isinstance(found, dict)
         return found
 
+    async def minutes(self) -> Document | None:
+        """A small journal is not read in this process, either."""
+        return None if self.index_folder is None else await super().minutes()
+
     async def _opened(self) -> Follower:
         return self._services.follower
 

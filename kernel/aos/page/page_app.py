@@ -33,11 +33,12 @@ from aos.node.queries import read_query
 from aos.node.refusals import problem_of
 from aos.page.cell_steps import cell_step
 from aos.page.cell_timeline import cell_timeline
+from aos.page.minutes_picture import minutes_picture
 from aos.page.page_forms import FormCall, PageForm, Visit, check_same_site
 from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_headers import RAW
 from aos.page.page_links import PageLinks
-from aos.page.page_search import search
+from aos.page.page_search import FOUND_MAX, search
 from aos.page.page_table import NAVIGATION, PAGES, Page
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld
@@ -256,7 +257,10 @@ class PageApp:
         [text] = parse_qs(request.url.query).get("q", [""])[:1]
         text = text.strip()
         base = f"/w/{world.slug}"
-        found = await world.read(lambda view: search(view, text, PageLinks(base, view.state)))
+        cells = await world.beginning(text, FOUND_MAX + 1) if text else None
+        found = await world.read(
+            lambda view: search(view, text, PageLinks(base, view.state), cells)
+        )
         if request.scope["is_json"]:
             return Response(json_bytes(found), media_type=JSON)
         if len(found["found"]) == 1:
@@ -360,7 +364,7 @@ async def _pictures(
     """Return the pictures of a page: the timeline of a cell, the graph of a trace or manifest. A
     cell's timeline is that of its trace, which is left out if it cannot be read."""
     assert isinstance(links, PageLinks)
-    timeline, graph = None, None
+    timeline, graph, minutes = None, None, None
     if page.template == "cell" and "at" not in query:
         with contextlib.suppress(AosError, Problem):
             timeline = cell_timeline(await world.document("read_trace", query))
@@ -370,7 +374,10 @@ async def _pictures(
         graph = trace_graph(found["roots"], links)
     elif page.template == "manifest":
         graph = manifest_graph(found, links)
-    return {"timeline": timeline, "graph": graph}
+    elif page.template == "world" and "at" not in query:
+        minutes = await world.minutes()
+    hour = None if minutes is None else minutes_picture(minutes["minutes"])
+    return {"timeline": timeline, "graph": graph, "minutes": hour}
 
 
 def _html(template: str, values: dict[str, object]) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from aos.audit.lens.lookup import find_intent, spells, workflow_names
@@ -25,13 +25,16 @@ Match: TypeAlias = tuple[str, str, str]
 """The kind of a match, its name and its address."""
 
 
-def search(view: View, text: str, links: PageLinks) -> Document:
+def search(
+    view: View, text: str, links: PageLinks, cells: Sequence[Document] | None = None
+) -> Document:
     """Return ``{q, found: [{what, name, address}], is_whole}`` with at most FOUND_MAX matches.
-    ``is_whole`` is false if there may be more: the search takes the time of a list."""
+    ``is_whole`` is false if there may be more: the search takes the time of a list. ``cells`` are
+    the rows of the cells whose key begins with the text (A-63), if an index has found them."""
     found: list[Match] = []
     is_whole = True
     try:
-        found.extend(itertools.islice(_matches(view, text, links), FOUND_MAX + 1))
+        found.extend(itertools.islice(_matches(view, text, links, cells), FOUND_MAX + 1))
     except Problem:  # the time is over
         is_whole = False
     return {
@@ -44,7 +47,9 @@ def search(view: View, text: str, links: PageLinks) -> Document:
     }
 
 
-def _matches(view: View, text: str, links: PageLinks) -> Iterator[Match]:
+def _matches(
+    view: View, text: str, links: PageLinks, cells: Sequence[Document] | None
+) -> Iterator[Match]:
     """Yield what a text names, the exact names first.
 
     Raises:
@@ -60,7 +65,13 @@ def _matches(view: View, text: str, links: PageLinks) -> Iterator[Match]:
     if submission is not None:
         yield "event submitted as", text, links.record(submission.seq)
     yield from _names(view, text, links)
-    yield from _cells(view, text, links)
+    if cells is None:
+        yield from _cells(view, text, links)
+        return
+    for row in cells:
+        address = links.cell_cbor(row["workflow"], row["key_cbor"])
+        if address is not None and row["key_cbor"]:
+            yield "cell", f"{row['workflow']} {key_text(row['key'])}", address
 
 
 def _hashes(view: View, text: str, links: PageLinks) -> Iterator[Match]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from aos.audit.views.cell_selection import BY_KEY
 from aos.audit.views.record_view import Document
 from aos.audit.views.value_view import value_bytes
 from aos.audit.views.view import View
@@ -26,6 +27,7 @@ from aos.node.problems import Problem
 from aos.node.readers import Readers
 from aos.node.reading import (
     ASKING,
+    MINUTES,
     is_long,
     process_document,
     read_document,
@@ -133,6 +135,29 @@ class PageWorld:
         return await self.read(
             lambda view: read_document(timed(view, ListTime()), operation, asked)
         )
+
+    async def beginning(self, text: str, most: int) -> list[Document] | None:
+        """Return the rows of cells whose key begins with a text (A-63), at most so many; None if no
+        index answers within the time of a list."""
+        if self.index_folder is None:
+            return None
+        asked = {"key_prefix": text, "sort": BY_KEY, "limit": most, "offset": 0}
+        try:
+            found = await self.listed("read_cells", asked)
+        except Problem:
+            return None
+        rows: list[Document] = found["cells"]
+        return rows
+
+    async def minutes(self) -> Document | None:
+        """Return the records of each minute of the last hour (PG-104); None if they would take
+        longer than a list."""
+        try:
+            if self.index_folder is not None and self._readers is not None:
+                return await self._readers.document(MINUTES, {}, None, list_s=LIST_S)
+            return await self.read(lambda view: read_document(timed(view, ListTime()), MINUTES, {}))
+        except (AosError, Problem):
+            return None
 
     async def bytes_of(self, value: str) -> bytes:
         """Return the bytes of a value that is stored outside its records.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -44,6 +45,11 @@ class RecordIndex(Protocol):
     ) -> tuple[list[Hash], int]:
         """A page of intents in the order of their opening, and how many there are; only those of
         an effect, and only open ones if ``is_open``."""
+        ...
+
+    def minutes(self, most: int) -> dict[int, Counter[str]]:
+        """The records of the latest ``most`` minutes that have some, by kind; a minute is its
+        number since 1970, by the clock of the journal (IX-25)."""
         ...
 
     def effects(self, status: str | None) -> list[str]:

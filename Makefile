@@ -13,7 +13,7 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api pm4py browser page-shots compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear modules gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api pm4py browser page-shots compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -40,6 +40,7 @@ help:
 	@echo "make bench-audit  event logs, shadow, checkpoints, proofs (15 minutes; OPTIONS=--quick: half a minute)"
 	@echo "make bench-gateway  a lane, signers and works on a local EVM node (2 minutes; run make gateway-tools first; OPTIONS=--quick)"
 	@echo "make bench-linear  linear plans and lists by attribute, beside PostgreSQL and DBOS (15 minutes; OPTIONS=--quick: a minute)"
+	@echo "make bench-page  the page and its index on a world of a million cells (15 minutes; OPTIONS=--quick: a minute)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
 	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"
 	@echo "make gateway-arlocal  the scenarios of uploads on arlocal (3 minutes the first time; needs Node.js, its headers, g++)"
@@ -117,6 +118,9 @@ bench-node: $(READY)
 
 bench-audit: $(READY)
 	$(BIN)/python -m benchmarks.audit $(OPTIONS)
+
+bench-page: $(READY)
+	$(BIN)/python -m benchmarks.page $(OPTIONS)
 
 bench-gateway: $(READY)
 	$(BIN)/python -m benchmarks.gateway $(OPTIONS)

@@ -17,6 +17,7 @@ from benchmarks.gateway.tables import gateway_aims, gateway_tables
 from benchmarks.linear.tables import linear_aims, linear_tables
 from benchmarks.markdown import NOTHING, about, spread, table, times
 from benchmarks.node.tables import node_aims, node_tables
+from benchmarks.page.tables import page_aims, page_tables
 from benchmarks.rest.tables import rest_aims, rest_tables
 from benchmarks.sdk.tables import sdk_aims, sdk_tables
 
@@ -31,6 +32,7 @@ SDK: Final = HERE / "results" / "sdk.json"
 FLOW: Final = HERE / "results" / "flow.json"
 NODE: Final = HERE / "results" / "node.json"
 AUDIT: Final = HERE / "results" / "audit.json"
+PAGE: Final = HERE / "results" / "page.json"
 GATEWAY: Final = HERE / "results" / "gateway.json"
 LINEAR: Final = HERE / "results" / "linear.json"
 CHART: Final = HERE / "results" / "rates.svg"
@@ -45,8 +47,8 @@ TITLES: Final = {
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
     "`make bench-peers`, `make bench-compiled`, `make bench-rest`, `make bench-sdk`, "
-    "`make bench-flow`, `make bench-node`, `make bench-gateway`, `make bench-audit` and "
-    "`make bench-linear` write. "
+    "`make bench-flow`, `make bench-node`, `make bench-gateway`, `make bench-audit`, "
+    "`make bench-linear` and `make bench-page` write. "
     "`README.md` explains the measurements. Compare figures within one run: machines differ and "
     "are shared."
 )
@@ -98,6 +100,7 @@ def write() -> None:
         gateway=_read(GATEWAY),
         audit=_read(AUDIT),
         linear=_read(LINEAR),
+        page=_read(PAGE),
     )
     RESULTS.write_text(found)
 
@@ -122,6 +125,7 @@ def render(
     gateway: Json | None = None,
     audit: Json | None = None,
     linear: Json | None = None,
+    page: Json | None = None,
 ) -> str:
     parts = [
         "# Results",
@@ -139,6 +143,7 @@ def render(
                 *gateway_aims(gateway),
                 *audit_aims(audit),
                 *linear_aims(linear),
+                *page_aims(page),
             ]
         ),
         notes.strip(),
@@ -163,6 +168,8 @@ def render(
         parts += ["## Audits", audit_tables(audit)]
     if linear is not None:
         parts += ["## Linear plans and search", linear_tables(linear)]
+    if page is not None:
+        parts += ["## The page", page_tables(page)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -1,0 +1,1 @@
+"""The page and its index, on a world of a million cells (README.md)."""

@@ -7,6 +7,7 @@ Everything in a journal may be hostile. Jinja escapes all that a template prints
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -24,6 +25,13 @@ from aos.page.timeline_picture import timeline_picture
 TEXT_MAX: Final = 64 * KIB
 """The most characters of one text; a longer one is cut, with a link to all of it."""
 
+COLOURED_MAX: Final = 8 * KIB
+"""The most characters of a value whose parts have colours."""
+
+_TOKEN: Final = re.compile(
+    r'(?P<name>"(?:[^"\\]|\\.)*")(?=:)|(?P<text>"(?:[^"\\]|\\.)*")|(?P<rest>[-\w.+]+)'
+)
+
 TIME_NS: Final = 10**17
 """From here on, a number of nanoseconds is a time; below it is a span."""
 
@@ -37,6 +45,21 @@ def visible(text: str) -> str:
 def pretty(value: object) -> str:
     """Return indented JSON; text as it is."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def tokens(value: object) -> list[tuple[str, str]]:
+    """Return the text of a value in parts, each with its kind: ``name``, ``text``, ``rest`` (a
+    number or a word of JSON), or nothing. Long values and texts are one part."""
+    text = pretty(value)
+    if isinstance(value, str) or len(text) > COLOURED_MAX:
+        return [("", text)]
+    found: list[tuple[str, str]] = []
+    end = 0
+    for match in _TOKEN.finditer(text):
+        found.append(("", text[end : match.start()]))
+        found.append((match.lastgroup or "", match.group()))
+        end = match.end()
+    return [*((kind, part) for kind, part in found if part), ("", text[end:])]
 
 
 def is_cut(value: object) -> bool:
@@ -86,6 +109,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "span": span_text,
     "time": time_text,
     "timeline_picture": timeline_picture,
+    "tokens": tokens,
     "tree_lines": tree_lines,
 }
 

@@ -1,0 +1,49 @@
+"""One address of every kind of page of a world, found in its documents."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+
+from aos.page.page_links import key_segment
+from tests.page.in_browser.page_process import WAIT_S
+
+
+def page_kinds(origin: str) -> dict[str, str]:
+    """The address of each kind of page of the first world, by name, as far as the world has it."""
+    with httpx.Client(base_url=origin, timeout=WAIT_S, trust_env=False) as client:
+        base = _document(client, "/.json")["worlds"][0]["address"].rstrip("/")
+        found = {"worlds": "/", "world": "/", "not-found": "/record/999999999"}
+        found |= {name: f"/{name}" for name in ("cells", "intents", "journal", "faults")}
+        found |= {name: f"/{name}" for name in ("manifest", "proposals", "search")}
+        found |= {"effects-of-all-times": "/intents?status=all", "no-match": "/search?q=nothing+at"}
+        found |= {"matches": "/search?q=or", "no-cell": "/cells?status=failed&key_prefix=none"}
+        for status in ("waiting", "completed", "failed", "running"):
+            query = f"/cells.json?status={status}&sort=age&limit=1"
+            for row in _document(client, base + query)["cells"]:
+                key = key_segment(bytes.fromhex(row["key_cbor"]))
+                for kind in ("cell", "trace", "steps"):
+                    found[f"{kind}-{status}"] = f"/{kind}/{row['workflow']}/{key}"
+        for status in ("open", "ok", "error"):
+            for row in _document(client, f"{base}/intents.json?status={status}&limit=1")["intents"]:
+                for kind in ("intent", "trace"):
+                    found[f"{kind}-{status}"] = f"/{kind}/{row['intent'].partition(':')[2]}"
+        about = _document(client, f"{base}/manifest.json")
+        found["definition"] = f"/manifest/{about['workflows'][0]['name']}"
+        found["value"] = f"/value/{about['modules'][0]['hash'].partition(':')[2]}"
+        found["difference"] = f"/manifest/diff?since={about['versions'][0]['record']}"
+        for kind in ("event", "step", "fault", "receipt", "control", "governance", "manifest"):
+            text = client.get(f"{base}/journal.json?kind={kind}&limit=1").text
+            for line in text.splitlines():
+                found[f"record-{kind}"] = f"/record/{json.loads(line)['seq']}"
+        for row in _document(client, f"{base}/proposals.json")["proposals"][:1]:
+            found["proposal"] = f"/proposals/{row['proposal']}"
+        return {name: "/" if name == "worlds" else base + path for name, path in found.items()}
+
+
+def _document(client: httpx.Client, address: str) -> Any:
+    answer = client.get(address)
+    assert answer.status_code == 200, (address, answer.text)
+    return answer.json()

@@ -88,7 +88,7 @@ def _placed(number: int) -> Any:
     ]
     value = {
         "order_id": f"ord-{number:05}", "customer_id": f"cus-{1 + number % 5:03}",
-        "items": items, "patience": "10m",
+        "items": items, "patience": "10h",
     }  # fmt: skip
     return {"schema": "shop/OrderPlaced@1", "value": value, "submission_id": f"web-{number}"}
 

@@ -361,13 +361,14 @@ _TITLES: Final = {
 async def _pictures(
     world: PageWorld, page: Page, query: Mapping[str, Any], found: Document, links: object
 ) -> dict[str, object]:
-    """Return the pictures of a page: the timeline of a cell, the graph of a trace or manifest. A
-    cell's timeline is that of its trace, which is left out if it cannot be read."""
+    """Return the pictures of a page: the timeline and last step of a cell, the graph of a trace or
+    manifest. Those of a cell are from its trace; they are left out if it cannot be read."""
     assert isinstance(links, PageLinks)
-    timeline, graph, minutes = None, None, None
+    timeline, graph, last, minutes = None, None, None, None
     if page.template == "cell" and "at" not in query:
         with contextlib.suppress(AosError, Problem):
-            timeline = cell_timeline(await world.document("read_trace", query))
+            trace = await world.document("read_trace", query)
+            timeline, last = cell_timeline(trace), cell_step(trace, None)
     elif page.template == "trace" and "workflow" in query:
         timeline = cell_timeline(found)
     elif page.template == "trace":
@@ -377,7 +378,7 @@ async def _pictures(
     elif page.template == "world" and "at" not in query:
         minutes = await world.minutes()
     hour = None if minutes is None else minutes_picture(minutes["minutes"])
-    return {"timeline": timeline, "graph": graph, "minutes": hour}
+    return {"timeline": timeline, "graph": graph, "last": last, "minutes": hour}
 
 
 def _html(template: str, values: dict[str, object]) -> Response:

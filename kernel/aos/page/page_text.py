@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -87,6 +87,15 @@ def fields_of(document: Mapping[str, Any], *shown: str) -> list[tuple[str, Any]]
     return [(name, value) for name, value in document.items() if name not in shown]
 
 
+def alike(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Mapping[str, Any]]]:
+    """Return rows in groups that have the same values under ``names``, in the order in which the
+    first row of each group comes."""
+    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return list(found.values())
+
+
 def is_small(value: object) -> bool:
     """Return whether a value fits on the line of its name."""
     return not isinstance(value, dict | list) and len(str(value)) <= 160
@@ -98,6 +107,7 @@ def label(name: str) -> str:
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "alike": alike,
     "digits": digits,
     "fields_of": fields_of,
     "key_text": key_text,

@@ -69,13 +69,17 @@ class Chromium:
         """Return the content of the window now."""
         return Sight(**self._ask("look"))
 
-    def click(self, selector: str) -> Sight:
+    def click(self, selector: str) -> None:
         """Click the first visible match with the mouse."""
-        return Sight(**self._ask("click", selector=selector))
+        self._ask("click", selector=selector)
 
-    def press(self, key: str, count: int = 1) -> Sight:
+    def follow(self, selector: str | None = None) -> Sight:
+        """Click the first visible match, or press Enter; return the content of the next page."""
+        return Sight(**self._ask("follow", selector=selector))
+
+    def press(self, key: str) -> None:
         """Press a key of the keyboard."""
-        return Sight(**self._ask("press", key=key, count=count))
+        self._ask("press", key=key)
 
     def type(self, text: str) -> None:
         """Type into the element that has the focus."""

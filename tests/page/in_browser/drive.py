@@ -93,16 +93,22 @@ class Driver:
         """Return the value of a function of JavaScript."""
         return self._page.evaluate(code, argument)
 
-    def click(self, *, selector: str) -> dict[str, Any]:
-        """Click the first visible match, as a mouse does; return what the window shows then."""
+    def click(self, *, selector: str) -> None:
+        """Click the first visible match, as a mouse does."""
         self._page.locator(selector).locator("visible=true").first.click()
+
+    def follow(self, *, selector: str | None = None) -> dict[str, Any]:
+        """Click the first visible match, or press Enter; return what the next page shows."""
+        with self._page.expect_navigation():
+            if selector is None:
+                self._page.keyboard.press("Enter")
+            else:
+                self.click(selector=selector)
         return self.look()
 
-    def press(self, *, key: str, count: int = 1) -> dict[str, Any]:
-        """Press a key; return what the window shows then."""
-        for _ in range(count):
-            self._page.keyboard.press(key)
-        return self.look()
+    def press(self, *, key: str) -> None:
+        """Press a key."""
+        self._page.keyboard.press(key)
 
     def type(self, *, text: str) -> None:
         """Type into the element that has the focus."""

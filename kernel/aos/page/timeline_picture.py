@@ -75,7 +75,9 @@ def timeline_picture(timeline: CellTimeline) -> TimelinePicture:
 
     def bar(each: EffectBar) -> PictureBar:
         x = at(each.begin_ns)
-        end = at(timeline.end_ns if each.end_ns is None else each.end_ns)
+        # An effect that is open lasts to the right edge. A timer has a hollow bar instead.
+        is_open = each.end_ns is None and each.due_ns is None
+        end = WIDTH if is_open else at(timeline.end_ns if each.end_ns is None else each.end_ns)
         width = max(LEAST, round(end - x, 1))
         return PictureBar(
             x=x,

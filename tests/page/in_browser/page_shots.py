@@ -66,17 +66,42 @@ def page_shots(
             yield PageShot(kind, form, sight, file)
 
 
+README: Final = {
+    "page-cell.png": ("/search?q=ord-00020", 'main a[href*="/cell/shop/order"]', False),
+    "page-faults.png": ("/", 'main a[href$="/faults"]', True),
+}
+"""The pictures of the README: a page of the shop, the link on it to follow, and whether dark."""
+
+README_WIDTH: Final = 1_120
+
+
+def readme_shots(chromium: Chromium, origin: str, out: Path) -> int:
+    """Write the pictures of the README; return how many there are."""
+    base = page_kinds(origin)["world"].rstrip("/")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, (address, link, is_dark) in README.items():
+        chromium.window(README_WIDTH, 700, is_dark=is_dark)
+        chromium.visit(origin + base + address)
+        chromium.follow(link)
+        chromium.shot(out / name, is_whole=False)
+    return len(README)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("worlds", type=Path, nargs="*", help="worlds or bundles (default: a shop)")
     parser.add_argument("--width", type=int, action="append", help="in pixels; may be repeated")
+    parser.add_argument("--readme", action="store_true", help="the pictures of the README alone")
     given = parser.parse_args()
     forms = [Form(width, is_dark) for width in given.width or () for is_dark in (False, True)]
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         worlds = given.worlds or [shop_world(Path(folder) / "shop")]
         with served(*worlds) as origin:
-            count = sum(1 for _ in page_shots(chromium, origin, given.out, forms or FORMS))
+            if given.readme:
+                count = readme_shots(chromium, origin, given.out)
+            else:
+                count = sum(1 for _ in page_shots(chromium, origin, given.out, forms or FORMS))
     sys.stdout.write(f"{count} pictures in {given.out}\n")
 
 

@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
-from tests.page.in_browser.chromium import AXE, Chromium
-from tests.page.in_browser.page_shots import FORMS, Form, PageShot, page_shots
+from tests.page.in_browser.chromium import AXE, ROOT, Chromium
+from tests.page.in_browser.page_shots import (
+    FORMS,
+    README,
+    README_WIDTH,
+    Form,
+    PageShot,
+    page_shots,
+    readme_shots,
+)
 from tests.tools import long_form
 
-STATIC = Path(__file__).parents[3] / "kernel" / "aos" / "page" / "static"
+STATIC = ROOT / "kernel" / "aos" / "page" / "static"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 RUN = "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations']})"
 DOUBLE = """() => {
@@ -87,3 +95,25 @@ def test_style_and_script_are_small() -> None:
     sizes = {path.name: path.stat().st_size for path in STATIC.iterdir()}
 
     assert sum(size for name, size in sizes.items() if name.endswith((".css", ".js"))) <= 60 * 1024
+
+
+def test_the_readme_has_pictures_of_the_page() -> None:
+    """PG-86"""
+    text = (ROOT / "README.md").read_text("utf-8")
+
+    for name in README:
+        file = ROOT / "spec" / "pictures" / name
+        data = file.read_bytes()
+        assert f"(spec/pictures/{name})" in text
+        assert data.startswith(b"\x89PNG\r\n")
+        assert int.from_bytes(data[16:20]) == README_WIDTH
+        assert len(data) <= 150 * 1024
+
+
+def test_the_pictures_of_the_readme_are_made_from_the_shop(
+    chromium: Chromium, shop_origin: str, tmp_path: Path
+) -> None:
+    """PG-86"""
+    assert readme_shots(chromium, shop_origin, tmp_path) == len(README)
+    for name in README:
+        assert LEAST_BYTES * 5 < (tmp_path / name).stat().st_size <= 150 * 1024

@@ -32,7 +32,7 @@ class Question:
 CELL: Final = 'main a[href*="/cell/shop/order"]'
 QUESTIONS: Final = (
     Question(
-        "the newest fault, and what mends it",
+        "the newest fault with its remedy",
         ('main a[href$="/faults"]',),
         (
             PANIC,
@@ -42,7 +42,7 @@ QUESTIONS: Final = (
         ),
     ),
     Question(
-        "the oldest open effect, who should answer it, since when, in which attempt",
+        "the oldest open effect with its executor, age and attempt",
         ('main a[href$="/intents"]', 'main tbody a[href*="/intent/"]'),
         ("The executor node should answer it", "It is open since 20", "in attempt 1"),
     ),
@@ -69,19 +69,19 @@ QUESTIONS: Final = (
         ORDER,
     ),
     Question(
-        "what changed its state, and when",
+        "the last change of its state",
         (FIELD, CELL),
         ("Its last step", "receipt", "shop/card.charge@1", "$.charge.$tag", "Asked", "Done"),
         ORDER,
     ),
     Question(
-        "which version it runs",
+        "its version",
         (FIELD, CELL),
         ("shop/orders.module@1", "manifest of record"),
         ORDER,
     ),
     Question(
-        "who applied that version",
+        "the operator of that version",
         (FIELD, CELL, 'dl a[href*="/record/"]'),
         (": manifest", "Principal\noperator", "Mode\npin"),
         ORDER,

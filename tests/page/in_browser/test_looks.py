@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.page.in_browser.chromium import AXE, ROOT, Chromium
+from tests.copies import copied
+from tests.node.test_node_process import started
+from tests.page.form_browser import made
+from tests.page.in_browser.chromium import AXE, ROOT, Chromium, Sight
 from tests.page.in_browser.page_shots import (
     FORMS,
+    HEIGHT,
     README,
     README_WIDTH,
     Form,
@@ -53,27 +57,50 @@ def test_every_kind_of_page_fits_and_can_be_read_by_everyone(
 ) -> None:
     """PG-82, PG-83"""
     forms = FORMS if long_form() else (Form(320, is_dark=True), Form(1280, is_dark=False))
-    axe = AXE.read_text("utf-8")
     found = list[str]()
     kinds = set[str]()
     left_out = () if long_form() else ALIKE
     for shot in page_shots(chromium, shop_origin, tmp_path, forms, left_out=left_out):
         kinds.add(shot.kind)
-        found += (f"{shot.kind} {shot.form}: {problem}" for problem in _problems(shot))
-        chromium.evaluate(axe)
-        for each in chromium.evaluate(RUN, TAGS)["violations"]:
-            found.append(f"{shot.kind} {shot.form}: {_sentence(each)}")
-        if shot.form.width < WIDE:
-            continue
-        width, view = chromium.evaluate(DOUBLE)
-        if width > view:
-            found.append(f"{shot.kind} {shot.form}: with text of 200 % it is {width} wide")
+        found += (f"{shot.kind} {shot.form}: {each}" for each in problems(chromium, shot))
 
     assert not found, "\n".join(found)
     assert len(kinds) > 20
 
 
-def _problems(shot: PageShot) -> list[str]:
+@pytest.mark.long
+@pytest.mark.parametrize("form", FORMS if long_form() else FORMS[1:2], ids=str)
+def test_the_forms_of_a_node_fit_can_be_read_by_everyone_and_work(
+    chromium: Chromium, shop: Path, tmp_path: Path, form: Form
+) -> None:
+    """PG-52, PG-61, PG-82, PG-83: the form for a token, a list with buttons, the second page of a
+    button, and the page after it."""
+    world = copied(shop, tmp_path / "world")
+    secret = made(world, "ann", "read", "operate")
+    key = world / "keys" / "operator.key"
+    with started(world, tmp_path / "log", "--operator-key", key) as node:
+        chromium.window(form.width, HEIGHT, is_dark=form.is_dark)
+
+        def check(kind: str, sight: Sight) -> None:
+            shot = PageShot(kind, form, sight, tmp_path / f"{kind}.png")
+            chromium.shot(shot.file)
+            assert problems(chromium, shot) == []
+
+        check("open", chromium.visit(f"{node.url}/open"))
+        chromium.click("input[type=password]")
+        chromium.type(secret)
+        chromium.follow()
+        check("faults", chromium.follow('main a[href$="/faults"]'))
+        check("retry", chromium.follow('main .action[href$="/retry"]'))
+        done = chromium.follow("form.order button")
+        check("done", done)
+
+    assert "/retry" not in done.url
+    assert "control" in done.text
+
+
+def problems(chromium: Chromium, shot: PageShot) -> list[str]:
+    """Return the problems of a page that the window shows."""
     sight = shot.sight
     found = []
     if sight.width > sight.view:
@@ -82,6 +109,12 @@ def _problems(shot: PageShot) -> list[str]:
         found.append(f"there is no text but {sight.text!r}")
     if shot.file.stat().st_size < LEAST_BYTES:
         found.append("its picture is blank")
+    chromium.evaluate(AXE.read_text("utf-8"))
+    found += map(_sentence, chromium.evaluate(RUN, TAGS)["violations"])
+    if shot.form.width >= WIDE:
+        width, view = chromium.evaluate(DOUBLE)
+        if width > view:
+            found.append(f"with text of 200 % it is {width} wide")
     return [*found, *sight.happened]
 
 

@@ -14,6 +14,12 @@ from tests.page.shop import PANIC, SCORING
 CLICKS_MAX: Final = 3
 TABS_MAX: Final = 120
 IS_FOCUSED: Final = "selector => document.activeElement.matches(selector)"
+HAS_MARK: Final = """() => {
+  const style = getComputedStyle(document.activeElement);
+  return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+}"""
+"""Whether a reader sees which element has the focus."""
+
 FIELD: Final = "input[type=search]"
 ORDER: Final = "ord-00020"
 
@@ -106,6 +112,7 @@ def by_keyboard(chromium: Chromium, question: Question) -> Sight:
                 break
         else:
             pytest.fail(f"{question.name}: Tab does not reach {selector}")
+        assert chromium.evaluate(HAS_MARK), selector
         if selector == FIELD:
             chromium.type(question.types)
         sight = chromium.follow()

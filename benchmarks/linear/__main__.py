@@ -102,8 +102,10 @@ class LinearRun:
             "core": [],
         }
         try:
-            tools.python()
-            tools.postgres()
+            found["versions"] = {
+                **tools.package_versions(tools.python(), ("dbos", "psycopg")),
+                "PostgreSQL": tools.version_of(tools.postgres().postgres, "--version"),
+            }
         except tools.NotInstalled as problem:
             self._miss(str(problem))
         _tell("steps of the modules")

@@ -53,10 +53,10 @@ def test_every_entry_and_intent_is_found_where_it_is_taken() -> None:
     store = store_of(a_shop())
     for each in records(a_shop().frames):
         if isinstance(each, Step):
-            assert each in list(records_after(store, 1, 28, {each.entry}, ()))
+            assert each in list(records_after(store, 1, 28, {each.entry: None}, {}))
         if isinstance(each, Receipt):
             # Its own step names an intent, too.
-            opened, settled = records_after(store, 1, 28, (), {each.intent})
+            opened, settled = records_after(store, 1, 28, {}, {each.intent: None})
             assert (opened.seq < settled.seq, settled) == (True, each)
 
 
@@ -75,8 +75,8 @@ def test_an_entry_is_found_whatever_its_numbers(entry: EntryId) -> None:
         def frames(self, *_: object) -> Iterator[Frame]:
             yield Frame(header=world.frames[0].header, hash=Hash(b""), salt=b"", records=(data,))
 
-    assert list(records_after(One(), 1, 9, {entry}, ())) == [from_bytes(data)]
-    assert list(records_after(One(), 1, 9, {(entry[0], entry[1] + 1)}, ())) == []
+    assert list(records_after(One(), 1, 9, {entry: None}, {})) == [from_bytes(data)]
+    assert list(records_after(One(), 1, 9, {(entry[0], entry[1] + 1): None}, {})) == []
 
 
 def test_a_value_that_looks_like_an_entry_hides_none() -> None:
@@ -86,7 +86,7 @@ def test_a_value_that_looks_like_an_entry_hides_none() -> None:
     world.place(spoof, 5)
     world.run()
 
-    found = list(records_after(store_of(world), 1, 9, {(4, 0)}, ()))
+    found = list(records_after(store_of(world), 1, 9, {(4, 0): None}, {}))
 
     assert [each.seq for each in found] == [5]
     # A cut-off look-alike at the end of a record is no number.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -21,11 +21,27 @@ class Small(BoundedProtocol):
     header_s = 0.2
     body_s = -0.7
     """With the grace of a second, 0.3 s."""
+    part_s = 1.0
     connections_max = 3
+
+
+async def endless(receive: Any, send: Any) -> None:
+    """Send a stream until the client has gone away."""
+    gone = asyncio.ensure_future(receive())  # the request; then its end
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    while not gone.done() or (await gone)["type"] != "http.disconnect":
+        if gone.done():
+            gone = asyncio.ensure_future(receive())
+        part = {"type": "http.response.body", "body": bytes(65_536), "more_body": True}
+        await send(part)
+        await asyncio.sleep(0)
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
     """Answer once the body is complete; never, if it is not."""
+    if scope["path"] == "/endless":
+        await endless(receive, send)
+        return
     while True:
         message = await receive()
         if message["type"] != "http.request":
@@ -114,6 +130,34 @@ def test_one_connection_too_many_is_answered_and_closed() -> None:
             return found
 
     assert rule(asyncio.run(act())) == (503, "connections_are_full")
+
+
+def test_a_client_that_does_not_read_a_stream_is_disconnected_and_a_slow_one_is_not() -> None:
+    """N-143"""
+
+    async def act() -> tuple[int, int]:
+        async with listening() as port:
+            slow, stuck = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            for _, writer in (slow, stuck):
+                writer.write(b"GET /endless HTTP/1.1\r\n\r\n")
+            read, until_s = 0, asyncio.get_running_loop().time() + 2.0
+            while asyncio.get_running_loop().time() < until_s:
+                read += len(await slow[0].read(4_000_000))
+                await asyncio.sleep(0.005)
+            is_open = len(await slow[0].read(1))
+            left = 0
+            with suppress(ConnectionResetError):
+                async with asyncio.timeout(10):
+                    while part := await stuck[0].read(4_000_000):
+                        left += len(part)
+            for _, writer in (slow, stuck):
+                writer.close()
+            return is_open, left
+
+    is_open, left = asyncio.run(act())
+
+    assert is_open == 1
+    assert left < 100_000_000, "the content of the buffers, then the end"
 
 
 def test_all_bodies_together_have_a_bound_and_their_room_comes_back() -> None:

@@ -33,15 +33,12 @@ from aos.node.queries import read_query
 from aos.node.refusals import problem_of
 from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
-from aos.node.sessions import POLL, READING, STREAM, WAIT, Session, stopping_problem
+from aos.node.sessions import POLL, READING, STREAM, WAIT, raced
 from aos.node.tokens import Token
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-SEND_S: Final = 30.0
-"""Seconds that a client may take until it has read a part of a stream."""
 
 HEAD: Final = "HEAD"
 _READING_ERRORS: Final = 404
@@ -218,41 +215,17 @@ class _Exchange:
         if kind is None:
             return await handler(self._services, call)
         with self._services.sessions.hold(call.caller, kind) as session:
-            found = await self._raced(session, handler(self._services, call))
+            found = await raced(session, handler(self._services, call), self._receive)
         assert isinstance(found, ApiReply | ApiStream)
         return found
-
-    async def _raced(self, session: Session, work: Awaitable[Any]) -> object:
-        """Run ``work`` until it ends, the client goes away, or its session is ended."""
-        task = asyncio.ensure_future(work)
-        session.task = task
-        gone = asyncio.ensure_future(self._gone())
-        try:
-            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done() and not task.cancelled():
-                return task.result()
-        finally:
-            for each in (task, gone):
-                each.cancel()
-            await asyncio.gather(task, gone, return_exceptions=True)
-        match session.why:
-            case "revoked":
-                raise Problem(401, "token_is_invalid", "the token was revoked, or has expired")
-            case "stopping":
-                raise stopping_problem()
-        raise ClientGoneError
-
-    async def _gone(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
 
     async def _stream(self, stream: ApiStream) -> None:
         assert self.caller is not None
         with self._services.sessions.hold(self.caller, STREAM) as session:
             await self._start(200, stream.media, {"cache-control": "no-store"}, None)
             try:
-                await self._raced(session, self._pump(stream))
-            except (Problem, AosError, TimeoutError):
+                await raced(session, self._pump(stream), self._receive)
+            except (Problem, AosError):
                 # The answer has begun: the end of the connection is all that is left to say.
                 pass
             except ClientGoneError:
@@ -261,8 +234,7 @@ class _Exchange:
 
     async def _pump(self, stream: ApiStream) -> None:
         async for part in stream.parts:
-            async with asyncio.timeout(SEND_S):
-                await self._send({"type": "http.response.body", "body": part, "more_body": True})
+            await self._send({"type": "http.response.body", "body": part, "more_body": True})
             self.sent += len(part)
 
     async def _write(self, reply: ApiReply) -> None:

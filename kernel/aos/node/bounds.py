@@ -6,6 +6,7 @@ phase of a connection has a limit:
 
     connection made ──10 s, 32 KiB, 100 headers──▶ headers complete ──30 s──▶ body complete
     answer written  ──60 s──▶ read by the client
+    part of a stream written ──30 s──▶ read by the client
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ CONNECTIONS_MAX: Final = 1_024
 UNREAD_S: Final = 60.0
 """Seconds that a client may take until it has read a complete answer."""
 
+PART_S: Final = 30.0
+"""Seconds that a client may take until it has read enough of a stream for the next part."""
+
 GRACE_S: Final = 1.0
 """Seconds after which the connection is cut where the application has not answered a late body."""
 
@@ -44,6 +48,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     header_s = HEADER_S
     body_s = BODY_S
+    part_s = PART_S
     connections_max = CONNECTIONS_MAX
     refusal_headers = b""
     """Further header lines of an answer that this class gives itself."""
@@ -51,6 +56,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._timer: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._is_in_headers = True
         self._header_bytes = 0
         self._header_count = 0
@@ -70,6 +76,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._stop_unread()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -84,6 +91,15 @@ class BoundedProtocol(HttpToolsProtocol):
             and not self.transport.is_closing()
         ):
             self._refuse(_header_is_too_large())
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stop_unread()
+        self._unread = self.loop.call_later(self.part_s, self._cut_stream)
+
+    def resume_writing(self) -> None:
+        self._stop_unread()
+        super().resume_writing()
 
     # Callbacks of the parser
 
@@ -131,6 +147,16 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(_header_is_too_large())
         else:
             self._refuse(Problem(400, "request_is_malformed", "this is no valid HTTP/1.1 request"))
+
+    def _cut_stream(self) -> None:
+        # A complete answer has a time of its own, and it is not the application that waits.
+        if self._is_answering():
+            self.transport.abort()
+
+    def _stop_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _check_read(self) -> None:
         if self.transport.get_write_buffer_size():

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from aos.node.bodies import ClientGoneError
 from aos.node.problems import Problem
 from aos.node.tokens import LiveTokens, Token
 
@@ -103,6 +104,43 @@ class Sessions:
             for each in list(self._open):
                 if each.token.digest is not None and not found.has(each.token, now_ns=now_ns()):
                     each.end("revoked")
+
+
+async def raced(
+    session: Session,
+    work: Awaitable[object],
+    receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+) -> object:
+    """Return the result of ``work``; end it when the client goes away, or with its session.
+
+    ``receive`` is that of the request in ASGI, whose body was read.
+
+    Raises:
+        Problem: The token of the session has ended (401), or the node stops (503).
+        ClientGoneError: The client went away.
+    """
+    task = asyncio.ensure_future(work)
+    session.task = task
+    gone = asyncio.ensure_future(_gone(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done() and not task.cancelled():
+            return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+    match session.why:
+        case "revoked":
+            raise Problem(401, "token_is_invalid", "the token was revoked, or has expired")
+        case "stopping":
+            raise stopping_problem()
+    raise ClientGoneError
+
+
+async def _gone(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def stopping_problem() -> Problem:

@@ -22,6 +22,9 @@ from aos.page.page_worlds import PageWorlds
 
 HOST = "127.0.0.1:7470"
 VOID = {"meta", "link", "input", "br", "img", "hr"}
+SCRIPT = [("type", "module"), ("src", "/static/page.js")]
+"""The only script that a page may have."""
+
 SVG_EMPTY = {"path", "rect", "circle", "line", "polyline", "polygon"}
 
 
@@ -100,7 +103,7 @@ class Seen:
 
 
 class _Reader(HTMLParser):
-    """Refuses what a browser would have to guess or must not run."""
+    """Refuses what a browser would have to guess or must not run; text in a script is foreign."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -109,7 +112,8 @@ class _Reader(HTMLParser):
         self._code: list[str] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag not in ("script", "style", "iframe", "object", "embed", "base"), tag
+        assert tag not in ("style", "iframe", "object", "embed", "base"), tag
+        assert tag != "script" or attrs == SCRIPT, attrs
         self.seen.tags.append(tag)
         for name, value in attrs:
             assert not name.startswith("on"), f"<{tag} {name}>"
@@ -137,6 +141,7 @@ class _Reader(HTMLParser):
             self._code = None
 
     def handle_data(self, data: str) -> None:
+        assert self.open[-1:] != ["script"], data
         self.seen.text += data
         if self._code is not None:
             self._code.append(data)

@@ -154,6 +154,37 @@ def test_with_tokens_a_form_takes_one_and_the_session_ends_with_it(
         assert token not in node.log.read_text()
 
 
+def test_a_stream_of_a_node_is_one_of_its_streams_and_ends_with_its_token(
+    template: Path, tmp_path: Path
+) -> None:
+    """PG-123: a browser whose token was revoked learns nothing more."""
+    path = copied(template, tmp_path / "trips")
+    token = made(path, "reader", "read")
+    made(path, "other", "read")
+    with (
+        running_kernel(path) as kernel,
+        front(path, tmp_path / "front", kernel, module="aos.page.node_front") as node,
+    ):
+        client = node.client()
+        own = {"sec-fetch-site": "same-origin"}
+        client.post("/open", data={"form": field(client), "token": token}, headers=own)
+        [row] = client.get("/.json").json()["worlds"]
+        live = f"{row['address']}live"
+        assert client.get(f"{live}.json").json()["record"] == row["records"]
+        with client.stream("GET", live) as answer:
+            parts = answer.iter_text()
+            assert "event: figures" in next(parts) + next(parts)
+            assert node.owner().post("/v1/events", json=event("t-live")).status_code == 200
+            assert "event: figures" in next(parts)
+
+            assert here("token", "revoke", "reader", "-w", path).code == 0
+            list(parts)  # the stream ends
+
+        assert client.get(live).status_code == 401
+        wait_until(lambda: ("GET", live, 200) in logged(node))
+        assert 'operation="page_live"' in node.owner().get("/metrics").text
+
+
 def field(client: httpx.Client) -> str:
     found = re.search(r'name="form" value="([0-9a-f]{32}\.[0-9a-f]{64})"', client.get("/open").text)
     assert found is not None

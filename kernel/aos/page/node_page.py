@@ -20,13 +20,16 @@ from aos.node.services import Services
 from aos.node.tokens import OWNER
 from aos.page.node_parts import NodeParts, forms_of
 from aos.page.node_session import NodeSession
-from aos.page.page_app import PageApp, Receive, Scope, Send
+from aos.page.page_app import LIVE, PageApp, Receive, Scope, Send
 from aos.page.page_forms import FormTokens, PageForms
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import SLUG_DIGITS, PageWorlds
 
 OPERATION: Final = "page"
 """The operation of metrics that counts the requests of the page."""
+
+LIVE_OPERATION: Final = "page_live"
+"""The operation that counts its streams, which last long."""
 
 _API: Final = {each.operation: each for each in ROUTES}
 
@@ -63,7 +66,8 @@ class NodePage:
         finally:
             self._app.requests -= 1
             seconds = time.perf_counter() - began
-            self._app.state.counters.answered(OPERATION, status, seconds)
+            operation = LIVE_OPERATION if path.endswith(LIVE) else OPERATION
+            self._app.state.counters.answered(operation, status, seconds)
             self._app.log.write(
                 method=scope["method"],
                 path=path,

@@ -7,7 +7,8 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from aos.node.access import Door, caller_of
 from aos.node.problems import Problem
 from aos.node.services import Services
+from aos.node.sessions import STREAM, Session
 from aos.node.tokens import READ, Token
 from aos.page.page_app import HTML, OPEN
 from aos.page.page_forms import FORM, FORM_BYTES_MAX, FormTokens, Visit, read_form
@@ -67,6 +69,16 @@ class NodeSession:
         self._services.rates.check(caller)
         self._services.rates.use(caller)
         return Visit(caller, session)
+
+    @contextmanager
+    def held(self, scope: MutableMapping[str, Any]) -> Iterator[Session]:
+        """The session of a stream. It is one of the streams of the node, and ends with its token.
+
+        Raises:
+            Problem: The node has too many streams (429), or it stops (503).
+        """
+        with self._services.sessions.hold(scope["visit"].caller, STREAM) as session:
+            yield session
 
     def _token(self, secret: str) -> Token | None:
         return self._services.tokens.now().find(secret, now_ns=time.time_ns())

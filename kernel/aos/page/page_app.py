@@ -14,6 +14,7 @@ import contextlib
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -31,15 +32,19 @@ from aos.node.bodies import JSON, KIB, PROBLEM, ClientGoneError
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of
+from aos.node.routes import GET, SEQ, ApiRoute, Parameter
+from aos.node.sessions import Session
+from aos.node.tokens import READ
 from aos.page.cell_steps import cell_step
 from aos.page.cell_timeline import cell_timeline
+from aos.page.live_stream import LiveStreams, resumed
 from aos.page.minutes_picture import minutes_picture
 from aos.page.page_forms import FormCall, PageForm, Visit, check_same_site
 from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_headers import RAW
 from aos.page.page_links import PageLinks
 from aos.page.page_search import FOUND_MAX, search
-from aos.page.page_table import NAVIGATION, PAGES, Page
+from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import PageWorlds
@@ -58,19 +63,34 @@ LINES: Final = "application/jsonl"
 BYTES: Final = "application/octet-stream"
 SUFFIX: Final = ".json"
 OPEN: Final = "/open"
-STATIC: Final = {"page.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+STATIC: Final = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+LIVE: Final = "/live"
+_LIVE_ROUTE: Final = ApiRoute(
+    operation="stream_figures",
+    method=GET,
+    path=LIVE,
+    scope=READ,
+    summary="Stream the head and the figures of a world.",
+    query=(Parameter(name="after", schema=SEQ, help="The record that the browser shows."),),
+)
 _METHODS: Final = ("GET", "HEAD")
 _FORM_METHODS: Final = (*_METHODS, "POST")
-_ONCE: Final = frozenset({b"host", b"origin", b"cookie"})
+_ONCE: Final = frozenset({b"host", b"origin", b"cookie", b"last-event-id"})
 
 
 class BrowserSession(Protocol):
     """Decides who may see the page. ``opened`` answers ``/open`` for ``methods``; ``check`` returns
-    the caller, if there are several."""
+    the caller, if there are several, and ``held`` the session of a long request, which ends it."""
 
     methods: tuple[str, ...]
 
     def check(self, _scope: Scope, cookie: str | None) -> Visit | None: ...
+
+    def held(self, _scope: Scope) -> AbstractContextManager[Session]: ...
 
     async def opened(self, request: Request) -> Response: ...
 
@@ -105,6 +125,7 @@ class PageApp:
                 Route(f"/w/{{world}}{each.path}", self._of_form(each), methods=list(_FORM_METHODS))
                 for each in node.forms.forms
             ]
+        self._live = LiveStreams(worlds.sentence)
         self._router = Router(
             [
                 Route("/", self._front),
@@ -113,6 +134,7 @@ class PageApp:
                 *(Route(f"/w/{{world}}{each.path}", self._of(each)) for each in pages),
                 Route("/w/{world}", self._of(PAGES[0])),
                 Route("/w/{world}/search", self._search),
+                Route(f"/w/{{world}}{LIVE}", self._stream),
                 Route("/w/{world}/value/{word}/bytes", self._bytes),
             ],
             redirect_slashes=False,
@@ -223,7 +245,9 @@ class PageApp:
                 return Response(data, media_type=LINES)
             return Response(json_bytes(found), media_type=JSON)
         found = await world.listed(page.operation, query)
-        values = await self._values(request, world, page.title, at=given.get("at"))
+        values = await self._values(
+            request, world, page.title, at=given.get("at"), is_live=page.template not in NOT_LIVE
+        )
         values |= await _pictures(world, page, query, found, values["links"])
         if page.template == "steps":
             values["step"] = cell_step(found, given.get("step"))
@@ -268,6 +292,19 @@ class PageApp:
         values = await self._values(request, world, "Search")
         return _html("search", values | {"document": found, "q": text})
 
+    async def _stream(self, request: Request) -> Response:
+        """Stream the figures of a world; ``/live.json`` returns them once."""
+        world = self._worlds.named(request.path_params["world"])
+        given = read_query(_LIVE_ROUTE, request.scope["query_string"])
+        if world.bundle is not None:
+            raise Problem(404, "bundle_is_not_live", "a bundle does not change: it has no stream")
+        found = await self._live.figures_of(world).now()
+        if request.scope["is_json"]:
+            return Response(json_bytes(found), media_type=JSON)
+        after = resumed(request.headers.get("last-event-id"), given.get("after"))
+        session = self._session.held(request.scope)
+        return self._live.stream(world, after, session)
+
     async def _bytes(self, request: Request) -> Response:
         world = self._worlds.named(request.path_params["world"])
         word = request.path_params["word"]
@@ -280,10 +317,18 @@ class PageApp:
         )
 
     async def _values(
-        self, request: Request, world: PageWorld, title: str, *, at: int | None = None
+        self,
+        request: Request,
+        world: PageWorld,
+        title: str,
+        *,
+        at: int | None = None,
+        is_live: bool = False,
     ) -> dict[str, object]:
-        """Return what every page of a world shows."""
+        """Return what every page of a world shows. ``live`` is the address of the stream of a page
+        that shows the world as it is now."""
         base = f"/w/{world.slug}"
+        is_live = is_live and at is None and world.bundle is None
 
         def take(view: View) -> dict[str, object]:
             links = PageLinks(base, view.state, at)
@@ -296,6 +341,7 @@ class PageApp:
                 "now_ns": view.now_ns,
                 "at": at,
                 **self._of_visit(request.scope, links, at=at),
+                "live": f"{base}{LIVE}" if is_live else None,
             }
 
         return await world.read(take)

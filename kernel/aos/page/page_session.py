@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -17,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from aos.node.problems import Problem
+from aos.node.sessions import STREAM, Session
+from aos.node.tokens import Token
 
 TOKEN_BYTES: Final = 32
 
@@ -57,6 +60,11 @@ class PageSession:
                 "this browser has not opened the page: open the link that aos page has printed; "
                 "it is valid once (start aos page again for another one)",
             )  # fmt: skip
+
+    @contextmanager
+    def held(self, _scope: MutableMapping[str, Any]) -> Iterator[Session]:
+        """The session of a stream, which lasts as long as the command."""
+        yield Session(Token(name="browser", scopes=()), STREAM)
 
     async def opened(self, request: Request) -> Response:
         """Answer the one-time link with a cookie and a redirect.

@@ -257,6 +257,9 @@ PAGES: Final = (
 )  # fmt: skip
 """Every page below ``/w/ID`` that is the view of a command's document."""
 
+NOT_LIVE: Final = frozenset({"definition", "difference", "manifest", "record", "steps", "value"})
+"""Templates of pages that stay as they are while the world goes on (PG-124)."""
+
 NAVIGATION: Final = (
     ("Overview", "/"),
     ("Cells", "/cells"),

@@ -1,4 +1,4 @@
-"""``aos page`` in a process of its own, at a port of the system's choice."""
+"""``aos page`` in a process of its own."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ WAIT_S = 30.0
 
 
 @contextmanager
-def served(*paths: Path) -> Iterator[str]:
-    """Serve worlds and bundles to everyone on this machine; yield the origin of the page."""
-    words = [*AOS, "page", *map(str, paths), "--listen", "127.0.0.1:0", "--no-token"]
+def served(*paths: Path, port: int = 0) -> Iterator[str]:
+    """Serve worlds and bundles to everyone on this machine; yield the origin of the page.
+    Port 0 is one of the system's choice."""
+    words = [*AOS, "page", *map(str, paths), "--listen", f"127.0.0.1:{port}", "--no-token"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment())
     try:
         assert process.stdout is not None

@@ -179,9 +179,15 @@ def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
         Path(name).symlink_to(ROOT / name)
     _venv(bin_)
     _program("curl", sys.executable, "-c", CURL)
-    service, node = free_ports(2)  # other tests run at the same time
+    service, node, page = free_ports(3)  # other tests run at the same time
     script = "\n".join((path, *typed)).replace("7461", service).replace("7460", node)
     script = script.replace("aos node", f"aos node --listen 127.0.0.1:{node}")
+    # A reader ends the page with Ctrl-C; here it ends with the node, and curl is the browser.
+    opened = (
+        f"aos page shop --no-token --listen 127.0.0.1:{page} &\ncurl http://127.0.0.1:{page}/\n"
+    )
+    script = script.replace("aos page shop --open\n", opened)
+    assert opened in script
 
     # One script: the service of the fourth block works for all that come after it.
     found = follow(script, bin_=bin_)
@@ -196,7 +202,8 @@ def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
     assert settled.splitlines()[0].endswith(", 0 effects open")
     assert "emits shop/OrderClosed@1" in settled
     assert "byte-identical" in settled
-    sent, cell = re.findall(r"^200 (.*)", settled, re.MULTILINE)
+    html, sent, cell = re.findall(r"^200 (.*)", settled, re.MULTILINE)
+    assert html == "<!DOCTYPE html>"
     assert '"key":"o-2","ran":true,"status":"completed"' in sent
     assert cell.startswith('{"workflow":"shop/order@1","key":"o-2"')
 

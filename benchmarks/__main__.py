@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from aos.errors import AosError
 from benchmarks import report
+from benchmarks.benchmark import tell
 from benchmarks.machine import machine
 from benchmarks.plan import IN_FLIGHT, JOURNAL_ITEMS, SIZES, WORKLOADS, Point, Workload, points
 from benchmarks.processes import run_child, stoppable
@@ -87,7 +88,7 @@ class Bench:
 
     def _world(self, workload: Workload, size: int, *, is_smallest: bool) -> Json:
         """A world with so many cells: made, opened, and measured at its points."""
-        _title(f"{workload}: a world of {size:,} cells")
+        tell(f"{workload}: a world of {size:,} cells")
         options = self._options
         found = points(
             workload,
@@ -108,7 +109,7 @@ class Bench:
     def _journal(self, workload: Workload) -> Json:
         """One journal: written live, read by a restart, executed again by a replay."""
         items = self._options.journal_items or JOURNAL_ITEMS[workload]
-        _title(f"{workload}: a journal of {items:,} items, restart and replay")
+        tell(f"{workload}: a journal of {items:,} items, restart and replay")
         world: Json = {"workload": workload, "path": self._folder / "journal", "size": 1_000}
         self._child({**world, "size": 0, "do": "make"}, CHILD_S)
         point = Point(in_flight=256, items=items, warm_s=0)
@@ -125,7 +126,7 @@ class Bench:
         }
 
     def _restart(self, events: int) -> Json:
-        _title(f"restart after {events:,} events")
+        tell(f"restart after {events:,} events")
         world: Json = {
             "workload": "counter",
             "path": self._folder / "restart",
@@ -142,10 +143,6 @@ class Bench:
 
     def _child(self, spec: Json, timeout_s: float) -> Any:
         return run_child(spec, self._folder, timeout_s=timeout_s, env=self._env)
-
-
-def _title(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -195,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
+        tell(f"benchmarks: {problem}")
         return 1
     report.keep(found, report.bench_tables, path=report.BENCH, is_whole=options.is_whole, out=out)
     return 0

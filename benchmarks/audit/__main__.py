@@ -8,21 +8,15 @@ world of few frames and in one of many. A whole run writes ``benchmarks/results/
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import AosError
 from benchmarks import report
 from benchmarks.audit.tables import EXECUTED, FORMS, audit_tables
-from benchmarks.machine import machine
-from benchmarks.processes import run_child, stoppable
-from benchmarks.scratch import DEFAULT, scratch
+from benchmarks.benchmark import Benchmark, tell
+from benchmarks.processes import run_child
 
 CHILD_S: Final = 900.0
 """Time that one process may take, in seconds."""
@@ -59,20 +53,14 @@ class Audit:
         self._folder = folder
 
     def run(self) -> Json:
-        began = time.monotonic()
         sizes = {"small": self._options.items // SHARE, "large": self._options.items}
         found: Json = {
-            "kind": "audit",
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "options": asdict(self._options),
-            "machine": machine(self._folder),
             "made": {name: self._do(name, "make", items=n) for name, n in sizes.items()},
             "rounds": [
                 {name: self._round(name) for name in sizes} for _ in range(self._options.rounds)
             ],
         }
         found["proofs"] = self._proofs()
-        found["seconds"] = round(time.monotonic() - began)
         return found
 
     def _round(self, name: str) -> Json:
@@ -97,7 +85,7 @@ class Audit:
         return found
 
     def _do(self, name: str, what: str, **more: Any) -> Json:
-        print(f"{what} {name} {more or ''}", file=sys.stderr, flush=True)
+        tell(f"{what} {name} {more or ''}")
         given = {"do": what, "path": self._folder / name / "world", **more}
         (self._folder / name).mkdir(exist_ok=True)
         found: Json = run_child(
@@ -106,37 +94,22 @@ class Audit:
         return found
 
 
-def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-    """Options of the run, the folder to measure in, and the file to write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.audit", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    whole = Options()
-    parser.add_argument("--quick", action="store_true", help="short journals, half a minute")
-    parser.add_argument("--items", type=int, help=f"of the longer journal ({whole.items:,})")
-    parser.add_argument("--frames", type=int, help=f"of the larger world ({whole.frames:,})")
-    parser.add_argument("--rounds", type=int, help=f"of all readers ({whole.rounds})")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    base = asdict(QUICK if given.quick else whole)
-    asked = {name: getattr(given, name) for name in base if getattr(given, name) is not None}
-    return Options(**{**base, **asked}), given.dir, given.out
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with stoppable(), scratch(below) as folder:
-            found = Audit(options, folder).run()
-    except KeyboardInterrupt:
-        return 130
-    except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    report.keep(found, audit_tables, path=report.AUDIT, is_whole=options == Options(), out=out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="audit",
+    about=__doc__,
+    whole=Options(),
+    quick=QUICK,
+    quick_help="short journals, half a minute",
+    helps={
+        "items": "of the longer journal ({:,})",
+        "frames": "of the larger world ({:,})",
+        "rounds": "of all readers ({})",
+    },
+    measure=lambda options, folder: Audit(options, folder).run(),
+    tables=audit_tables,
+    path=report.AUDIT,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -6,24 +6,20 @@ prints its tables. It needs ``make compiled`` before it.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import AosError, Unavailable
+from aos.errors import Unavailable
 from benchmarks import report
 from benchmarks.__main__ import Bench
 from benchmarks.__main__ import Options as BenchOptions
+from benchmarks.benchmark import Benchmark, tell
 from benchmarks.compiled.tables import COMPILED, INTERPRETED, compiled_tables
-from benchmarks.machine import machine
 from benchmarks.plan import Workload
-from benchmarks.processes import compiled_env, stoppable, wait_for
-from benchmarks.scratch import DEFAULT, scratch
+from benchmarks.processes import compiled_env, wait_for
 
 Json = dict[str, Any]
 
@@ -45,25 +41,18 @@ WHOLE: Final = Options(items={"counter": 24_000, "steps": 3_000, "orders": 500})
 QUICK: Final = Options(rounds=1, seconds=0.3, size=90, items={"counter": 300, "steps": 100})
 
 
-def run(options: Options, folder: Path) -> Json:
+def measure(options: Options, folder: Path) -> Json:
     """Raises: Unavailable: There is no compiled kernel, or a process failed."""
-    began = time.monotonic()
     forms: dict[str, Mapping[str, str]] = {INTERPRETED: {}, COMPILED: compiled_env()}
     try:
         command = [sys.executable, "-c", TRIAL]
         wait_for(command, folder=folder, timeout_s=TRIAL_S, env=forms[COMPILED])
     except Unavailable:
         raise Unavailable("the compiled kernel is of another Python (make compiled)") from None
-    found: Json = {
-        "kind": "compiled",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "options": asdict(options),
-        "machine": machine(folder),
-        "turns": [],
-    }
+    turns: list[Json] = []
     for number in range(options.rounds):
         for form, env in forms.items():
-            print(f"round {number + 1}, {form}", file=sys.stderr, flush=True)
+            tell(f"round {number + 1}, {form}")
             for workload, items in options.items.items():
                 plan = BenchOptions(
                     workloads=(workload,),
@@ -73,38 +62,22 @@ def run(options: Options, folder: Path) -> Json:
                     journal_items=items,
                 )
                 turn = Bench(plan, folder, env).run()
-                found["turns"].append({"form": form, "round": number, **turn})
-    found["seconds"] = round(time.monotonic() - began)
-    return found
+                turns.append({"form": form, "round": number, **turn})
+    return {"turns": turns}
 
 
-def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-    """Options of the run, the folder to measure in, and the file to write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.compiled", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    parser.add_argument("--quick", action="store_true", help="small worlds, half a minute")
-    parser.add_argument("--rounds", type=int, help=f"of both ({WHOLE.rounds})")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    base = QUICK if given.quick else WHOLE
-    return replace(base, rounds=given.rounds or base.rounds), given.dir, given.out
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with stoppable(), scratch(below) as folder:
-            found = run(options, folder)
-    except KeyboardInterrupt:
-        return 130
-    except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    report.keep(found, compiled_tables, path=report.FORMS, is_whole=options == WHOLE, out=out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="compiled",
+    about=__doc__,
+    whole=WHOLE,
+    quick=QUICK,
+    quick_help="small worlds, half a minute",
+    helps={"rounds": "of both ({})"},
+    measure=measure,
+    tables=compiled_tables,
+    path=report.FORMS,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -6,18 +6,14 @@ numbers prints its tables and writes nothing but what ``--out`` asks for.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import AosError
 from aos.sandbox.stack import run_on_big_stack
 from benchmarks import report
+from benchmarks.benchmark import Benchmark, tell
 from benchmarks.flow.air import SOURCES
 from benchmarks.flow.space import measure_space
 from benchmarks.flow.tables import flow_tables
@@ -28,9 +24,7 @@ from benchmarks.flow.turns import (
     measure_runs,
     measure_sandbox,
 )
-from benchmarks.machine import machine
-from benchmarks.processes import run_child, stoppable
-from benchmarks.scratch import DEFAULT, scratch
+from benchmarks.processes import run_child
 
 MAKE_S: Final = 1_800.0
 SIZES: Final = {
@@ -56,10 +50,6 @@ class Options:
     turns: int = 200
     sleepers: int = 100_000
 
-    @property
-    def is_whole(self) -> bool:
-        return self == Options()
-
 
 QUICK: Final = Options(
     finished=(1, 10, 100),
@@ -74,38 +64,32 @@ QUICK: Final = Options(
 
 def measure(options: Options, folder: Path) -> Json:
     """Measure everything, each part in worlds of its own below ``folder``."""
-    began = time.monotonic()
     found: Json = {
-        "kind": "flow",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "options": asdict(options),
-        "machine": machine(folder),
         "sizes": {
             name: (SOURCES / package / f"{package}.wasm").stat().st_size
             for name, package in SIZES.items()
         },
     }
     run_on_big_stack(lambda: found.update(_in_one_thread(options, folder)))
-    _tell(f"{options.sleepers:,} flows that sleep")
+    tell(f"{options.sleepers:,} flows that sleep")
     found["sleepers"] = measure_sleepers(folder / "sleepers", options.sleepers)
-    found["seconds"] = round(time.monotonic() - began)
     return found
 
 
 def _in_one_thread(options: Options, folder: Path) -> Json:
     found: Json = {}
     rounds = options.rounds
-    _tell("modules alone")
+    tell("modules alone")
     found["sandbox"] = measure_sandbox(folder / "sandbox", options.finished, rounds)
-    _tell("whole runs")
+    tell("whole runs")
     found["runs"] = measure_runs(folder, 2 * rounds)
-    _tell("steps in a row")
+    tell("steps in a row")
     found["rows"] = measure_rows(folder / "rows", options.finished, rounds)
-    _tell("loops")
+    tell("loops")
     found["loops"] = measure_loops(folder / "loops", options.iterations, rounds)
-    _tell("joins")
+    tell("joins")
     found["joins"] = measure_joins(folder / "joins", options.branches)
-    _tell("bytes of the store")
+    tell("bytes of the store")
     found["space"] = measure_space(folder, options.space, options.turns)
     return found
 
@@ -122,42 +106,22 @@ def measure_sleepers(folder: Path, count: int) -> Json:
     return {"flows": count, "make": made, "start": started["start"], "empty": base["start"]}
 
 
-def _tell(text: str) -> None:
-    print(f"  {text}", file=sys.stderr, flush=True)
-
-
-def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-    """Options of the run, a folder on the disk for its worlds, and the file to write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.flow", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    whole = Options()
-    parser.add_argument("--quick", action="store_true", help="smaller flows, half a minute")
-    parser.add_argument("--rounds", type=int, help=f"of each size ({whole.rounds})")
-    parser.add_argument("--turns", type=int, help=f"whose bytes are counted ({whole.turns})")
-    parser.add_argument("--sleepers", type=int, help=f"flows that sleep ({whole.sleepers:,})")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    base = asdict(QUICK if given.quick else whole)
-    named = {name: getattr(given, name) for name in ("rounds", "turns", "sleepers")}
-    asked = {name: value for name, value in named.items() if value is not None}
-    return Options(**{**base, **asked}), given.dir, given.out
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with stoppable(), scratch(below) as folder:
-            found = measure(options, folder)
-    except KeyboardInterrupt:
-        return 130
-    except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    report.keep(found, flow_tables, path=report.FLOW, is_whole=options.is_whole, out=out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="flow",
+    about=__doc__,
+    whole=Options(),
+    quick=QUICK,
+    quick_help="smaller flows, half a minute",
+    helps={
+        "rounds": "of each size ({})",
+        "turns": "whose bytes are counted ({})",
+        "sleepers": "flows that sleep ({:,})",
+    },
+    measure=measure,
+    tables=flow_tables,
+    path=report.FLOW,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -8,28 +8,22 @@ for.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from anvil import AnvilMissing, find_anvil
 from chain import ChainError
 
-from aos.errors import AosError
+from aos.errors import Unavailable
 from aos.sandbox.stack import run_on_big_stack
 from benchmarks import report
+from benchmarks.benchmark import Benchmark, tell
 from benchmarks.gateway import ROOT
 from benchmarks.gateway.lane_steps import measure_lane_steps
 from benchmarks.gateway.rates import BLOCK_S, measure_instant, measure_signers
 from benchmarks.gateway.tables import gateway_tables
-from benchmarks.machine import machine
-from benchmarks.processes import stoppable
-from benchmarks.scratch import DEFAULT, scratch
 
 MODULE: Final = ROOT / "modules" / "gateway" / "gateway.wasm"
 
@@ -52,10 +46,6 @@ class Options:
     waiting: tuple[int, ...] = (0, 64, 256)
     steps: int = 40
 
-    @property
-    def is_whole(self) -> bool:
-        return self == Options()
-
 
 QUICK: Final = Options(
     scores=6, rounds=2, alone=1, works=1, signer_rounds=1, waiting=(0, 256), steps=10
@@ -64,28 +54,29 @@ QUICK: Final = Options(
 
 def measure(options: Options, folder: Path) -> Json:
     """Measure everything, each part on a chain and in worlds of its own below ``folder``. Without
-    anvil, ``missing`` says why there is no figure of a chain."""
-    began = time.monotonic()
+    anvil, ``missing`` says why there is no figure of a chain.
+
+    Raises:
+        Unavailable: A chain failed.
+    """
     found: Json = {
-        "kind": "gateway",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "options": asdict(options),
-        "machine": machine(folder),
         "module_bytes": MODULE.stat().st_size,
         "missing": [],
         "instant": None,
         "signers": None,
     }
-    _tell("a lane with a full queue")
+    tell("a lane with a full queue")
     run_on_big_stack(lambda: found.update(steps=_steps(options, folder)))
     try:
         find_anvil()
     except AnvilMissing as problem:
         found["missing"].append(f"no transaction was sent to a real node: {problem}")
-        _tell(found["missing"][0])
+        tell(found["missing"][0])
     else:
-        found |= _on_chains(options, folder)
-    found["seconds"] = round(time.monotonic() - began)
+        try:
+            found |= _on_chains(options, folder)
+        except ChainError as problem:
+            raise Unavailable(str(problem)) from problem
     return found
 
 
@@ -94,11 +85,11 @@ def _steps(options: Options, folder: Path) -> list[Json]:
 
 
 def _on_chains(options: Options, folder: Path) -> Json:
-    _tell("one lane and a bare client, by turns")
+    tell("one lane and a bare client, by turns")
     instant = measure_instant(
         folder / "instant", scores=options.scores, works=options.alone, rounds=options.rounds
     )
-    _tell("works of one signer, and of many")
+    tell("works of one signer, and of many")
     signers = measure_signers(
         folder / "signers",
         signers=options.signers,
@@ -109,44 +100,23 @@ def _on_chains(options: Options, folder: Path) -> Json:
     return {"instant": instant, "signers": signers}
 
 
-def _tell(text: str) -> None:
-    print(f"  {text}", file=sys.stderr, flush=True)
-
-
-def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-    """Options of the run, a folder on the disk for its worlds, and the file to write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gateway", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    whole = Options()
-    parser.add_argument("--quick", action="store_true", help="fewer of each, about 30 s")
-    parser.add_argument("--scores", type=int, help=f"of a lane in a round ({whole.scores})")
-    parser.add_argument("--rounds", type=int, help=f"of lane and bare client ({whole.rounds})")
-    parser.add_argument("--works", type=int, help=f"of each signer ({whole.works})")
-    parser.add_argument("--steps", type=int, help=f"of each kind in a lane ({whole.steps})")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    base = asdict(QUICK if given.quick else whole)
-    named = {name: getattr(given, name) for name in ("scores", "rounds", "works", "steps")}
-    asked = {name: value for name, value in named.items() if value is not None}
-    return Options(**{**base, **asked}), given.dir, given.out
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with stoppable(), scratch(below) as folder:
-            found = measure(options, folder)
-    except KeyboardInterrupt:
-        return 130
-    except (AosError, ChainError) as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    is_whole = options.is_whole and not found["missing"]
-    report.keep(found, gateway_tables, path=report.GATEWAY, is_whole=is_whole, out=out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="gateway",
+    about=__doc__,
+    whole=Options(),
+    quick=QUICK,
+    quick_help="fewer of each, about 30 s",
+    helps={
+        "scores": "of a lane in a round ({})",
+        "rounds": "of lane and bare client ({})",
+        "works": "of each signer ({})",
+        "steps": "of each kind in a lane ({})",
+    },
+    measure=measure,
+    tables=gateway_tables,
+    path=report.GATEWAY,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

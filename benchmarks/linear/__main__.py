@@ -8,19 +8,16 @@ PostgreSQL, prints its tables and writes nothing but what ``--out`` asks for.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import AosError
 from aos.sandbox.stack import run_on_big_stack
 from benchmarks import report
+from benchmarks.benchmark import Benchmark, tell
 from benchmarks.linear.customer_world import (
     CUSTOMER_WORLD,
     CUSTOMERS,
@@ -32,11 +29,9 @@ from benchmarks.linear.customers import row
 from benchmarks.linear.module_steps import measure_module_steps, module_sizes
 from benchmarks.linear.plan_world import make_world, plan_node, replayed
 from benchmarks.linear.tables import linear_tables
-from benchmarks.machine import machine
 from benchmarks.node.serving import core_rate, served
 from benchmarks.peers import systems, tools
-from benchmarks.processes import run_child, stoppable, wait_for
-from benchmarks.scratch import DEFAULT, scratch
+from benchmarks.processes import run_child, wait_for
 
 TURN_S: Final = 300.0
 SLOWEST_RATE: Final = 300
@@ -65,10 +60,6 @@ class Options:
     pages: int = 2_000
     module_instances: int = 40
 
-    @property
-    def is_whole(self) -> bool:
-        return self == Options()
-
 
 QUICK: Final = Options(
     rounds=1, instances=60, queued=30, paced=20, core_events=1_000, cells=5_000, pages=50,
@@ -86,13 +77,8 @@ class LinearRun:
 
     def run(self) -> Json:
         """Measure everything."""
-        began = time.monotonic()
         options = self._options
         found: Json = {
-            "kind": "linear",
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "options": asdict(options),
-            "machine": machine(self._folder),
             "missing": self._missing,
             "modules": {"bytes": module_sizes()},
             "plans": [],
@@ -108,19 +94,18 @@ class LinearRun:
             }
         except tools.NotInstalled as problem:
             self._miss(str(problem))
-        _tell("steps of the modules")
+        tell("steps of the modules")
         found["modules"]["steps"] = run_on_big_stack(
             lambda: measure_module_steps(self._folder / "modules", options.module_instances)
         )
         for number in range(options.rounds):
-            _tell(f"round {number + 1} of {options.rounds}")
+            tell(f"round {number + 1} of {options.rounds}")
             folder = self._new(f"round-{number}")
             self._plans(folder, found)
             self._peers(folder, found)
             self._core(folder, found, number)
-        _tell(f"lists of {options.cells:,} cells")
+        tell(f"lists of {options.cells:,} cells")
         found["lists"] = self._lists()
-        found["seconds"] = round(time.monotonic() - began)
         return found
 
     def _new(self, name: str) -> Path:
@@ -131,7 +116,7 @@ class LinearRun:
 
     def _miss(self, why: str) -> None:
         self._missing.append(why)
-        _tell(f"not measured: {why}")
+        tell(f"not measured: {why}")
 
     def _loads(self) -> list[Json]:
         options = self._options
@@ -168,7 +153,7 @@ class LinearRun:
         found["queue"].append(queue)
         for each in tables:
             _say("PostgreSQL", each)
-        _tell(f"  DBOS: {queue['rate']:,.0f} plan steps/s")
+        tell(f"  DBOS: {queue['rate']:,.0f} plan steps/s")
 
     def _core(self, folder: Path, found: Json, number: int) -> None:
         """By turns, with an index and without."""
@@ -183,7 +168,7 @@ class LinearRun:
                 self._changes(world, 0, WARM_CELLS)
                 rate = self._changes(world, WARM_CELLS, self._options.core_events)
             found["core"].append({"has_index": has_index, "rate": rate})
-            _tell(f"  the core, index {has_index}: {rate:,.0f} events/s")
+            tell(f"  the core, index {has_index}: {rate:,.0f} events/s")
 
     @staticmethod
     def _changes(world: Path, first: int, count: int) -> float:
@@ -210,7 +195,7 @@ class LinearRun:
             )  # fmt: skip
             files = (world / "node" / "index").iterdir()
             found["index"]["bytes"] = sum(each.stat().st_size for each in files)
-        _tell(f"  the index: {found['index']['ms']}, built in {found['index']['built_s']:.0f} s")
+        tell(f"  the index: {found['index']['ms']}, built in {found['index']['built_s']:.0f} s")
         if not self._missing:
             try:
                 with systems.postgres_running(folder) as port:
@@ -219,7 +204,7 @@ class LinearRun:
                         url=f"postgresql://bench@127.0.0.1:{port}/postgres", cells=cells,
                         pages=options.pages,
                     )  # fmt: skip
-                _tell(f"  PostgreSQL: {found['table']['ms']}")
+                tell(f"  PostgreSQL: {found['table']['ms']}")
             except (AosError, OSError) as problem:
                 self._miss(str(problem))
         return found
@@ -241,49 +226,28 @@ def _service(folder: Path, name: str, *, timeout_s: float = TURN_S, **given: Any
 def _say(system: str, found: Json) -> None:
     spread = found["ready_to_claimed_ms"]
     load = "" if found["pace"] is None else f", {found['pace']:g} instances/s"
-    _tell(
+    tell(
         f"  {system}, {found['most']} a claim{load}: {found['rate']:,.0f} plan steps/s, READY to "
         f"claimed p50 {spread['p50']:.1f}, p99 {spread['p99']:.1f} ms"
     )
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-    """Options of the run, a folder on the disk for its worlds, and the file to write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.linear", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    whole = Options()
-    parser.add_argument("--quick", action="store_true", help="fewer of each, about a minute")
-    parser.add_argument("--rounds", type=int, help=f"of all systems ({whole.rounds})")
-    parser.add_argument("--instances", type=int, help=f"of each load ({whole.instances})")
-    parser.add_argument("--cells", type=int, help=f"of the lists by attribute ({whole.cells})")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    base = asdict(QUICK if given.quick else whole)
-    named = {name: getattr(given, name) for name in ("rounds", "instances", "cells")}
-    asked = {name: value for name, value in named.items() if value is not None}
-    return Options(**{**base, **asked}), given.dir, given.out
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with stoppable(), scratch(below) as folder:
-            found = LinearRun(options, folder).run()
-    except KeyboardInterrupt:
-        return 130
-    except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    is_whole = options.is_whole and not found["missing"]
-    report.keep(found, linear_tables, path=report.LINEAR, is_whole=is_whole, out=out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="linear",
+    about=__doc__,
+    whole=Options(),
+    quick=QUICK,
+    quick_help="fewer of each, about a minute",
+    helps={
+        "rounds": "of all systems ({})",
+        "instances": "of each load ({})",
+        "cells": "of the lists by attribute ({})",
+    },
+    measure=lambda options, folder: LinearRun(options, folder).run(),
+    tables=linear_tables,
+    path=report.LINEAR,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

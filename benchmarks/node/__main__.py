@@ -6,16 +6,14 @@ prints its tables alone.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,14 +23,13 @@ from aos.errors import AosError, Unavailable
 from aos.host.door.writer import Item
 from benchmarks import report
 from benchmarks.aims import AOS, RESTATE
-from benchmarks.machine import machine
+from benchmarks.benchmark import Benchmark, tell
 from benchmarks.memory import rss_anon_mib
 from benchmarks.node.callers import add
 from benchmarks.node.serving import core_rate, served
 from benchmarks.node.tables import node_tables
 from benchmarks.peers import systems, tools
-from benchmarks.processes import run_child, stoppable, wait_for
-from benchmarks.scratch import DEFAULT, scratch
+from benchmarks.processes import run_child, wait_for
 
 Json = dict[str, Any]
 
@@ -57,9 +54,6 @@ class Options:
     claims: int = 200
     core_events: int = 30_000
     cells: int = 10_000
-
-    def is_whole(self) -> bool:
-        return self == Options()
 
 
 QUICK: Final = Options(
@@ -127,13 +121,8 @@ def restate(folder: Path) -> Iterator[Place]:
 
 def measure(options: Options, folder: Path) -> Json:
     """Measure everything; the systems take turns."""
-    began = time.monotonic()
     missing: dict[str, str] = {}
     found: Json = {
-        "kind": "node",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "options": asdict(options),
-        "machine": machine(folder),
         "missing": missing,
         "events": [],
         "batches": [],
@@ -153,11 +142,10 @@ def measure(options: Options, folder: Path) -> Json:
     except tools.NotInstalled as problem:
         missing[QUEUES] = str(problem)
     for number in range(options.rounds):
-        _tell(f"round {number + 1} of {options.rounds}")
+        tell(f"round {number + 1} of {options.rounds}")
         _round(options, folder / f"round-{number}", found)
-    _tell("memory of the front")
+    tell("memory of the front")
     found["memory"] = _memory(options, folder / "memory")
-    found["seconds"] = round(time.monotonic() - began)
     return found
 
 
@@ -190,13 +178,13 @@ def _round(options: Options, folder: Path, found: Json) -> None:
             found["tasks"].append(
                 place.ask("tasks", count=options.tasks, workers=WORKERS, most=most)
             )
-            _tell(f"  tasks, {most} a claim: {found['tasks'][-1]['rate']:,.0f}/s")
+            tell(f"  tasks, {most} a claim: {found['tasks'][-1]['rate']:,.0f}/s")
             if most == MOST[0]:
                 found["claims"].append(place.ask("claims", count=options.claims))
     for http in (True, False):
         with node(folder / f"core-{http}", "counter", cells=1, http=http) as place:
             found["core"].append({"http": http, "rate": _core(place, options, http=http)})
-            _tell(f"  core, front {http}: {found['core'][-1]['rate']:,.0f}/s")
+            tell(f"  core, front {http}: {found['core'][-1]['rate']:,.0f}/s")
 
 
 def _queues(options: Options, folder: Path, found: Json) -> None:
@@ -215,7 +203,7 @@ def _queues(options: Options, folder: Path, found: Json) -> None:
             ]  # fmt: skip
             wait_for(command, folder=folder, timeout_s=2 * TURN_S, log=folder / "queues.log")
             found["queues"].append(json.loads(out.read_text()))
-            _tell(f"  {QUEUES}: {found['queues'][-1]}")
+            tell(f"  {QUEUES}: {found['queues'][-1]}")
     except (AosError, OSError) as problem:
         found["missing"][QUEUES] = str(problem)
 
@@ -258,36 +246,24 @@ def _memory(options: Options, folder: Path) -> Json:
 
 def _said(system: str, point: Json) -> None:
     p50 = (point["finish_ms"] or {}).get("p50", 0)
-    _tell(
+    tell(
         f"  {system}: {point['cells']}, {point['in_flight']} in flight: {point['rate']:,.0f}/s, "
         f"p50 {p50:.2f} ms"
     )
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.node", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    parser.add_argument("--quick", action="store_true", help="short turns, a minute")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    options = QUICK if given.quick else Options()
-    try:
-        with stoppable(), scratch(given.dir) as folder:
-            found = measure(options, folder)
-    except KeyboardInterrupt:
-        return 130
-    except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    report.keep(found, node_tables, path=report.NODE, is_whole=options.is_whole(), out=given.out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="node",
+    about=__doc__,
+    whole=Options(),
+    quick=QUICK,
+    quick_help="short turns, a minute",
+    measure=measure,
+    tables=node_tables,
+    path=report.NODE,
+    keeps_partial=True,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -6,7 +6,6 @@ sizes prints its tables and writes nothing but what ``--out`` asks for.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -14,23 +13,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
-from aos.errors import AosError, Unavailable
+from aos.errors import Unavailable
 from benchmarks import report
+from benchmarks.benchmark import Benchmark, tell
 from benchmarks.figures import median
-from benchmarks.machine import machine
 from benchmarks.node.__main__ import node
 from benchmarks.page.child import SEED, WORKFLOW
 from benchmarks.page.tables import page_tables
 from benchmarks.peers import systems
-from benchmarks.processes import Children, run_child, stoppable
-from benchmarks.scratch import DEFAULT, scratch
+from benchmarks.processes import Children, run_child
 from benchmarks.workloads import cell_name
 
 CHILD_S: Final = 120.0
@@ -59,10 +56,6 @@ class Options:
     rounds: int = 3
     seconds: float = 4.0
 
-    @property
-    def is_whole(self) -> bool:
-        return self == Options()
-
 
 QUICK: Final = Options(
     cells=20_000, small=6_000, every=20_000, requests=10, fold=20_000, commands=1, running=10_000,
@@ -79,34 +72,27 @@ class PageRun:
         self._cache = {"AOS_CACHE_DIR": str(folder / "cache")}
 
     def run(self) -> Json:
-        began = time.monotonic()
         options = self._options
-        found: Json = {
-            "kind": "page",
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "options": asdict(options),
-            "machine": machine(self._folder),
-        }
+        found: Json = {}
         worlds = {"small": options.small, "large": options.cells}
         for name, cells in worlds.items():
-            _tell(f"a world of {cells:,} cells")
+            tell(f"a world of {cells:,} cells")
             self._child(
                 {"do": "make", "path": self._path(name), "cells": cells, "every": options.every},
                 module="benchmarks.rest.child",
             )
-        _tell("its index, and a fold of the same records")
+        tell("its index, and a fold of the same records")
         large = self._path("large")
         found["fold"] = self._child({"do": "fold", "path": large, "records": options.fold})
         found["fill"] = self._child({"do": "fill", "path": large})
         found["pages"] = {}
         for name, cells in worlds.items():
-            _tell(f"pages of the {name} world")
+            tell(f"pages of the {name} world")
             found["pages"][name] = self._pages(self._path(name), cells)
-        _tell("commands")
+        tell("commands")
         found["commands"] = self._commands(large)
-        _tell(f"a running world with {options.readers} readers and without them")
+        tell(f"a running world with {options.readers} readers and without them")
         found["running"] = self._running()
-        found["seconds"] = round(time.monotonic() - began)
         return found
 
     def _path(self, name: str) -> Path:
@@ -196,7 +182,7 @@ class PageRun:
                                 time.sleep(1.5)
                             asked = place.ask("events", wait="durable", point=point)
                         row["with" if readers else "without"] = asked["rate"]
-                    _tell(f"  {row}")
+                    tell(f"  {row}")
                     found.append(row)
         return found
 
@@ -217,30 +203,17 @@ def _without_ages(output: bytes) -> bytes:
     return b"\n".join(line for line in output.splitlines() if b'"age_ns"' not in line)
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.page", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    parser.add_argument("--quick", action="store_true", help="small worlds, a minute")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    options = QUICK if given.quick else Options()
-    try:
-        with stoppable(), scratch(given.dir) as folder:
-            found = PageRun(options, folder).run()
-    except KeyboardInterrupt:
-        return 130
-    except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    report.keep(found, page_tables, path=report.PAGE, is_whole=options.is_whole, out=given.out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="page",
+    about=__doc__,
+    whole=Options(),
+    quick=QUICK,
+    quick_help="small worlds, a minute",
+    measure=lambda options, folder: PageRun(options, folder).run(),
+    tables=page_tables,
+    path=report.PAGE,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from aos.errors import AosError
 from benchmarks import report
+from benchmarks.benchmark import tell
 from benchmarks.machine import machine
 from benchmarks.peers.systems import SYSTEMS, System, versions
 from benchmarks.peers.tools import NotInstalled
@@ -60,18 +61,18 @@ def run(systems: Sequence[System], folder: Path, *, rounds: int, seconds: float)
     ]
     for number in range(1, rounds + 1):
         for system in installed:
-            _tell(f"round {number} of {rounds}: {system.name}")
+            tell(f"round {number} of {rounds}: {system.name}")
             place = folder / f"turn-{number}-{installed.index(system)}"
             place.mkdir(mode=0o711)
             try:
                 measured = system.measure(place, points)
             except (AosError, OSError) as problem:
                 missing[system.name] = f"round {number}: {problem}"
-                _tell(f"  {problem}")
+                tell(f"  {problem}")
                 continue
             found["turns"].append({"round": number, "system": system.name, "points": measured})
             for each in measured:
-                _tell(
+                tell(
                     f"  {each['cells']}, {each['in_flight']} in flight: {each['rate']:,.0f}/s, "
                     f"p50 {(each['finish_ms'] or {}).get('p50', 0):.1f} ms"
                 )
@@ -84,13 +85,9 @@ def _is_installed(system: System, missing: Json) -> bool:
         system.install()
     except NotInstalled as problem:
         missing[system.name] = f"not installed: {problem}"
-        _tell(f"{system.name}: not installed: {problem}")
+        tell(f"{system.name}: not installed: {problem}")
         return False
     return True
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except AosError as problem:
-        _tell(f"benchmarks: {problem}")
+        tell(f"benchmarks: {problem}")
         return 1
     report.keep(found, report.peer_tables, path=report.PEERS, is_whole=is_whole, out=given.out)
     return 0

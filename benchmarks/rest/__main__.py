@@ -6,23 +6,17 @@ sizes prints its tables and writes nothing but what ``--out`` asks for.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import AosError
 from benchmarks import report
-from benchmarks.machine import machine
-from benchmarks.processes import run_child, stoppable
+from benchmarks.benchmark import Benchmark, tell
+from benchmarks.processes import run_child
 from benchmarks.rest.commands import housekeeping
 from benchmarks.rest.disk import disk
 from benchmarks.rest.tables import rest_tables
-from benchmarks.scratch import DEFAULT, scratch
 
 CHILD_S: Final = 120.0
 """Time that a process may take in addition to the measured time, in seconds."""
@@ -51,10 +45,6 @@ class Options:
     commands: int = 5
     waiting: int = 5_000
 
-    @property
-    def is_whole(self) -> bool:
-        return self == Options()
-
 
 QUICK: Final = Options(
     cells=20_000, small=2_000, every=20_000, rounds=1, seconds=1.0, since=4_000, reads=500,
@@ -72,18 +62,13 @@ class Rest:
         self._small: Json = {"path": folder / "small", "cells": options.small}
 
     def run(self) -> Json:
-        began = time.monotonic()
         options, path = self._options, Path(self._large["path"])
         found: Json = {
-            "kind": "rest",
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "options": asdict(options),
-            "machine": machine(self._folder),
             "made": [self._make(world) for world in (self._small, self._large)],
         }
         found["disk"] = disk(path)
         found["rounds"] = [self._round(number) for number in range(options.rounds)]
-        _title("snapshots after some of the cells have changed, and what they cost who sends")
+        tell("snapshots after some of the cells have changed, and what they cost who sends")
         found |= self._do(
             "snapshots",
             self._large,
@@ -92,26 +77,25 @@ class Rest:
             seconds=options.seconds,
             steady_share=options.steady_share,
         )
-        _title(f"{options.since:,} records since the snapshot: restart, reads, replay")
+        tell(f"{options.since:,} records since the snapshot: restart, reads, replay")
         self._do("leave", self._large, records=options.since)
         found["since"] = self._do(
             "open", self._large, reads=options.reads, commands=options.commands
         )
         found["replay"] = self._do("replay", self._large)
-        _title(f"a manifest pinned while {options.waiting:,} instances wait")
+        tell(f"a manifest pinned while {options.waiting:,} instances wait")
         found["pin"] = self._do("pin", {"path": self._folder / "waiting"}, waiting=options.waiting)
-        _title("commands that make it smaller")
+        tell("commands that make it smaller")
         found["commands"] = housekeeping(path, timeout_s=self._timeout_s)
-        found["seconds"] = round(time.monotonic() - began)
         return found
 
     def _make(self, world: Json) -> Json:
-        _title(f"a world of {world['cells']:,} cells")
+        tell(f"a world of {world['cells']:,} cells")
         return self._do("make", world, every=self._options.every)
 
     def _round(self, number: int) -> Json:
         """Both worlds by turns, so that what else the machine does meets both."""
-        _title(f"random cells, round {number + 1}")
+        tell(f"random cells, round {number + 1}")
         more = {"seconds": self._options.seconds, "seed": number}
         return {
             "small": self._do("step", self._small, **more),
@@ -130,43 +114,23 @@ class Rest:
         return CHILD_S + self._options.cells / SLOWEST_RATE
 
 
-def _title(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-    """Options of the run, the folder to measure in, and the file to write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.rest", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    parser.add_argument("--quick", action="store_true", help="small worlds, half a minute")
-    whole = Options()
-    parser.add_argument("--cells", type=int, help=f"of the large world ({whole.cells:,})")
-    parser.add_argument("--small", type=int, help=f"of the small one ({whole.small:,})")
-    parser.add_argument("--rounds", type=int, help=f"of random steps ({whole.rounds})")
-    parser.add_argument("--seconds", type=float, help=f"of one load ({whole.seconds:g})")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    base = asdict(QUICK if given.quick else whole)
-    named = {name: getattr(given, name) for name in ("cells", "small", "rounds", "seconds")}
-    asked = {name: value for name, value in named.items() if value is not None}
-    return Options(**{**base, **asked}), given.dir, given.out
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with stoppable(), scratch(below) as folder:
-            found = Rest(options, folder).run()
-    except KeyboardInterrupt:
-        return 130
-    except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    report.keep(found, rest_tables, path=report.REST, is_whole=options.is_whole, out=out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="rest",
+    about=__doc__,
+    whole=Options(),
+    quick=QUICK,
+    quick_help="small worlds, half a minute",
+    helps={
+        "cells": "of the large world ({:,})",
+        "small": "of the small one ({:,})",
+        "rounds": "of random steps ({})",
+        "seconds": "of one load ({:g})",
+    },
+    measure=lambda options, folder: Rest(options, folder).run(),
+    tables=rest_tables,
+    path=report.REST,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

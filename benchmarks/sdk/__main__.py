@@ -6,23 +6,19 @@ numbers prints its table and writes nothing but what ``--out`` asks for.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from aos.core.journal.ports import Call, Ran
-from aos.errors import AosError
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from benchmarks import report
+from benchmarks.benchmark import Benchmark
 from benchmarks.figures import NS_PER_S, median
-from benchmarks.machine import machine
-from benchmarks.scratch import DEFAULT, scratch
 from benchmarks.sdk.tables import sdk_tables
 from benchmarks.sdk.variants import BY_HAND, NOTHING, VARIANTS, Variant, nothing, record
 from benchmarks.sdk.whole_steps import measured
@@ -42,23 +38,13 @@ class Options:
     rounds: int = 60
     seconds: float = 0.05
 
-    @property
-    def is_whole(self) -> bool:
-        return self == Options()
-
 
 QUICK: Final = Options(items=40, rounds=3, seconds=0.02)
 
 
-def measure(options: Options, folder: Path) -> Json:
+def measure(options: Options, _folder: Path) -> Json:
     """Record every variant, then time them by turns: what else the machine does meets all."""
-    began = time.monotonic()
-    found: Json = {
-        "kind": "sdk",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "options": asdict(options),
-        "machine": machine(folder),
-    }
+    found: Json = {}
     made = [_of(variant, items=options.items) for variant in VARIANTS]
     made.insert(0, _nothing(next(each for each in made if each.is_base)))
     timed = run_on_big_stack(lambda: _timed(made, options))
@@ -67,7 +53,6 @@ def measure(options: Options, folder: Path) -> Json:
         each.row(times, base[each.workload]) for each, times in zip(made, timed, strict=True)
     ]
     found["whole_steps"] = measured(items=options.items, rounds=max(1, options.rounds // 4))
-    found["seconds"] = round(time.monotonic() - began)
     return found
 
 
@@ -159,38 +144,22 @@ def _step_us(sandbox: Sandbox, calls: Sequence[Call], seconds: float) -> float:
             return spent / steps / NS_PER_US
 
 
-def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-    """Options of the run, a folder on the disk that figures name, and the file to write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.sdk", description=(__doc__ or "").split("\n", 1)[0]
-    )
-    whole = Options()
-    parser.add_argument("--quick", action="store_true", help="few calls, a second")
-    parser.add_argument("--items", type=int, help=f"in each world ({whole.items})")
-    parser.add_argument("--rounds", type=int, help=f"of each variant ({whole.rounds})")
-    parser.add_argument("--seconds", type=float, help=f"of one round ({whole.seconds:g})")
-    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
-    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-    given = parser.parse_args(arguments)
-    base = asdict(QUICK if given.quick else whole)
-    named = {name: getattr(given, name) for name in ("items", "rounds", "seconds")}
-    asked = {name: value for name, value in named.items() if value is not None}
-    return Options(**{**base, **asked}), given.dir, given.out
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with scratch(below) as folder:
-            found = measure(options, folder)
-    except KeyboardInterrupt:
-        return 130
-    except AosError as problem:
-        print(f"benchmarks: {problem}", file=sys.stderr)
-        return 1
-    report.keep(found, sdk_tables, path=report.SDK, is_whole=options.is_whole, out=out)
-    return 0
+BENCHMARK: Final = Benchmark(
+    name="sdk",
+    about=__doc__,
+    whole=Options(),
+    quick=QUICK,
+    quick_help="few calls, a second",
+    helps={
+        "items": "in each world ({})",
+        "rounds": "of each variant ({})",
+        "seconds": "of one round ({:g})",
+    },
+    measure=measure,
+    tables=sdk_tables,
+    path=report.SDK,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from benchmarks.audit import child
-from benchmarks.audit.__main__ import QUICK, SHARE, Audit, Options, main, read_options
+from benchmarks.audit.__main__ import BENCHMARK, QUICK, SHARE, Options
 from benchmarks.audit.tables import GROWTH_MIB, audit_aims, audit_tables
 
 from benchmarks import report
@@ -26,9 +26,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
         patch.setattr(
             "benchmarks.audit.__main__.run_child", lambda given, *_, **__: child.run(given)
         )
-        return Audit(
+        return BENCHMARK.run(
             Options(items=ITEMS, frames=200, rounds=2), tmp_path_factory.mktemp("audit")
-        ).run()
+        )
 
 
 def test_every_reader_reads_every_record(found: Any) -> None:
@@ -94,13 +94,15 @@ def test_an_aim_is_missed_by_what_is_slow_or_grows(found: Any) -> None:
 
 
 def test_options_are_read(tmp_path: Path) -> None:
-    assert read_options(["--quick"])[0] == QUICK
-    options, below, out = read_options(["--items", "8", "--dir", str(tmp_path), "--out", "x"])
+    assert BENCHMARK.read_options(["--quick"])[0] == QUICK
+    options, below, out = BENCHMARK.read_options(
+        ["--items", "8", "--dir", str(tmp_path), "--out", "x"]
+    )
     assert (options, below, out) == (Options(items=8), tmp_path, Path("x"))
 
 
 def test_a_folder_in_memory_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--quick", "--dir", "/dev/shm"]) == 1
+    assert BENCHMARK.main(["--quick", "--dir", "/dev/shm"]) == 1
     assert "no sync makes durable" in capsys.readouterr().err
 
 

@@ -91,7 +91,7 @@ def test_without_a_compiled_kernel_nothing_is_measured(
     monkeypatch.setattr(processes, "COMPILED", tmp_path / "compiled")
     with pytest.raises(Unavailable, match=r"found no compiled kernel \(make compiled\)"):
         compiled_env()
-    assert command.main(["--quick"]) == 1
+    assert command.BENCHMARK.main(["--quick"]) == 1
     assert "make compiled" in capsys.readouterr().err
 
 
@@ -101,7 +101,7 @@ def test_a_folder_that_holds_no_compiled_kernel_is_refused(
     (tmp_path / "compiled").mkdir()
     monkeypatch.delenv("PYTHONPATH", raising=False)  # these tests may run compiled themselves
     monkeypatch.setattr(processes, "COMPILED", tmp_path / "compiled")
-    assert command.main(["--quick"]) == 1
+    assert command.BENCHMARK.main(["--quick"]) == 1
     assert "of another Python" in capsys.readouterr().err
 
 
@@ -123,7 +123,7 @@ def test_both_forms_are_measured_by_turns(
     monkeypatch.setattr(command, "compiled_env", lambda: {"PYTHONPATH": "x"})
     monkeypatch.setattr(command, "wait_for", lambda *_, **__: None)
     out = tmp_path / "out.json"
-    assert command.main(["--quick", "--rounds", "2", "--out", str(out)]) == 0
+    assert command.BENCHMARK.main(["--quick", "--rounds", "2", "--out", str(out)]) == 0
     assert turns == [INTERPRETED] * 2 + [COMPILED] * 2 + [INTERPRETED] * 2 + [COMPILED] * 2
     assert len(json.loads(out.read_text())["turns"]) == 8
     assert "| counter | many | 64 |" in capsys.readouterr().out

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.bench_world import STAGES, BenchWorld
 from benchmarks.flow import air
-from benchmarks.flow.__main__ import (
-    Options,
-    main,
-    measure,
-    measure_sleepers,
-    read_options,
-)
+from benchmarks.flow.__main__ import BENCHMARK, Options, measure_sleepers
 from benchmarks.flow.tables import MODULE, flow_aims, flow_tables, operation_us
 from benchmarks.flow.turns import SPREAD, STEPS
 
@@ -41,7 +36,7 @@ SLEEPERS = {
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmarks.flow.__main__.measure_sleepers", lambda *_: SLEEPERS)
-        found = measure(TINY, tmp_path_factory.mktemp("flow"))
+        found = BENCHMARK.run(TINY, tmp_path_factory.mktemp("flow"))
     read: dict[str, Any] = json.loads(json.dumps(found))
     return read
 
@@ -157,9 +152,11 @@ def test_no_aim_is_met_or_missed_without_figures() -> None:
 
 
 def test_options_of_the_command_line_change_the_plan_of_flows() -> None:
-    assert read_options([])[0].is_whole
-    options, folder, out = read_options(["--quick", "--sleepers", "7", "--dir", "/x", "--out", "y"])
-    assert (options.sleepers, options.is_whole) == (7, False)
+    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
+    options, folder, out = BENCHMARK.read_options(
+        ["--quick", "--sleepers", "7", "--dir", "/x", "--out", "y"]
+    )
+    assert (options.sleepers, options == BENCHMARK.whole) == (7, False)
     assert (folder, out) == (Path("/x"), Path("y"))
 
 
@@ -169,12 +166,12 @@ def test_a_quick_run_writes_only_the_file_that_is_given(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("benchmarks.flow.__main__.measure", lambda *_: tiny)
     monkeypatch.setattr(scratch, "MEMORY", frozenset())
     monkeypatch.setattr(report, "write", lambda: pytest.fail("RESULTS.md must not be written"))
     out = tmp_path / "found.json"
+    benchmark = replace(BENCHMARK, measure=lambda *_: tiny)
 
-    assert main(["--quick", "--dir", str(tmp_path), "--out", str(out)]) == 0
+    assert benchmark.main(["--quick", "--dir", str(tmp_path), "--out", str(out)]) == 0
 
-    assert json.loads(out.read_text()) == tiny
+    assert json.loads(out.read_text()) == tiny | {"seconds": 0}
     assert "A turn of a flow" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from anvil import AnvilMissing
 from benchmarks.bench_world import STAGES, BenchWorld
 from benchmarks.gateway import MANIFEST
-from benchmarks.gateway.__main__ import Options, main, measure, read_options
+from benchmarks.gateway.__main__ import BENCHMARK, Options
 from benchmarks.gateway.bare_client import BareClient, Unexpected, calldata
 from benchmarks.gateway.lane_steps import (
     ARRIVES,
@@ -26,7 +27,7 @@ from benchmarks.gateway.lane_steps import (
 from benchmarks.gateway.loads import WORKER, submit_work
 from benchmarks.gateway.rates import BARE, measure_instant, measure_signers
 from benchmarks.gateway.tables import gateway_aims, gateway_tables
-from chain import Chain
+from chain import Chain, ChainError
 from studio import receipt_of
 
 from aos.executors.evm.blocks import Blocks
@@ -292,7 +293,7 @@ def test_without_anvil_a_lane_is_measured_and_a_sentence_says_what_is_not(
 
     monkeypatch.setattr("benchmarks.gateway.__main__.find_anvil", find)
 
-    found = measure(Options(waiting=(0,), steps=1), folder)
+    found = BENCHMARK.run(Options(waiting=(0,), steps=1), folder)
 
     assert len(found["steps"]) == len(STEPS)
     assert "Not measured: no transaction was sent to a real node: anvil was not found: run " in (
@@ -301,10 +302,27 @@ def test_without_anvil_a_lane_is_measured_and_a_sentence_says_what_is_not(
     assert {each.is_met for each in (*gateway_aims(found), *gateway_aims(None))} == {None}
 
 
+def test_a_chain_that_fails_ends_the_run_with_its_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ChainError("the node does not answer")
+
+    monkeypatch.setattr(scratch, "MEMORY", frozenset())
+    monkeypatch.setattr("benchmarks.gateway.__main__._steps", lambda *_: [])
+    monkeypatch.setattr("benchmarks.gateway.__main__.find_anvil", lambda: None)
+    monkeypatch.setattr("benchmarks.gateway.__main__._on_chains", fail)
+
+    assert BENCHMARK.main(["--quick", "--dir", str(tmp_path)]) == 1
+    assert "benchmarks: the node does not answer" in capsys.readouterr().err
+
+
 def test_options_of_the_command_line_change_the_plan_of_the_gateway() -> None:
-    assert read_options([])[0].is_whole
-    options, folder, out = read_options(["--quick", "--works", "3", "--dir", "/x", "--out", "y"])
-    assert (options.works, options.is_whole) == (3, False)
+    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
+    options, folder, out = BENCHMARK.read_options(
+        ["--quick", "--works", "3", "--dir", "/x", "--out", "y"]
+    )
+    assert (options.works, options == BENCHMARK.whole) == (3, False)
     assert (folder, out) == (Path("/x"), Path("y"))
 
 
@@ -316,17 +334,18 @@ def test_only_a_whole_run_with_anvil_writes_the_results(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     written: list[bool] = []
-    monkeypatch.setattr(
-        "benchmarks.gateway.__main__.measure", lambda *_: FOUND | {"missing": missing}
-    )
     monkeypatch.setattr(scratch, "MEMORY", frozenset())
-    monkeypatch.setattr(report, "GATEWAY", tmp_path / "results" / "gateway.json")
     monkeypatch.setattr(report, "write", lambda: written.append(True))
+    benchmark = replace(
+        BENCHMARK,
+        measure=lambda *_: FOUND | {"missing": missing},
+        path=tmp_path / "results" / "gateway.json",
+    )
 
-    assert main(["--quick", "--dir", str(tmp_path)]) == 0
+    assert benchmark.main(["--quick", "--dir", str(tmp_path)]) == 0
     assert written == []
-    assert main(["--dir", str(tmp_path)]) == 0
+    assert benchmark.main(["--dir", str(tmp_path)]) == 0
 
     assert written == ([] if missing else [True])
-    assert report.GATEWAY.exists() is not bool(missing)
+    assert benchmark.path.exists() is not bool(missing)
     assert "A step of a lane" in capsys.readouterr().out

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.linear.__main__ import LinearRun, Options, main, read_options
+from benchmarks.linear.__main__ import BENCHMARK, Options
 from benchmarks.linear.customer_world import CUSTOMER_WORLD, SETTINGS, WORKFLOW
 from benchmarks.linear.customers import CELLS_OF_A_CUSTOMER, customers, row
 from benchmarks.linear.module_steps import KINDS, measure_module_steps, module_sizes
@@ -133,7 +134,7 @@ def test_without_postgresql_all_of_ours_is_measured_and_a_sentence_says_what_is_
 
     monkeypatch.setattr("benchmarks.peers.tools.python", missing)
 
-    found = LinearRun(TINY, tmp_path).run()
+    found = BENCHMARK.run(TINY, tmp_path)
 
     assert [(each["most"], each["pace"]) for each in found["plans"]] == [
         (3, None), (1, TINY.pace),
@@ -178,9 +179,11 @@ def test_an_aim_of_linear_plans_is_missed_just_beyond_its_bound() -> None:
 
 
 def test_options_of_the_command_line_change_the_run_of_linear_plans() -> None:
-    assert read_options([])[0].is_whole
-    options, folder, out = read_options(["--quick", "--rounds", "2", "--dir", "/x", "--out", "y"])
-    assert (options.rounds, options.is_whole) == (2, False)
+    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
+    options, folder, out = BENCHMARK.read_options(
+        ["--quick", "--rounds", "2", "--dir", "/x", "--out", "y"]
+    )
+    assert (options.rounds, options == BENCHMARK.whole) == (2, False)
     assert (folder, out) == (Path("/x"), Path("y"))
 
 
@@ -192,15 +195,18 @@ def test_only_a_whole_run_with_postgresql_writes_the_results(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     written: list[bool] = []
-    monkeypatch.setattr(LinearRun, "run", lambda _: FOUND | {"missing": missing})
     monkeypatch.setattr(scratch, "MEMORY", frozenset())
-    monkeypatch.setattr(report, "LINEAR", tmp_path / "results" / "linear.json")
     monkeypatch.setattr(report, "write", lambda: written.append(True))
+    benchmark = replace(
+        BENCHMARK,
+        measure=lambda *_: FOUND | {"missing": missing},
+        path=tmp_path / "results" / "linear.json",
+    )
 
-    assert main(["--quick", "--dir", str(tmp_path)]) == 0
+    assert benchmark.main(["--quick", "--dir", str(tmp_path)]) == 0
     assert written == []
-    assert main(["--dir", str(tmp_path)]) == 0
+    assert benchmark.main(["--dir", str(tmp_path)]) == 0
 
     assert written == ([] if missing else [True])
-    assert report.LINEAR.exists() is not bool(missing)
+    assert benchmark.path.exists() is not bool(missing)
     assert "Plans of five plan steps" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from benchmarks.page import child
-from benchmarks.page.__main__ import QUICK, Options, main
+from benchmarks.page.__main__ import BENCHMARK
 from benchmarks.page.tables import page_aims, page_tables
 from benchmarks.rest import child as rest_child
 
@@ -110,8 +110,8 @@ def test_an_aim_is_missed_by_what_is_slow_or_large(change: Any, missed: list[int
 
 
 def test_only_a_whole_run_is_written() -> None:
-    assert Options().is_whole
-    assert not QUICK.is_whole
+    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
+    assert BENCHMARK.read_options(["--quick"])[0] != BENCHMARK.whole
     with pytest.raises(SystemExit):
-        main(["--help"])
+        BENCHMARK.main(["--help"])
     assert asyncio.iscoroutinefunction(child.look)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from benchmarks.memory import peaks
 from benchmarks.rest import child, commands, reads
-from benchmarks.rest.__main__ import QUICK, Rest, main, read_options
+from benchmarks.rest.__main__ import BENCHMARK, QUICK
 from benchmarks.rest.feed import feed
 from benchmarks.rest.steady import Steady
 from benchmarks.rest.tables import rest_aims, rest_tables
@@ -58,7 +58,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
         patch.setattr("benchmarks.rest.reads.run_child", run_here)
         patch.setattr(commands, "_run", command_here)
         folder = tmp_path_factory.mktemp("rest")
-        return json.loads(json.dumps(Rest(SMALL, folder).run()))
+        return json.loads(json.dumps(BENCHMARK.run(SMALL, folder)))
 
 
 def test_a_run_counts_cells_records_and_bytes(found: Any) -> None:
@@ -194,9 +194,11 @@ def test_its_section_is_part_of_the_results(found: Any) -> None:
 
 def test_a_run_without_options_is_whole_and_any_other_is_not() -> None:
     for arguments, is_whole in (([], True), (["--quick"], False), (["--cells", "5"], False)):
-        options, _, _ = read_options(arguments)
-        assert options.is_whole is is_whole, arguments
-    options, folder, out = read_options(["--quick", "--cells=7", "--dir=/there", "--out=x.json"])
+        options, _, _ = BENCHMARK.read_options(arguments)
+        assert (options == BENCHMARK.whole) is is_whole, arguments
+    options, folder, out = BENCHMARK.read_options(
+        ["--quick", "--cells=7", "--dir=/there", "--out=x.json"]
+    )
     assert options == replace(QUICK, cells=7)
     assert (folder, out) == (Path("/there"), Path("x.json"))
 
@@ -206,7 +208,7 @@ def test_a_run_that_cannot_be_says_why(
 ) -> None:
     monkeypatch.setattr(scratch, "file_system", lambda _: "tmpfs")
 
-    assert main([f"--dir={tmp_path}"]) == 1
+    assert BENCHMARK.main([f"--dir={tmp_path}"]) == 1
     assert "this is a tmpfs" in capsys.readouterr().err
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.sdk.__main__ import QUICK, Options, main, measure, read_options
+from benchmarks.sdk.__main__ import BENCHMARK, QUICK, Options
 from benchmarks.sdk.tables import COUNTER_BYTES, sdk_aims, sdk_tables
 from benchmarks.sdk.variants import COUNTER, EFFECTS, NOTHING, STEPS, VARIANTS, Recorded, record
 from benchmarks.sdk.whole_steps import WholeSteps, whole_steps
@@ -82,7 +83,7 @@ def test_with_the_context_the_input_is_longer_and_nothing_else_differs(
 )
 def test_a_small_run_measures_every_variant(tmp_path: Path) -> None:
     options = Options(items=2, rounds=2, seconds=0.0)
-    found = json.loads(json.dumps(measure(options, tmp_path)))
+    found = json.loads(json.dumps(BENCHMARK.run(options, tmp_path)))
     rows = found["variants"]
 
     assert [(each["workload"], each["name"]) for each in rows] == [
@@ -100,9 +101,11 @@ def test_a_small_run_measures_every_variant(tmp_path: Path) -> None:
 
 
 def test_options_of_the_command_line_change_the_plan() -> None:
-    assert read_options([])[0].is_whole
-    assert read_options(["--quick"])[0] == QUICK
-    options, folder, out = read_options(["--quick", "--rounds", "7", "--dir", "/x", "--out", "y"])
+    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
+    assert BENCHMARK.read_options(["--quick"])[0] == QUICK
+    options, folder, out = BENCHMARK.read_options(
+        ["--quick", "--rounds", "7", "--dir", "/x", "--out", "y"]
+    )
     assert (options.rounds, options.items) == (7, QUICK.items)
     assert (folder, out) == (Path("/x"), Path("y"))
 
@@ -110,14 +113,12 @@ def test_options_of_the_command_line_change_the_plan() -> None:
 def test_a_run_that_is_not_whole_writes_what_is_asked_for_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        "benchmarks.sdk.__main__.measure", lambda *_: found(row(COUNTER, "by hand"))
-    )
     monkeypatch.setattr(scratch, "MEMORY", frozenset())
     monkeypatch.setattr(report, "write", lambda: pytest.fail("RESULTS.md is not to be written"))
     out = tmp_path / "found.json"
+    benchmark = replace(BENCHMARK, measure=lambda *_: found(row(COUNTER, "by hand")))
 
-    assert main(["--quick", "--dir", str(tmp_path), "--out", str(out)]) == 0
+    assert benchmark.main(["--quick", "--dir", str(tmp_path), "--out", str(out)]) == 0
 
     assert json.loads(out.read_text())["variants"][0]["name"] == "by hand"
     assert "A keyed counter" in capsys.readouterr().out

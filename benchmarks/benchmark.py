@@ -1,0 +1,104 @@
+"""The command of a benchmark: it reads options, measures in a new folder, and keeps the figures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from aos.errors import AosError
+from benchmarks import report
+from benchmarks.machine import machine
+from benchmarks.processes import stoppable
+from benchmarks.scratch import DEFAULT, scratch
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Json = dict[str, Any]
+Options = TypeVar("Options", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark(Generic[Options]):
+    """``python -m benchmarks.NAME``.
+
+    A run with the options ``whole`` writes its figures to ``path`` and writes ``RESULTS.md`` again.
+    Any other run prints its tables, and writes its figures only to the file that ``--out`` names.
+    """
+
+    name: str
+    about: str | None
+    """The docstring of the command. Its first line describes the command in ``--help``."""
+
+    whole: Options
+    quick: Options
+    quick_help: str
+    helps: Mapping[str, str] = field(default_factory=dict)
+    """The fields of the options that the command line can set, each with its help text, in which
+    ``{}`` is the default."""
+
+    measure: Callable[[Options, Path], Json]
+    """Measures everything in the given folder. If the figures have ``missing``, it lists the
+    systems that are not installed or failed."""
+
+    tables: Callable[[Mapping[str, Any]], str]
+    path: Path
+    keeps_partial: bool = False
+    """Whether a whole run in which a system is missing is written to ``path``, too."""
+
+    def main(self, arguments: Sequence[str] | None = None) -> int:
+        """Run the command; return its exit code: 0, 1 after an error, 130 after Ctrl-C."""
+        options, below, out = self.read_options(sys.argv[1:] if arguments is None else arguments)
+        try:
+            with stoppable(), scratch(below) as folder:
+                found = self.run(options, folder)
+        except KeyboardInterrupt:
+            return 130
+        except AosError as problem:
+            tell(f"benchmarks: {problem}")
+            return 1
+        is_whole = options == self.whole and (self.keeps_partial or not found.get("missing"))
+        report.keep(found, self.tables, path=self.path, is_whole=is_whole, out=out)
+        return 0
+
+    def read_options(self, arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
+        """Options of the run, a folder on the disk to measure in, and the file to write."""
+        parser = argparse.ArgumentParser(
+            prog=f"python -m benchmarks.{self.name}",
+            description=(self.about or "").split("\n", 1)[0],
+        )
+        parser.add_argument("--quick", action="store_true", help=self.quick_help)
+        for name, text in self.helps.items():
+            default = getattr(self.whole, name)
+            parser.add_argument(f"--{name}", type=type(default), help=text.format(default))
+        parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
+        parser.add_argument("--out", type=Path, help="write the figures there as JSON")
+        given = parser.parse_args(arguments)
+        asked = {name: getattr(given, name) for name in self.helps}
+        changes = {name: value for name, value in asked.items() if value is not None}
+        base = self.quick if given.quick else self.whole
+        return replace(base, **changes), given.dir, given.out
+
+    def run(self, options: Options, folder: Path) -> Json:
+        """Measure, and return the figures together with the options, the machine, the start and
+        the duration in seconds."""
+        began = time.monotonic()
+        return {
+            "kind": self.name,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "options": asdict(options),
+            "machine": machine(folder),
+            **self.measure(options, folder),
+            "seconds": round(time.monotonic() - began),
+        }
+
+
+def tell(text: str) -> None:
+    """Print a line about the progress of a run."""
+    print(text, file=sys.stderr, flush=True)

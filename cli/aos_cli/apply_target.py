@@ -45,7 +45,7 @@ class ApplyTarget:
 
     def apply(
         self,
-        loaded: Loaded,
+        loaded: Loaded | None,
         *,
         dry_run: bool,
         mode: str,
@@ -55,15 +55,20 @@ class ApplyTarget:
     ) -> ApplyReport:
         """Apply a manifest, unless this is a dry run or it would stop flows; return the report.
 
+        Args:
+            loaded: The manifest. Only a node can do without it: it has that of ``proposal``.
+
         Raises:
             AosError: A module is refused, or the world cannot be read or written.
         """
         if self.node is None:
+            assert loaded is not None, "only a node has the manifest itself"
             return self._here(
                 loaded, dry_run=dry_run, mode=mode, leave_cells=leave_cells, show=show,
                 allow_diverged=allow_diverged,
             )  # fmt: skip
-        what = loaded if self.proposal is None else self.proposal
+        what = self.proposal if loaded is None else loaded
+        assert what is not None, "a manifest, or the proposal of one"
         with client_of(self.node) as client:
             report: ApplyReport = client.try_manifest(
                 what, mode=mode, leave_cells=leave_cells, show=show

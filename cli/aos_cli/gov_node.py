@@ -63,13 +63,6 @@ class GovNode:
             return None
         return Effective.from_document(self._client.blob(in_force["hash"]))
 
-    def proposed(self, number: int) -> Loaded:
-        """The manifest of a proposal. Raises: BadUsage: There is no such proposal."""
-        found = self._client.document("/v1/proposal", proposal=number)
-        return Loaded(
-            effective=Effective.from_document(self._client.blob(found["document"])), modules={}
-        )
-
     def propose(
         self,
         loaded: Loaded,

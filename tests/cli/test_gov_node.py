@@ -84,6 +84,7 @@ def test_a_manifest_is_proposed_voted_on_and_applied(twins: Twins, tmp_path: Pat
     twins.both("show", first)
     twins.both("show", first, "--json")
     twins.both("show", "1", code=2)
+    twins.both("apply", "999", code=1)
 
     twins.both("apply", first, code=1)
     twins.both("approve", first, *twins.key("ann"), "--note", "yes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 import typer
@@ -49,52 +49,30 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait until the batch has end
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the batch.")]
 
 
-def retry(
-    *,
-    workflow: Workflow = None,
-    where: Where = None,
-    rate: Rate = None,
-    dry_run: DryRun = False,
-    id: BatchId = None,
-    wait: Wait = False,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> int:
-    order = {"action": RETRY, "workflow": workflow, "where": where, "rate": rate}
-    return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
+def _acting(action: str) -> Callable[..., int]:
+    """Make the command that starts batches of one action on cells: all have the same options."""
+
+    def act(
+        *,
+        workflow: Workflow = None,
+        where: Where = None,
+        rate: Rate = None,
+        dry_run: DryRun = False,
+        id: BatchId = None,
+        wait: Wait = False,
+        node: NodeUrl = None,
+        world: World = DEFAULT_WORLD,
+        json: Json = False,
+    ) -> int:
+        order = {"action": action, "workflow": workflow, "where": where, "rate": rate}
+        return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
+
+    return act
 
 
-def skip(
-    *,
-    workflow: Workflow = None,
-    where: Where = None,
-    rate: Rate = None,
-    dry_run: DryRun = False,
-    id: BatchId = None,
-    wait: Wait = False,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> int:
-    order = {"action": SKIP, "workflow": workflow, "where": where, "rate": rate}
-    return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
-
-
-def unpin(
-    *,
-    workflow: Workflow = None,
-    where: Where = None,
-    rate: Rate = None,
-    dry_run: DryRun = False,
-    id: BatchId = None,
-    wait: Wait = False,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> int:
-    order = {"action": UNPIN, "workflow": workflow, "where": where, "rate": rate}
-    return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
+retry = _acting(RETRY)
+skip = _acting(SKIP)
+unpin = _acting(UNPIN)
 
 
 def cancel_effects(

@@ -177,13 +177,10 @@ def apply(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    mode, leaves = STRICT, False
-    if node is None:
+    loaded, mode, leaves = None, STRICT, False
+    if node is None:  # a node takes the manifest and the mode of the proposal itself
         found, loaded = stored(world, proposal)
         mode, leaves = found.mode or STRICT, bool(found.leaves)
-    else:  # the node takes the mode of the proposal
-        with governing(node) as governor:
-            loaded = governor.proposed(proposal)
     target = ApplyTarget(world, node, proposal)
     report = target.apply(
         loaded, dry_run=False, mode=mode, leave_cells=leaves, show=0,

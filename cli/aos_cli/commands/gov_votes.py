@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -57,40 +57,57 @@ Out = Annotated[
 ]
 
 
-def approve(
-    proposal: N,
-    *,
-    key: Key = None,
-    seen: Seen = None,
-    text: Text = None,
-    bundle: BundleFile = None,
-    out: Out = None,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> None:
-    _vote(
-        APPROVE, proposal, key=key, seen=seen, text=text, bundle=bundle, out=out, node=node,
-        world=world, json=json,
-    )  # fmt: skip
+def _voting(action: str) -> Callable[..., None]:
+    """Make the command that casts one kind of vote: both kinds have the same options."""
+
+    def cast_vote(
+        proposal: N,
+        *,
+        key: Key = None,
+        seen: Seen = None,
+        text: Text = None,
+        bundle: BundleFile = None,
+        out: Out = None,
+        node: NodeUrl = None,
+        world: World = DEFAULT_WORLD,
+        json: Json = False,
+    ) -> None:
+        report = _hash(seen)
+        if bundle is not None and (out is None or key is None):
+            raise BadUsage("--bundle: expected --key FILE and --out FILE with it")
+        if out is None:
+            _govern(
+                action, proposal, key=key, seen=report, text=text, node=node, world=world, json=json
+            )
+            return
+        check_note(text)
+        if node is None or bundle is not None:
+            vote, changes = signed_away(
+                action, proposal, world=world, bundle=bundle, key=key, seen=report, note=text
+            )
+        else:
+            if key is None:
+                raise BadUsage("--out: expected --key FILE with it: a node signs no vote")
+            with governing(node) as governor:
+                vote, changes = governor.signed_away(
+                    action, proposal, key=read_key(key), seen=report, note=text
+                )
+        document = vote.to_json()
+        write_page(out, json_text.dumps(document, indent=2) + "\n", force=False)
+        if json:
+            print_json({"file": str(out), **document, "changes": changes})
+            return
+        show_changes(changes)
+        line(f"vote: {out}", style="bold")
+        line(f"  {action} proposal {proposal}, by {vote.vote.principal}")
+        line(f"  {document['document']}")
+        line(f"next, where the world is: aos gov submit {out.name}")
+
+    return cast_vote
 
 
-def reject(
-    proposal: N,
-    *,
-    key: Key = None,
-    seen: Seen = None,
-    text: Text = None,
-    bundle: BundleFile = None,
-    out: Out = None,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> None:
-    _vote(
-        REJECT, proposal, key=key, seen=seen, text=text, bundle=bundle, out=out, node=node,
-        world=world, json=json,
-    )  # fmt: skip
+approve = _voting(APPROVE)
+reject = _voting(REJECT)
 
 
 def withdraw(
@@ -132,51 +149,6 @@ def submit(
         for row in rows:
             _show_submitted(row)
     return Refused.exit_code if any(row["refused"] for row in rows) else 0
-
-
-def _vote(
-    action: str,
-    proposal: int,
-    *,
-    key: Path | None,
-    seen: str | None,
-    text: str | None,
-    bundle: Path | None,
-    out: Path | None,
-    node: str | None,
-    world: Path,
-    json: bool,
-) -> None:
-    report = _hash(seen)
-    if bundle is not None and (out is None or key is None):
-        raise BadUsage("--bundle: expected --key FILE and --out FILE with it")
-    if out is None:
-        _govern(
-            action, proposal, key=key, seen=report, text=text, node=node, world=world, json=json
-        )
-        return
-    check_note(text)
-    if node is None or bundle is not None:
-        vote, changes = signed_away(
-            action, proposal, world=world, bundle=bundle, key=key, seen=report, note=text
-        )
-    else:
-        if key is None:
-            raise BadUsage("--out: expected --key FILE with it: a node signs no vote")
-        with governing(node) as governor:
-            vote, changes = governor.signed_away(
-                action, proposal, key=read_key(key), seen=report, note=text
-            )
-    document = vote.to_json()
-    write_page(out, json_text.dumps(document, indent=2) + "\n", force=False)
-    if json:
-        print_json({"file": str(out), **document, "changes": changes})
-        return
-    show_changes(changes)
-    line(f"vote: {out}", style="bold")
-    line(f"  {action} proposal {proposal}, by {vote.vote.principal}")
-    line(f"  {document['document']}")
-    line(f"next, where the world is: aos gov submit {out.name}")
 
 
 def _govern(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from aos.manifest.names import SYSTEM
+
 LINEAR_PACKAGE: Final = "aos/linear@1"
 
 LINEAR: Final = "aos/linear@1"
@@ -28,5 +30,5 @@ INSTANCE: Final = "aos/LinearInstance@1"
 NOT_FROM_SENDERS: Final = frozenset({RESERVED, RELEASED, CLAIM, EXTEND, RESULT})
 """Events that only the package itself and the claims of workers may make (spec/linear.md, L-31)."""
 
-OUTBOUND_REFUSED: Final = ("sys/", "aos/Linear")
+OUTBOUND_REFUSED: Final = (SYSTEM, "aos/Linear")
 """Beginnings of schemas that a handler cannot emit."""

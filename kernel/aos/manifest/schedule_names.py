@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from aos.manifest.names import SYSTEM
+
 SCHEDULE_PACKAGE: Final = "aos/schedule@1"
 
 SCHEDULE: Final = "aos/schedule@1"
@@ -15,5 +17,5 @@ RESUME: Final = "aos/ScheduleResume@1"
 TRIGGER: Final = "aos/ScheduleTrigger@1"
 DELETE: Final = "aos/ScheduleDelete@1"
 
-NOT_SCHEDULED: Final = ("sys/", "aos/Schedule")
+NOT_SCHEDULED: Final = (SYSTEM, "aos/Schedule")
 """Beginnings of schemas that a schedule cannot emit."""

@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from aos.worker import EffectFailed, NotConfigured
 
-UNAVAILABLE: Final = "unavailable"
-BLOCK_UNKNOWN: Final = "block_unknown"
-WRONG_CHAIN: Final = "wrong_chain"
-BAD_REQUEST: Final = "evm_bad_request"
-CHAIN_NOT_CONFIGURED: Final = "chain_not_configured"
-KEYS_MALFORMED: Final = "keys_malformed"
+unavailable: Final = partial(EffectFailed, "unavailable", retryable=True)
+"""The node gave no usable answer: nothing is known about the chain (EV-10)."""
 
+block_unknown: Final = partial(EffectFailed, "block_unknown", retryable=True)
+"""The node does not have the block (EV-11)."""
 
-def unavailable(message: str) -> EffectFailed:
-    """The node gave no usable answer: nothing is known about the chain (EV-10)."""
-    return EffectFailed(UNAVAILABLE, message, retryable=True)
+wrong_chain: Final = partial(EffectFailed, "wrong_chain", retryable=True)
+"""The node is on another chain; nothing was sent to it (EV-4)."""
 
-
-def block_unknown(message: str) -> EffectFailed:
-    """The node does not have the block (EV-11)."""
-    return EffectFailed(BLOCK_UNKNOWN, message, retryable=True)
-
-
-def wrong_chain(message: str) -> EffectFailed:
-    """The node is on another chain; nothing was sent to it (EV-4)."""
-    return EffectFailed(WRONG_CHAIN, message, retryable=True)
-
-
-def bad_request(message: str) -> EffectFailed:
-    """The workflow's params are invalid; the same params will never work (EV-12)."""
-    return EffectFailed(BAD_REQUEST, message)
+bad_request: Final = partial(EffectFailed, "evm_bad_request")
+"""The workflow's params are invalid; the same params will never work (EV-12)."""
 
 
 def chain_not_configured(chain: int) -> NotConfigured:
     """This process has no node for the chain (EV-2)."""
     return NotConfigured(
-        CHAIN_NOT_CONFIGURED,
+        "chain_not_configured",
         f"AOS_EVM_RPC has no node for chain {chain}",
         f'add "{chain}=URL" to AOS_EVM_RPC and start the process again',
     )
@@ -46,7 +32,7 @@ def chain_not_configured(chain: int) -> NotConfigured:
 def keys_malformed(message: str) -> NotConfigured:
     """A private key of the secret cannot be read. The message never shows it (EV-51)."""
     return NotConfigured(
-        KEYS_MALFORMED,
+        "keys_malformed",
         message,
         "write private keys of 64 hex digits, separated by commas, as the secret's value",
     )

@@ -17,7 +17,6 @@ from aos.executors.vault.vault_errors import (
     VALUE_MISSING,
     VALUE_UNSUPPORTED,
     VERSION_CONFLICT,
-    failed,
     not_configured,
 )
 from aos.executors.vault.vault_file import VaultFile
@@ -33,7 +32,7 @@ from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.sha256 import PREFIX as SHA256
 from aos.values.sha256 import sha256_text
-from aos.worker import EffectContext, Executors, effect
+from aos.worker import EffectContext, EffectFailed, Executors, effect
 from aos.worker.worker_secrets import VALUE_BYTES_MAX, VALUE_BYTES_MIN
 
 Params = Mapping[str, Any]
@@ -52,7 +51,7 @@ async def put(params: Params, ctx: EffectContext) -> Receipt:
     data = await ctx.read_blob(params["value_ref"])
     text = _checked_text(data)
     if _digest(data, params["expected_digest"]) != params["expected_digest"]:
-        raise failed(
+        raise EffectFailed(
             DIGEST_MISMATCH,
             f"expected_digest: the bytes of {params['value_ref']} are not those of "
             f"{params['expected_digest']}",
@@ -64,7 +63,7 @@ async def put(params: Params, ctx: EffectContext) -> Receipt:
             if key in values and not any(
                 each.is_put and each.binding == binding for each in versions
             ):
-                raise failed(
+                raise EffectFailed(
                     KEY_TAKEN,
                     f"binding_id: the value at {binding} was not put under {params['alias']}: "
                     "expected a key of this alias, or a new one",
@@ -92,9 +91,11 @@ async def rotate(params: Params, ctx: EffectContext) -> Receipt:
     def record() -> None:
         with file.locked() as values:
             if key not in values:
-                raise failed(VALUE_MISSING, f"{params['binding_id']}: the vault has no such key")
+                raise EffectFailed(
+                    VALUE_MISSING, f"{params['binding_id']}: the vault has no such key"
+                )
             if _digest(values[key], expected) != expected:
-                raise failed(
+                raise EffectFailed(
                     DIGEST_MISMATCH,
                     f"expected_digest: the value at {params['binding_id']} is not that of "
                     f"{expected}",
@@ -106,7 +107,7 @@ async def rotate(params: Params, ctx: EffectContext) -> Receipt:
                 return
             last = versions[-1].version if versions else 0
             if version <= last:
-                raise failed(
+                raise EffectFailed(
                     VERSION_CONFLICT,
                     f"version: expected one after {last}, the last of {params['alias']}, found "
                     f"{version}",
@@ -136,9 +137,9 @@ def _file_key(binding_id: str) -> str:
     try:
         binding = read_binding(binding_id)
     except ValueProblem as problem:
-        raise failed(BINDING_UNSUPPORTED, f"binding_id: {problem.message}") from None
+        raise EffectFailed(BINDING_UNSUPPORTED, f"binding_id: {problem.message}") from None
     if binding.source != "file" or binding.key.startswith(PREFIX):
-        raise failed(
+        raise EffectFailed(
             BINDING_UNSUPPORTED,
             f"binding_id: expected file:KEY with a key that does not begin with {PREFIX}, found "
             f"{binding}",
@@ -149,14 +150,14 @@ def _file_key(binding_id: str) -> str:
 def _checked_text(data: bytes) -> str:
     """The value as text; no message shows any of it."""
     if not VALUE_BYTES_MIN <= len(data) <= VALUE_BYTES_MAX:
-        raise failed(
+        raise EffectFailed(
             VALUE_UNSUPPORTED,
             f"the value has {len(data)} bytes: expected {VALUE_BYTES_MIN} to {VALUE_BYTES_MAX}",
         )
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise failed(VALUE_UNSUPPORTED, "the value is no text in UTF-8") from None
+        raise EffectFailed(VALUE_UNSUPPORTED, "the value is no text in UTF-8") from None
 
 
 def _digest(data: bytes, like: str) -> str:

@@ -1,4 +1,8 @@
-"""The error codes of these effects, each with the function that makes it (AG-84)."""
+"""The error codes of these effects (AG-84), and the functions that make some of the errors.
+
+Only ``vault_write_failed`` is retryable: after any other code, the same params will never work, or
+not with this state of the vault.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,6 @@ FULL: Final = "vault_full"
 WRITE_FAILED: Final = "vault_write_failed"
 NOT_CONFIGURED: Final = "vault_not_configured"
 FILE_UNUSABLE: Final = "vault_file_unusable"
-
-
-def failed(code: str, message: str) -> EffectFailed:
-    """The same params will never work, or not with this state of the vault."""
-    return EffectFailed(code, message)
 
 
 def write_failed(error: OSError) -> EffectFailed:

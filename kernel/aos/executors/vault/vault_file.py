@@ -16,12 +16,12 @@ from aos.errors import AosError
 from aos.executors.vault.vault_errors import (
     FULL,
     VALUE_UNSUPPORTED,
-    failed,
     file_unusable,
     write_failed,
 )
 from aos.host.folder.secrets import FILE_BYTES_MAX, read_secrets
 from aos.store.plain_files import PlainFolder
+from aos.worker import EffectFailed
 
 Values = Mapping[str, bytes]
 
@@ -66,7 +66,9 @@ class VaultFile:
             raise file_unusable(f"{self._path}: it is read-only")
         text = self._changed(changes)
         if len(text.encode()) > FILE_BYTES_MAX:
-            raise failed(FULL, f"the vault has no room: expected at most {FILE_BYTES_MAX} bytes")
+            raise EffectFailed(
+                FULL, f"the vault has no room: expected at most {FILE_BYTES_MAX} bytes"
+            )
         expected = {**values, **{key: value.encode() for key, value in changes.items()}}
         try:
             self._replace(text, expected)
@@ -105,7 +107,7 @@ class VaultFile:
                     opened.flush()
                     os.fsync(opened.fileno())
                 if self._found(folder.path / unfinished) != expected:
-                    raise failed(
+                    raise EffectFailed(
                         VALUE_UNSUPPORTED,
                         "the value cannot be one line of the secrets file as it is: write the file "
                         "as one JSON object",

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aos.executors.vault.vault_errors import ALIAS_INVALID, failed, file_unusable
+from aos.executors.vault.vault_errors import ALIAS_INVALID, file_unusable
 from aos.manifest.manifest_secrets import is_key
+from aos.worker import EffectFailed
 
 PREFIX: Final = "aos.vault/"
 """Keys of the secrets file that begin so belong to the vault: one for each alias."""
@@ -33,7 +34,7 @@ def key_of(alias: str) -> str:
     """
     key = PREFIX + alias
     if not alias or not is_key(key):
-        raise failed(
+        raise EffectFailed(
             ALIAS_INVALID, f"alias: expected letters, digits and . _ / @ -, found {alias[:80]!a}"
         )
     return key

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.folder import STORE, init_world
+from aos.host.folder.reader import open_reader
 from aos_cli.main import run_command
 from tests.cli.shell import Aos, Result, in_silence
 from tests.copies import copied
@@ -45,13 +47,60 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class SharedWorlds:
+    """The worlds that all tests of a process share, each with the record that it ends with."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, int]] = {}
+
+    def add(self, path: Path) -> Path:
+        self._known[path] = (_written_ns(path), _last_record(path))
+        return path
+
+    def changed(self) -> list[str]:
+        """A sentence for each world that has other records than it had; told once."""
+        found = []
+        for path, (written_ns, last) in self._known.items():
+            now_ns = _written_ns(path)
+            if now_ns == written_ns:
+                continue
+            now = _last_record(path)
+            self._known[path] = (now_ns, now)
+            if now != last:
+                found.append(f"{path}: expected {last} records, found {now}")
+        return found
+
+
+def _written_ns(path: Path) -> int:
+    return (path / STORE / "data.mdb").stat().st_mtime_ns
+
+
+def _last_record(path: Path) -> int:
+    with open_reader(path) as reader:
+        return reader.seq
+
+
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_worlds() -> SharedWorlds:
+    return SharedWorlds()
+
+
+@pytest.fixture(autouse=True)
+def unchanged(shared_worlds: SharedWorlds) -> Iterator[None]:
+    """A test that writes to a world which others share fails itself, and not one of the others,
+    which depends on the order in which the workers of xdist run them."""
+    yield
+    changed = shared_worlds.changed()
+    assert not changed, f"{changed[0]}: other tests share this world, so write to a copy of it"
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory, shared_worlds: SharedWorlds) -> Path:
     path = tmp_path_factory.mktemp("template") / "world"
     init_world(path)
     with open_writer(path) as writer:
         writer.apply(puppet.manifest())
-    return path
+    return shared_worlds.add(path)
 
 
 @pytest.fixture
@@ -62,7 +111,9 @@ def world(template: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def lived_in(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lived_in(
+    template: Path, tmp_path_factory: pytest.TempPathFactory, shared_worlds: SharedWorlds
+) -> Path:
     """A world to look at: two cells have counted, one waits for an effect, one has failed."""
     path = tmp_path_factory.mktemp("lived-in") / "world"
     copied(template, path)
@@ -76,7 +127,7 @@ def lived_in(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_writer(path) as writer:
         list(writer.send(events))
     assert in_silence("run", "--until-idle", "--world", path) == 0
-    return path
+    return shared_worlds.add(path)
 
 
 EFFECTS = """
@@ -100,9 +151,14 @@ def echoes(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def settled(lived_in: Path, echoes: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def settled(
+    lived_in: Path,
+    echoes: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    shared_worlds: SharedWorlds,
+) -> Path:
     """The same world after its effect was carried out."""
     path = tmp_path_factory.mktemp("settled") / "world"
     copied(lived_in, path)
     assert in_silence("run", "--until-idle", "--executors", echoes, "--world", path) == 0
-    return path
+    return shared_worlds.add(path)

@@ -144,14 +144,15 @@ def test_apply_is_refused_with_a_list_of_all_blockers(
     aos: Aos, lived_in: Path, tmp_path: Path
 ) -> None:
     """C-21"""
+    world = copied(lived_in, tmp_path / "world")
     other = tmp_path / "other"
     other.mkdir()
     for name, data in puppet.files(version=2).items():
         (other / name).write_bytes(data)
 
-    dry = aos("apply", other, "--dry-run", world=lived_in)
-    applied = aos("apply", other, world=lived_in)
-    document = aos("apply", other, "--json", world=lived_in).json
+    dry = aos("apply", other, "--dry-run", world=world)
+    applied = aos("apply", other, world=world)
+    document = aos("apply", other, "--json", world=world).json
 
     assert (dry.code, applied.code) == (1, 1)
     assert "  ~ workflow host/puppet@1: limits\n" in dry.out
@@ -171,7 +172,7 @@ def test_apply_is_refused_with_a_list_of_all_blockers(
     }
     assert document["in_force"] is False
 
-    way = ["aos", "apply", str(other), "--mode", "pin", "--world", str(lived_in)]
+    way = ["aos", "apply", str(other), "--mode", "pin", "--world", str(world)]
     assert f"would work now: {shlex.join(way)}  (instances in flight" in applied.err
     assert document["ways_out"] == {
         "modes": [{"mode": "pin", "command": way}],
@@ -179,7 +180,7 @@ def test_apply_is_refused_with_a_list_of_all_blockers(
         "to_migrate": [],
         "migrations": [],
     }
-    assert aos(*way[1:5], world=lived_in).code == 0
+    assert aos(*way[1:5], world=world).code == 0
 
 
 def test_a_dry_run_shows_states_before_and_after_their_migration(aos: Aos, tmp_path: Path) -> None:

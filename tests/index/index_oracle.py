@@ -6,6 +6,8 @@ import random
 from collections import Counter, defaultdict
 from typing import Any
 
+import pytest
+
 from aos.audit.lens.ports import first_kept
 from aos.audit.trace.cell_inputs import inputs_by_cell, reaching
 from aos.audit.trace.trace import trace
@@ -13,6 +15,7 @@ from aos.audit.views import cell_view, intent_view, world_view
 from aos.audit.views.cell_selection import BY_KEY, ORDERS, CellSelection
 from aos.audit.views.intent_view import intents as intents_document
 from aos.audit.views.journal_view import Selection, cells_of
+from aos.audit.views.journal_view import journal as journal_document
 from aos.audit.views.minute_view import minutes
 from aos.audit.views.view import View
 from aos.core.journal.faults import FaultKind
@@ -56,7 +59,8 @@ def check_index(reader: IndexReader, state: State, store: Store, *, prefixes: An
     assert minutes(by_index) == minutes(view)
     check_cells(reader, view, by_index, chosen.sample(prefixes, min(2, len(prefixes))), chosen)
     check_intents(reader, view, records)
-    check_intent_lists(view, by_index)
+    check_intent_lists(view, by_index, chosen)
+    check_journals(view, by_index, records, chosen)
     check_traces(view, by_index, records, chosen)
     check_faults(reader, view)
     check_pages(reader)
@@ -190,13 +194,38 @@ def check_traces(view: View, by_index: View, records: list[Record], chosen: rand
         assert trace(by_index, [word]).to_document() == expected
 
 
-def check_intent_lists(view: View, by_index: View) -> None:
+def check_intent_lists(view: View, by_index: View, chosen: random.Random) -> None:
+    """The same documents, also of other filters with a status of a receipt, which no index has."""
     effects = {each.effect.name for each in view.state.intents.values()}
-    for status in ("open", "abandoned", "settled", None):
+    for status in ("open", "abandoned", "settled", *STATUSES, None):
         for effect in (None, *effects):
             for limit, offset in ((MANY, 0), (2, 1), (3, 1000)):
                 given: Any = {"status": status, "effect": effect, "limit": limit, "offset": offset}
                 assert intents_document(by_index, **given) == intents_document(view, **given), given
+    workflow = chosen.choice([id[0] for id in view.state.cells])
+    for more in ({"code": "declined"}, {"key_prefix": "a"}, {"workflow": workflow}):
+        given = {"status": "error", **more}
+        assert intents_document(by_index, **given) == intents_document(view, **given), given
+
+
+def check_journals(
+    view: View, by_index: View, records: list[Record], chosen: random.Random
+) -> None:
+    """The records that name a cell: the newest, and from a record on, with and without kinds."""
+    first, last = (records[0].seq, records[-1].seq) if records else (1, 1)
+    some = chosen.sample(list(view.state.cells.items()), min(SOME, len(view.state.cells)))
+    for id, cell in some:
+        words: Any = {"workflow": id[0], "key": view.lens.key_text(id, hash=cell.workflow_hash)}
+        middle = chosen.randint(first, last)
+        for where in ({}, {"last": middle}, {"first": first}, {"first": middle, "last": last}):
+            kinds = chosen.choice([None, ("step",), ("event", "receipt", "fault")])
+            for limit in (FEW, MANY):
+                given: Any = {**words, **where, "kinds": kinds, "limit": limit}
+                assert journal_document(by_index, **given) == journal_document(view, **given), given
+        if first > 1:
+            for each in (view, by_index):
+                with pytest.raises(Pruned):
+                    journal_document(each, **words, first=first - 1)
 
 
 def check_inputs(reader: IndexReader, records: list[Record]) -> None:

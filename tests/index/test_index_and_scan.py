@@ -12,17 +12,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from aos.audit.report.report_source import source_of_bundle
 from aos.audit.search.finder import CellQuery
 from aos.audit.views.cell_selection import BY_ACTIVITY, BY_KEY, CellSelection
-from aos.audit.views.journal_view import cells_of
+from aos.audit.views.intent_view import intents
+from aos.audit.views.journal_view import cells_of, journal
 from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import KEEP_OPEN, MIGRATE
 from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import KernelReceipt, Receipt
+from aos.core.journal.vocabulary import STATUSES
 from aos.core.state.fold import fold_frame
 from aos.host.door.writer import open_writer
 from aos.host.folder.reader import WorldReader, open_reader
@@ -35,6 +39,7 @@ from aos.index.indexed_journal import BundleJournal
 from aos.index.indexed_view import use_index
 from aos.index.world_index import WorldIndex, read_at_head
 from aos.store.bundle.reader import open_bundle
+from aos.store.store import Store
 from tests.audit.journals import store_of
 from tests.cli.shell import in_silence
 from tests.host.apply.test_upgrades import counted
@@ -42,7 +47,7 @@ from tests.host.on_disk import write_on
 from tests.host.puppet import do
 from tests.host.upgrades import migrating
 from tests.index.histories import KEYS, History
-from tests.index.index_oracle import MANY, check_cell_pages, check_index
+from tests.index.index_oracle import MANY, check_cell_pages, check_index, records_of
 from tests.tools import long_form
 
 PREFIXES = ("", "a", "ab", "k", "k" * 30, "y", "y" * 599, "z" * 299, "no")
@@ -328,6 +333,48 @@ def test_every_cell_has_a_page_by_any_beginning_of_its_key(tmp_path: Path) -> No
                     selection = CellSelection(key_prefix=key[:length])
                     for order in (BY_KEY, BY_ACTIVITY):
                         check_cell_pages(view, by_index, selection, order)
+
+
+class NotRead:
+    """A journal whose records can be read one by one, and not from the first to the last."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("frames", "intents"):
+            pytest.fail(f"{name}: the journal was read")
+        return getattr(self._store, name)
+
+
+def test_receipts_and_the_records_of_a_cell_are_found_without_the_journal(tmp_path: Path) -> None:
+    """IX-67, IX-68, IX-69: also where values have the bytes that a receipt begins with."""
+    history = History(tmp_path / "world", "receipts")
+    for word in ("dkindgreceipt", "dkindnkernel_receipt", "fstatusbok"):
+        history._tell("a", note=f"{word} {'dkindgreceipt' * 2}")
+    history.grow(200)
+    with filled(history.path, tmp_path / "index") as opened:
+        opened.check()
+        state, store = opened.reader.state, opened.reader.store
+        receipts = [
+            each
+            for each in records_of(store, state.next_seq - 1)
+            if isinstance(each, Receipt | KernelReceipt)
+        ]
+        with opened.index.reading() as reader:
+            by_index = View(state, cast(Store, NotRead(store)))
+            use_index(by_index, reader)
+            for status in STATUSES:
+                found = intents(by_index, status=status, limit=MANY)
+                named = [each.seq for each in reversed(receipts) if each.status == status]
+                assert [row["settled_record"] for row in found["intents"]] == named
+                assert found["looked_at"] == len(receipts)
+                plain = intents(View(state, store), status=status, limit=MANY)
+                assert plain == found
+            assert {each.status for each in receipts} >= {"ok", "error", "canceled"}
+            for where in ({}, {"first": 1}, {"first": 1, "kinds": ("step",)}):
+                given: Any = {"workflow": "desk", "key": "a", "limit": 2, **where}
+                assert journal(by_index, **given) == journal(View(state, store), **given)
 
 
 def test_a_process_that_is_killed_while_it_fills_is_continued(tmp_path: Path) -> None:

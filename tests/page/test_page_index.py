@@ -21,6 +21,9 @@ from tests.page.test_page_safety import hashes
 QUERIES = (
     "cells.json", "cells.json?sort=activity&limit=3", "cells.json?key_prefix=a&limit=2&offset=1",
     "cells.json?status=waiting&sort=age", "intents.json?status=settled", "trace/4.json",
+    "intents.json?status=ok", "intents.json?status=error&limit=1",
+    "journal.json?workflow=host/puppet@1&key=ada",
+    "journal.json?workflow=puppet&key=wait&from=1&kind=step",
 )  # fmt: skip
 """Documents in which nothing depends on now."""
 
@@ -134,10 +137,11 @@ def test_a_page_says_how_far_the_index_is(
         world._index, "_told", {"folder": "/x", "record": 5, "last": 1200, "cells_left": 3}
     )
     monkeypatch.setattr(world._index, "_was_whole", False)
-    for path in ("cells", "intents", "trace/4"):
+    for path in ("cells", "intents", "trace/4", "journal?workflow=puppet&key=ada"):
         text = browser.get(f"/w/{world.slug}/{path}").text
         assert "The index of this world: record 5 of 1,200." in text, path
-    assert "The index" not in browser.get(f"/w/{world.slug}/faults").text
+    for path in ("faults", "journal"):
+        assert "The index" not in browser.get(f"/w/{world.slug}/{path}").text
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])

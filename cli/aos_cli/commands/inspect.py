@@ -383,7 +383,9 @@ def inspect_journal(
             json=json,
         )  # fmt: skip
         return
-    with looking_at(world, spells=not json) as view:
+    # One that follows would keep a moment of the index, whose pages could not be used again.
+    is_indexed = key is not None and not follow
+    with looking_at(world, spells=not json, by_index=is_indexed) as view:
         selection = journal_view.selection(view, kinds=kinds, workflow=workflow, key=key)
         _show_records(
             _records(
@@ -425,7 +427,7 @@ def _records(
             raise BadUsage(f"{name}: expected a record, 1 to {end}, found {seq}")
     if first is not None and first > end and not follow:
         raise BadUsage(f"--from: expected a record, 1 to {end}, found {first}")
-    reader = journal_view.RecordReader(view.journal, view.lens)
+    reader = journal_view.RecordReader(view.journal, view.lens, view.index)
     until = end if last is None else min(end, last)
     if first is None:
         yield from reader.newest(newest, last=until, selection=selection)

@@ -80,6 +80,8 @@ class IndexTable(enum.IntEnum):
     """record → hash of the manifest's document"""
     ABOUT = 15
     """place of the intent, record → nothing: an attempt, a stream frame or a command"""
+    SETTLED = 16
+    """status of the receipt, word of the effect, record of the receipt → place of the intent"""
 
 
 BY_RECORD: Final = b"\x00"
@@ -255,5 +257,5 @@ class StoredIntent:
 
 
 def status_key(status: int, word: int, place: bytes) -> bytes:
-    """A key of ``BY_STATUS``."""
+    """A key of ``BY_STATUS`` or, with the record of a receipt as ``place``, of ``SETTLED``."""
     return bytes([status]) + word.to_bytes(WORD_BYTES, "big") + place

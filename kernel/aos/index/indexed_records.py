@@ -160,6 +160,9 @@ class IndexedRecords:
         rows.put(IndexTable.BY_STATUS, status_key(status, row.word, key))
         self._count(row.status, row.word, -1)
         self._count(status, row.word, 1)
-        settled = 0 if status == ABANDONED else seq
+        settled = 0
+        if status != ABANDONED:
+            settled = seq
+            rows.put(IndexTable.SETTLED, status_key(status, row.word, record_key(seq)), key)
         after = StoredIntent(row.intent, row.number, row.word, status, settled)
         rows.put(IndexTable.ASKED, key, after.to_bytes())

@@ -23,8 +23,11 @@ class RecordIndex(Protocol):
     """An index of the records of a journal, exact at the state that it is used with
     (spec/index.md). Records are named by their numbers, in ascending order."""
 
-    def naming(self, cell: CellId, *, first: int, last: int) -> Iterator[int]:
-        """The records from ``first`` to ``last`` that name a cell (A-38)."""
+    def naming(
+        self, cell: CellId, *, first: int, last: int, is_reversed: bool = False
+    ) -> Iterator[int]:
+        """The records from ``first`` to ``last`` that name a cell (A-38); if ``is_reversed``, in
+        descending order."""
         ...
 
     def latest_inputs(self, cell: CellId, most: int) -> tuple[int, int]:
@@ -45,6 +48,17 @@ class RecordIndex(Protocol):
     ) -> tuple[list[Hash], int]:
         """A page of intents in the order of their opening, and how many there are; only those of
         an effect, and only open ones if ``is_open``."""
+        ...
+
+    def settled(
+        self, *, status: str, effect: str | None, limit: int, offset: int
+    ) -> tuple[list[int], int]:
+        """A page of the receipts with a status, the latest first, and how many there are; only
+        those of an effect."""
+        ...
+
+    def receipts(self) -> int:
+        """The number of receipts."""
         ...
 
     def minutes(self, most: int) -> dict[int, Counter[str]]:

@@ -70,8 +70,8 @@ def intents(
     as in ``CellSelection``.
 
     Open and abandoned intents are in the state. Settled ones are read from the journal; with a
-    filter, every one of them is read. If the view has an index, it has all and the open ones, and
-    those of one effect.
+    filter, every one of them is read. If the view has an index, it has all, the open ones and
+    those with a status of a receipt, and those of one effect.
 
     Raises:
         BadUsage: A filter names nothing that is known, or a code is given for intents that have
@@ -189,7 +189,17 @@ def _of_cells(
 
 
 def _settled(view: View, selection: ReceiptSelection, limit: int, offset: int) -> Document:
-    found = selection.find(view.journal, view.whole, last=view.state.next_seq - 1)
+    if view.index is not None and selection.status is not None and selection.is_by_status:
+        page_end(limit, offset)
+        seqs, total = view.index.settled(
+            status=selection.status, effect=selection.effect, limit=limit, offset=offset
+        )
+        looked_at = view.index.receipts()
+    else:
+        found = selection.find(view.journal, view.whole, last=view.state.next_seq - 1)
+        end = page_end(limit, offset)
+        seqs, total = found.seqs[offset:end], len(found.seqs)
+        looked_at = found.looked_at
 
     def row(seq: int) -> Document:
         receipt = view.records.at(seq)
@@ -201,7 +211,7 @@ def _settled(view: View, selection: ReceiptSelection, limit: int, offset: int) -
             )
         return _settled_row(view, receipt.intent, known)
 
-    return page("intents", found.seqs, limit, offset, row) | {"looked_at": found.looked_at}
+    return paged("intents", seqs, total, offset, row) | {"looked_at": looked_at}
 
 
 def _is_halted(view: View, intent: Hash, code: str | None) -> bool:

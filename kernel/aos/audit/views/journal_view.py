@@ -9,12 +9,13 @@ from typing import Final
 from aos.audit.lens.lens import Lens
 from aos.audit.lens.lookup import find_cell, find_workflow
 from aos.audit.lens.manifests import IS_MANIFEST
-from aos.audit.lens.ports import Journal, first_kept
+from aos.audit.lens.ports import Journal, RecordIndex, first_kept
+from aos.audit.lens.records_at import Records
 from aos.audit.lens.references import references
 from aos.audit.views.record_view import Document, document, summary
 from aos.audit.views.view import LIMIT, View, check_limit
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Event, Manifest, Record, Step
+from aos.core.journal.records import CellId, Event, Manifest, Record, Step
 from aos.errors import BadUsage, sentence
 from aos.manifest.effective import Effective
 from aos.values.cbor import encode
@@ -41,6 +42,11 @@ class Selection:
                 raise BadUsage(
                     sentence(f"no record is a {kind!r}", expected="one of " + ", ".join(KINDS))
                 )
+
+    @property
+    def cell(self) -> CellId | None:
+        """The cell that selected records name; None if they may name any."""
+        return None if self.workflow is None or self.key is None else (self.workflow, self.key)
 
     def may_have(self, data: bytes) -> bool:
         """Return False only if these bytes cannot be a selected record. True is not certain: use
@@ -75,13 +81,17 @@ def cells_of(record: Record) -> Iterator[tuple[str, bytes]]:
 class RecordReader:
     """Reads records as documents, each with its ``summary``.
 
+    With an ``index``, which must have all records that are asked for, those that name a selected
+    cell are read and no others.
+
     Each manifest record that the reader meets is in force for later records, so that one view can
     follow a growing journal.
     """
 
-    def __init__(self, journal: Journal, lens: Lens) -> None:
+    def __init__(self, journal: Journal, lens: Lens, index: RecordIndex | None = None) -> None:
         self._journal = journal
         self._lens = lens
+        self._index = index
 
     def forward(
         self, first: int = 1, last: int | None = None, *, selection: Selection | None = None
@@ -89,6 +99,14 @@ class RecordReader:
         """Yield the records from ``first`` to ``last``, oldest first. The default ``last`` is
         the head when the first item is requested."""
         selection = selection or Selection()
+        if self._index is not None and selection.cell is not None and last is not None:
+            if first > last:
+                return
+            self._journal.frame_at(first)  # refuses records that were pruned, as frames does
+            seqs = self._index.naming(selection.cell, first=first, last=last)
+            for data in map(Records(self._journal).data_at, seqs):
+                yield from self._one(data, selection)
+            return
         for frame in self._journal.frames(first, last):
             for seq, data in enumerate(frame.records, frame.header.first):
                 if seq < first or (last is not None and seq > last):
@@ -100,6 +118,13 @@ class RecordReader:
         selection = selection or Selection()
         found: list[Document] = []
         seq, first = last, first_kept(self._journal)
+        if self._index is not None and selection.cell is not None:
+            seqs = self._index.naming(selection.cell, first=first, last=last, is_reversed=True)
+            for data in map(Records(self._journal).data_at, seqs):
+                found += self._one(data, selection)
+                if len(found) == most:
+                    break
+            return found[::-1]
         while seq >= first and len(found) < most:
             frame = self._journal.frame_at(seq)
             assert frame is not None, "the journal reaches so far"
@@ -147,7 +172,7 @@ def journal(
     check_limit(limit)
     end = view.state.next_seq - 1 if last is None else min(last, view.state.next_seq - 1)
     selected = selection(view, kinds=kinds, workflow=workflow, key=key)
-    reader = RecordReader(view.journal, view.lens)
+    reader = RecordReader(view.journal, view.lens, view.index)
     if first is None:
         return {"records": reader.newest(limit, last=end, selection=selected), "next": None}
     found: list[Document] = []

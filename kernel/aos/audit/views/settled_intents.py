@@ -19,8 +19,9 @@ from aos.values.cbor import encode
 
 Settling: TypeAlias = Receipt | KernelReceipt
 
+_KIND: Final = encode("kind")
 _KINDS: Final = tuple(
-    encode("kind") + encode(each.KIND)
+    _KIND + encode(each.KIND)
     for each in (Receipt, KernelReceipt)
 )  # fmt: skip
 
@@ -44,6 +45,11 @@ class ReceiptSelection:
     workflow: str | None = None
     effect: str | None = None
     key_prefix: str | None = None
+
+    @property
+    def is_by_status(self) -> bool:
+        """Whether a receipt is selected by its status and effect alone."""
+        return (self.code, self.workflow, self.key_prefix) == (None, None, None)
 
     def find(self, journal: Journal, lens: Lens, *, last: int) -> Found:
         """Find the selected receipts up to record ``last``. Only their numbers are kept."""
@@ -72,13 +78,20 @@ class ReceiptSelection:
         ]
         for frame in journal.frames(first_kept(journal), last):
             for seq, data in enumerate(frame.records, frame.header.first):
-                if seq > last or not any(kind in data for kind in _KINDS):
+                if seq > last or not _is_settling(data):
                     continue
                 found.looked_at += 1
                 if any(needle in data for needle in needles):
                     record = from_bytes(data)
                     if isinstance(record, Settling) and self.status in (None, record.status):
                         yield record
+
+
+def _is_settling(data: bytes) -> bool:
+    """Whether a record is a receipt. Its values may have the bytes of a kind, too."""
+    if not any(kind in data for kind in _KINDS):
+        return False
+    return data.count(_KIND) == 1 or isinstance(from_bytes(data), Settling)
 
 
 def code_of(receipt: Settling, lens: Lens) -> str | None:

@@ -1,0 +1,197 @@
+"""Answers from the index: which intents (spec/index.md, IX-42, IX-43, IX-68)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from aos.core.journal.records import CellId, EntryId
+from aos.core.journal.vocabulary import STATUSES
+from aos.index.index_layout import (
+    ASKED_STATUSES,
+    INTENT_BYTES,
+    NUMBER_BYTES,
+    OF_INTENTS,
+    PLACE_BYTES,
+    IndexTable,
+    StoredIntent,
+    after_prefix,
+    number_key,
+    number_of,
+    place_key,
+    place_of,
+    record_key,
+    status_key,
+)
+from aos.index.index_rows import IndexRows, prefixed
+from aos.index.index_tables import IndexTables
+from aos.manifest.builtins import TIMER
+from aos.values.digests import Hash
+
+PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedIntent:
+    """An intent that record ``place[0]`` opened as its ``place[1]``-th. ``status`` is ``open``,
+    ``abandoned``, or that of the receipt in record ``settled``."""
+
+    intent: Hash
+    place: EntryId
+    cell: CellId
+    effect: str
+    status: str
+    settled: int | None
+
+
+class IntentPages:
+    """The intents of the index at one moment."""
+
+    def __init__(self, rows: IndexRows) -> None:
+        self._rows = rows
+        self._tables = IndexTables(rows)
+
+    def about(self, intent: Hash) -> list[int]:
+        """The attempts, stream frames, commands and the receipt of an intent, in ascending order;
+        none if no record here opened it."""
+        found = self.intent(intent)
+        if found is None:
+            return []
+        rows = prefixed(self._rows, IndexTable.ABOUT, place_key(found.place))
+        seqs = [number_of(key[PLACE_BYTES:]) for key, _ in rows]
+        return seqs if found.settled is None else [*seqs, found.settled]
+
+    def intents(
+        self,
+        *,
+        status: str | None = None,
+        effect: str | None = None,
+        after: EntryId | None = None,
+        limit: int = PAGE,
+    ) -> list[IndexedIntent]:
+        """A page of intents in the order of their opening; ``after`` is the place of one."""
+        least = b"" if after is None else place_key(after) + b"\x00"
+        if status is None and effect is None:
+            rows = self._rows.scan(IndexTable.ASKED, least, None)
+            return [self._intent(key, data) for key, data in islice(rows, limit)]
+        statuses = [each for each in ASKED_STATUSES if status in (None, each)]
+        words = [word for name, word in self._tables.words() if effect in (None, name)]
+        groups = [
+            status_key(ASKED_STATUSES.index(each), word, b"") for each in statuses for word in words
+        ]
+        return [self._at(place) for place in islice(self._opened(groups, least), limit)]
+
+    def _opened(self, groups: Sequence[bytes], least: bytes) -> Iterator[bytes]:
+        def places(group: bytes) -> Iterator[bytes]:
+            for key, _ in self._rows.scan(IndexTable.BY_STATUS, group + least, after_prefix(group)):
+                yield key[len(group) :]
+
+        return heapq.merge(*map(places, groups))
+
+    def intents_of(
+        self, cell: CellId, *, before: int | None = None, limit: int = PAGE
+    ) -> list[IndexedIntent]:
+        """The intents of a cell, the latest first, all opened before record ``before``."""
+        number = self._tables.known_number(cell)
+        if number is None:
+            return []
+        found: list[IndexedIntent] = []
+        key = number_key(number)
+        high = after_prefix(key) if before is None else key + record_key(before)
+        for touch, _ in self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True):
+            seq = touch[NUMBER_BYTES:]
+            for place, data in prefixed(self._rows, IndexTable.ASKED, seq, is_reversed=True):
+                if StoredIntent.from_bytes(data).number == number:
+                    found.append(self._intent(place, data))
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    def intent(self, hash: Hash) -> IndexedIntent | None:
+        """An intent; None if no record here opened it."""
+        place = self._rows.get(IndexTable.INTENTS, hash[:INTENT_BYTES])
+        found = None if place is None else self._at(place)
+        return found if found is not None and found.intent == hash else None
+
+    def opened(
+        self, *, effect: str | None, is_open: bool, limit: int, offset: int
+    ) -> tuple[list[Hash], int]:
+        """A page of intents in the order of their opening, and how many there are."""
+        status = "open" if is_open else None
+        found = self.intents(status=status, effect=effect, limit=offset + limit)
+        total = self.intents_count(status=status, effect=effect)
+        return [each.intent for each in found[offset:]], total
+
+    def settled(
+        self, *, status: str, effect: str | None, limit: int, offset: int
+    ) -> tuple[list[int], int]:
+        """A page of the receipts with a status, ``ok``, ``error``, ``timeout`` or ``canceled``, the
+        latest first, and how many there are."""
+
+        def latest(group: bytes) -> Iterator[int]:
+            for key, _ in prefixed(self._rows, IndexTable.SETTLED, group, is_reversed=True):
+                yield number_of(key[len(group) :])
+
+        words = [word for name, word in self._tables.words() if effect in (None, name)]
+        groups = [status_key(ASKED_STATUSES.index(status), word, b"") for word in words]
+        found = heapq.merge(*map(latest, groups), reverse=True)
+        total = self.intents_count(status=status, effect=effect)
+        return list(islice(found, offset, offset + limit)), total
+
+    def receipts(self) -> int:
+        """The number of receipts. Each settles one intent."""
+        return sum(self.intents_count(status=each) for each in STATUSES)
+
+    def effects(self, status: str | None) -> list[str]:
+        """The effects of the intents with a status, or of all."""
+        found = prefixed(self._rows, IndexTable.TALLY, OF_INTENTS)
+        return sorted(
+            {
+                self._tables.name(number_of(key[2:]))
+                for key, _ in found
+                if status in (None, ASKED_STATUSES[key[1]])
+            }
+        )
+
+    def intents_count(self, *, status: str | None = None, effect: str | None = None) -> int:
+        """The number of intents of a status and effect."""
+        found = 0
+        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_INTENTS):
+            name = self._tables.name(number_of(key[2:]))
+            if status in (None, ASKED_STATUSES[key[1]]) and effect in (None, name):
+                found += number_of(data)
+        return found
+
+    def oldest_open(self, *, effect: str | None = None) -> IndexedIntent | None:
+        """The open intent that was opened first, timers left out unless they are asked for."""
+        words = [
+            word
+            for name, word in self._tables.words()
+            if (effect is None and name != TIMER) or effect == name
+        ]
+        groups = [status_key(ASKED_STATUSES.index("open"), word, b"") for word in words]
+        first = next(self._opened(groups, b""), None)
+        return None if first is None else self._at(first)
+
+    def _at(self, place: bytes) -> IndexedIntent:
+        data = self._rows.get(IndexTable.ASKED, place)
+        assert data is not None, "an intent has a place and no row"
+        return self._intent(place, data)
+
+    def _intent(self, place: bytes, data: bytes) -> IndexedIntent:
+        row = StoredIntent.from_bytes(data)
+        return IndexedIntent(
+            intent=row.intent,
+            place=place_of(place),
+            cell=self._id(row.number),
+            effect=self._tables.name(row.word),
+            status=ASKED_STATUSES[row.status],
+            settled=row.settled or None,
+        )
+
+    def _id(self, number: int) -> CellId:
+        row = self._tables.cell(number)
+        return self._tables.name(row.word), row.key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from aos.page.page_headers import HEADERS
 from tests.cli.shell import here
 from tests.client.conftest import template, trips
 from tests.copies import copied
-from tests.node.nodes import Node, event, front, running_kernel
+from tests.node.nodes import WAIT_S, Node, event, front, running_kernel
 from tests.node.test_node_process import wait_until
 from tests.page.browser import read_page
 from tests.page.form_browser import made
@@ -154,6 +155,32 @@ def test_with_tokens_a_form_takes_one_and_the_session_ends_with_it(
         assert token not in node.log.read_text()
 
 
+def test_two_nodes_on_one_host_keep_their_sessions(template: Path, tmp_path: Path) -> None:
+    """PG-52: a browser sends the cookies of a host to all its ports."""
+    with contextlib.ExitStack() as stack:
+        browser = httpx.Client(timeout=WAIT_S, trust_env=False)
+        stack.enter_context(browser)
+        nodes = []
+        for name in ("one", "two"):
+            path = copied(template, tmp_path / name)
+            token = made(path, name, "read")
+            kernel = stack.enter_context(running_kernel(path, executors=False))
+            node = stack.enter_context(
+                front(path, tmp_path / f"front-{name}", kernel, module="aos.page.node_front")
+            )
+            nodes.append(node)
+            shown = browser.get(f"{node.url}/open")
+            fields = {"form": form_in(shown), "token": token}
+            opened = browser.post(f"{node.url}/open", data=fields, headers={"origin": node.url})
+            assert opened.status_code == 303, opened.text
+
+        for node in nodes * 2:
+            assert browser.get(f"{node.url}/").status_code == 200
+        names = {each.name for each in browser.cookies.jar}
+        assert {f"aos_node_page_{node.port}" for node in nodes} <= names
+        assert len(names) == 4
+
+
 def test_a_stream_of_a_node_is_one_of_its_streams_and_ends_with_its_token(
     template: Path, tmp_path: Path
 ) -> None:
@@ -186,6 +213,10 @@ def test_a_stream_of_a_node_is_one_of_its_streams_and_ends_with_its_token(
 
 
 def field(client: httpx.Client) -> str:
-    found = re.search(r'name="form" value="([0-9a-f]{32}\.[0-9a-f]{64})"', client.get("/open").text)
+    return form_in(client.get("/open"))
+
+
+def form_in(page: httpx.Response) -> str:
+    found = re.search(r'name="form" value="([0-9a-f]{32}\.[0-9a-f]{64})"', page.text)
     assert found is not None
     return found[1]

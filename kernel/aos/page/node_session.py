@@ -31,6 +31,8 @@ _COOKIE: Final = "aos_node_page"
 _FORM_COOKIE: Final = "aos_node_form"
 """Names a browser that has no session, for its forms."""
 
+_PORTS: Final = {"http": "80", "https": "443"}
+
 _RANDOM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
@@ -55,7 +57,7 @@ class NodeSession:
         door, now_ns = Door(*scope["server"]), time.time_ns()
         caller, session = caller_of(door, {}, self._services.tokens, now_ns=now_ns), None
         if caller is None:
-            session = cookie_of(cookie, _COOKIE)
+            session = cookie_of(cookie, _named(_COOKIE, scope))
             secret = self._secrets.get(session or "")
             caller = None if secret is None else self._token(secret)
         if caller is None:
@@ -89,7 +91,7 @@ class NodeSession:
         visit = request.scope.get("visit")
         if visit is not None and visit.session is not None:
             return visit.session, None
-        found = cookie_of(request.headers.get("cookie"), _FORM_COOKIE)
+        found = cookie_of(request.headers.get("cookie"), _named(_FORM_COOKIE, request.scope))
         if found is not None and _RANDOM.fullmatch(found):
             return found, None
         new = secrets.token_urlsafe(TOKEN_BYTES)
@@ -129,6 +131,16 @@ class NodeSession:
         return answer
 
 
+def _named(name: str, scope: MutableMapping[str, Any]) -> str:
+    """Return the name of a cookie of this node. A browser sends the cookies of a host to all its
+    ports, so the name has the port that the browser asks."""
+    host = next((value for field, value in scope["headers"] if field == b"host"), b"")
+    port = host.decode("latin-1").rpartition(":")[2]
+    is_port = port.isascii() and port.isdigit()
+    return f"{name}_{port if is_port else _PORTS.get(scope['scheme'], '')}"
+
+
 def _cookie(request: Request, name: str, value: str) -> str:
     secure = "; Secure" if request.url.scheme == "https" else ""
-    return f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
+    full = _named(name, request.scope)
+    return f"{full}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"

@@ -16,12 +16,12 @@ from aos.host.door.protocol import ManifestChanged
 from aos.host.door.writer import Item, spell
 from aos.manifest.limits import WorldLimits
 from aos.manifest.linear_names import NOT_FROM_SENDERS
-from aos.node.bodies import FIELDS_BYTES, too_large
+from aos.node.bodies import BATCH_BYTES_MAX, FIELDS_BYTES, too_large
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
 from aos.node.refusals import refused
 from aos.node.services import Services
-from aos.node.tokens import SEND
+from aos.node.tokens import SEND, Token
 from aos.node.tracing.traceparent import read_traceparent
 from aos.node.waiting import reached, wait_document
 from aos.values.cbor import encode
@@ -37,11 +37,10 @@ async def send_events(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/events``: one event, or a batch in which each item has its own answer."""
     if "items" in call.body:
         return await _send_batch(services, call)
-    most = 4 * _limits(services).event_bytes // 3 + FIELDS_BYTES
-    if call.size > most:
+    if call.size > (most := event_body_max(services)):
         raise too_large(most)
     item = _item(call.body, is_cbor=call.is_cbor, key=_idempotency_key(call))
-    if (problem := _not_allowed(call, item)) is not None:
+    if (problem := not_allowed(call.caller, item.schema)) is not None:
         raise problem
     [answer] = await sent_events(services, [item])
     sent = await _known(services, answer)
@@ -59,7 +58,7 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
         )  # fmt: skip
     items = [_item(each, is_cbor=call.is_cbor) for each in call.body["items"]]
     services.rates.use(call.caller, len(items) - 1)
-    problems = [_not_allowed(call, each) for each in items]
+    problems = [not_allowed(call.caller, each.schema) for each in items]
     allowed = [each for each, why in zip(items, problems, strict=True) if why is None]
     answers = iter(await sent_events(services, allowed))
     found: list[_Sent | Problem] = []
@@ -95,9 +94,11 @@ def _item_document(found: _Sent | Problem, services: Services) -> Document:
     return found.document(services)
 
 
-def _limits(services: Services) -> WorldLimits:
+def event_body_max(services: Services) -> int:
+    """Return the most bytes of a body with one event (N-141)."""
     manifest = services.follower.state.manifest
-    return WorldLimits() if manifest is None else manifest.limits
+    limits = WorldLimits() if manifest is None else manifest.limits
+    return min(4 * limits.event_bytes // 3 + FIELDS_BYTES, BATCH_BYTES_MAX)
 
 
 def _item(given: Mapping[str, Any], *, is_cbor: bool, key: str | None = None) -> Item:
@@ -126,19 +127,19 @@ def _idempotency_key(call: ApiCall) -> str | None:
         ) from None
 
 
-def _not_allowed(call: ApiCall, item: Item) -> Problem | None:
-    """Why the caller may not send an event; None if it may."""
-    if item.schema in NOT_FROM_SENDERS:
+def not_allowed(caller: Token, schema: str) -> Problem | None:
+    """Return why a caller may not send events of a schema; None if it may."""
+    if schema in NOT_FROM_SENDERS:
         return Problem(
             403, "event_is_internal",
-            f"{item.schema} comes from claims of workers and from the package itself "
+            f"{schema} comes from claims of workers and from the package itself "
             "(claim plan steps with /v1/work/claim)",
         )  # fmt: skip
-    if call.caller.allows(SEND, item.schema):
+    if caller.allows(SEND, schema):
         return None
     return Problem(
         403, "token_does_not_allow",
-        f"the token {call.caller.name} may not send {excerpt(item.schema, most=100)}",
+        f"the token {caller.name} may not send {excerpt(schema, most=100)}",
     )  # fmt: skip
 
 

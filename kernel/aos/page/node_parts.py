@@ -6,12 +6,13 @@ from __future__ import annotations
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
 from aos.node.access import check_scope
 from aos.node.services import Services
-from aos.node.tokens import OPERATE
+from aos.node.tokens import OPERATE, SEND
 from aos.page.command_forms import CancelForm, CellForm, RunAgainForm
 from aos.page.page_buttons import PageButtons
 from aos.page.page_forms import PageForm, PageForms, Visit
 from aos.page.page_links import PageLinks
 from aos.page.page_table import NAVIGATION, NODE_NAVIGATION, NODE_PAGES, Page
+from aos.page.send_form import SendForm, SendLinks, routed
 
 
 def forms_of(services: Services) -> tuple[PageForm, ...]:
@@ -20,6 +21,7 @@ def forms_of(services: Services) -> tuple[PageForm, ...]:
         *(CellForm(services, action) for action in (RETRY, SKIP, UNPIN)),
         CancelForm(services),
         RunAgainForm(services),
+        SendForm(services),
     )
 
 
@@ -52,3 +54,10 @@ class NodeParts:
         if not visit.caller.allows(OPERATE):
             return None
         return PageButtons(links, signs=self._services.has_operator_key)
+
+    def sender(self, visit: Visit, links: PageLinks) -> SendLinks | None:
+        """Return the links to forms of events; None for a caller who may not send."""
+        if not visit.caller.allows(SEND):
+            return None
+        manifest = self._services.follower.state.manifest
+        return SendLinks(links, routed(manifest, visit.caller))

@@ -347,12 +347,15 @@ class PageApp:
         return await world.read(take)
 
     def _of_visit(self, scope: Scope, links: PageLinks, *, at: int | None) -> dict[str, object]:
-        """Return the navigation and the buttons of a caller."""
+        """Return the navigation, the buttons and the forms of events of a caller."""
         visit = scope.get("visit")
         if self._node is None or visit is None:
-            return {"navigation": NAVIGATION, "buttons": None}
-        buttons = None if at else self._node.buttons(visit, links)
-        return {"navigation": self._node.navigation(visit), "buttons": buttons}
+            return {"navigation": NAVIGATION, "buttons": None, "sender": None}
+        return {
+            "navigation": self._node.navigation(visit),
+            "buttons": None if at else self._node.buttons(visit, links),
+            "sender": None if at else self._node.sender(visit, links),
+        }
 
     # Refusals
 
@@ -378,6 +381,7 @@ class PageApp:
             "title": _TITLES.get(problem.status, "Not possible"),
             "problem": problem,
             "past": None,
+            "again": _again(scope, problem, is_node=self._node is not None),
             **_NOWHERE,
         }
         if world is not None:
@@ -457,6 +461,18 @@ def _past(scope: Scope) -> str | None:
     """Return the address of the trace of a cell that is not there: it may have been deleted."""
     base, found, cell = scope["raw_path"].decode("latin-1").partition("/cell/")
     return f"{base}/trace/{cell}" if found else None
+
+
+def _again(scope: Scope, problem: Problem, *, is_node: bool) -> tuple[str, str] | None:
+    """Return a link that continues after a refusal: the form for a token, or the page whose button
+    was pressed."""
+    if not is_node:
+        return None
+    if problem.rule == "session_is_missing":
+        return "Open the page of this node", OPEN
+    if scope["method"] == "POST" and scope["path"].startswith("/w/"):
+        return "Open the page again", scope["raw_path"].decode("latin-1").rpartition("/")[0]
+    return None
 
 
 async def _unknown(scope: Scope, _receive: Receive, _send: Send) -> None:

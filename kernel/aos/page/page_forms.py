@@ -6,7 +6,10 @@ POST …/retry   the form: checked, carried out once                303 to the r
 
 Rule 1: a form is taken from the browser that it was made for, and from no page of another site.
 
-Rule 2: a form has an id, and the same id is carried out once, however often it is sent.
+Rule 2: a form has an id, and the same form with the same fields is carried out once, however often
+it is sent.
+
+Rule 3: a form that is not taken is shown again with its id and its fields.
 """
 
 from __future__ import annotations
@@ -14,17 +17,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import json
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from aos.node.bodies import JSON, KIB, BodyRoom, receive_body
+from aos.node.bodies import JSON, KIB, LARGE_BYTES, BodyRoom, receive_body
 from aos.node.problems import Problem
 from aos.node.tokens import Token
 from aos.page.page_text import json_bytes, render
@@ -39,6 +44,11 @@ FORM: Final = "form"
 """The field with a form's token."""
 
 _FOREIGN: Final = "the form is not of this page, or the node has restarted (open the page again)"
+_SHOWN_AGAIN: Final = (
+    "nothing was done now: the form is of another browser, or the node has restarted since it was "
+    "shown (read what will happen, and press the button again)"
+)
+_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +100,29 @@ class FormCall:
 
 
 class FormMisfitError(Exception):
-    """The form cannot be taken as it was filled in; it is shown again, with this sentence."""
+    """The form cannot be taken as it was filled in: it is shown again, with the problem."""
+
+    def __init__(self, problem: str | Problem) -> None:
+        super().__init__(str(problem))
+        if isinstance(problem, str):
+            problem = Problem(422, "form_is_invalid", problem)
+        self.problem = problem
 
 
 class PageForm(Protocol):
     """One form, at ``path`` below the world's address. Its POST has at most ``bytes_max`` bytes."""
 
     path: str
-    bytes_max: int
+
+    @property
+    def bytes_max(self) -> int: ...
 
     def check(self, visit: Visit) -> None:
         """Raises: Problem: This caller, or this node, cannot use the form (403)."""
 
     async def view(self, call: FormCall) -> FormView:
-        """Return what the form shows. Nothing is changed.
+        """Return what the form shows. Nothing is changed. The call of a form that is shown again
+        has the fields that were sent.
 
         Raises:
             AosError, Problem: There is no such thing, or it cannot be done.
@@ -114,7 +133,7 @@ class PageForm(Protocol):
 
         Raises:
             AosError, Problem: It was not carried out, or perhaps not (as the API says).
-            FormMisfitError: A field is invalid.
+            FormMisfitError: A field is invalid, or the form can be sent again.
         """
 
 
@@ -125,9 +144,9 @@ class FormTokens:
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
 
-    def make(self, path: str, browser: str) -> str:
-        """Return a new token: an id, and a MAC over it."""
-        id = secrets.token_hex(16)
+    def make(self, path: str, browser: str, id: str = "") -> str:
+        """Return a token: an id, a new one unless it is given, and a MAC over it."""
+        id = id or secrets.token_hex(16)
         return f"{id}.{self._mac(path, browser, id)}"
 
     def check(self, token: str, path: str, browser: str) -> str:
@@ -144,26 +163,30 @@ class FormTokens:
 
 
 class UsedForms:
-    """The outcomes of forms by id. A form that is sent again, also while it is carried out, has the
-    outcome of the first time; after a failure it is carried out again."""
+    """The outcomes of forms by id and fields. A form that is sent again, also while it is carried
+    out, has the outcome of the first time; after a failure it is carried out again."""
 
     def __init__(self) -> None:
         self._outcomes: OrderedDict[str, asyncio.Task[str]] = OrderedDict()
 
-    async def once(self, id: str, work: Callable[[], Awaitable[str]]) -> str:
-        """Return the outcome of ``work``, which runs unless it was done for ``id``. Raises as
+    async def once(
+        self, id: str, fields: Mapping[str, str], work: Callable[[], Awaitable[str]]
+    ) -> str:
+        """Return the outcome of ``work``, which runs unless it was done for this form. Raises as
         ``work``."""
+        parts = json.dumps([id, fields], sort_keys=True).encode()
+        key = hashlib.sha256(parts).hexdigest()
 
         async def done() -> str:
             try:
                 return await work()
             except BaseException:
-                self._outcomes.pop(id, None)
+                self._outcomes.pop(key, None)
                 raise
 
-        task = self._outcomes.get(id)
+        task = self._outcomes.get(key)
         if task is None:
-            task = self._outcomes[id] = asyncio.create_task(done())
+            task = self._outcomes[key] = asyncio.create_task(done())
             if len(self._outcomes) > USED_MAX:
                 self._outcomes.popitem(last=False)
         return await asyncio.shield(task)  # a browser that goes away stops nothing
@@ -193,18 +216,22 @@ async def read_form(request: Request, *, most: int, room: BodyRoom) -> dict[str,
     """
     with room.share() as take:
         body = await receive_body(request.receive, most=most, declared=None, take=take)
-    try:
-        pairs = parse_qsl(
-            body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(body),
-            errors="strict", max_num_fields=FIELDS_MAX,
-        )  # fmt: skip
-    except ValueError:
-        pairs = None
+    pairs = _pairs(body) if len(body) < LARGE_BYTES else await asyncio.to_thread(_pairs, body)
     if pairs is None or len(dict(pairs)) < len(pairs):
         raise Problem(
             400, "form_is_malformed", "the form: expected name=value&… in UTF-8, each field once"
         )
     return dict(pairs)
+
+
+def _pairs(body: bytes) -> list[tuple[str, str]] | None:
+    try:
+        return parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(body),
+            errors="strict", max_num_fields=FIELDS_MAX,
+        )  # fmt: skip
+    except ValueError:
+        return None
 
 
 class PageForms:
@@ -230,7 +257,7 @@ class PageForms:
         """Answer a request to a form. ``values`` are those of every page of the world.
 
         Raises:
-            AosError, Problem: As the form; or the request is not a form of this page (403).
+            AosError, Problem: As the form.
             ClientGoneError: The browser went away.
         """
         form.check(call.visit)
@@ -238,22 +265,32 @@ class PageForms:
             return await self._shown(form, call, values)
         fields = await read_form(call.request, most=form.bytes_max, room=self._room)
         browser, _ = self._browser_of(call.request)
-        id = self._tokens.check(fields.pop(FORM, ""), call.request.scope["path"], browser)
-        given = FormCall(
-            world=call.world, request=call.request, visit=call.visit, base=call.base,
-            place=call.place, fields=fields, id=id,
-        )  # fmt: skip
+        token = fields.pop(FORM, "")
+        id = token.partition(".")[0]
+        given = replace(call, fields=fields, id=id if _ID.fullmatch(id) else "")
         try:
-            address = await self._used.once(id, lambda: form.take(given))
+            self._tokens.check(token, call.request.scope["path"], browser)
+        except Problem as foreign:
+            foreign.detail = _SHOWN_AGAIN
+            return await self._shown(form, given, values, problem=foreign)
+        try:
+            address = await self._used.once(id, fields, lambda: form.take(given))
         except FormMisfitError as misfit:
-            return await self._shown(form, given, values, misfit=str(misfit))
+            return await self._shown(form, given, values, problem=misfit.problem)
         return RedirectResponse(address, status_code=303)
 
     async def _shown(
-        self, form: PageForm, call: FormCall, values: Mapping[str, object], misfit: str = ""
+        self,
+        form: PageForm,
+        call: FormCall,
+        values: Mapping[str, object],
+        problem: Problem | None = None,
     ) -> Response:
+        is_json = call.request.scope["is_json"]
+        if is_json and problem is not None:
+            raise problem
         view = await form.view(call)
-        if call.request.scope["is_json"]:
+        if is_json:
             return Response(json_bytes(view.document), media_type=JSON)
         path = call.request.scope["path"]
         browser, cookie = self._browser_of(call.request)
@@ -261,14 +298,16 @@ class PageForms:
             **values,
             "title": view.title,
             "view": view,
-            "misfit": misfit,
+            "problem": problem,
             "address": path,
-            "form": self._tokens.make(path, browser),
+            "form": self._tokens.make(path, browser, call.id),
             **view.more,
         }
         answer = Response(render(view.template, page), media_type="text/html; charset=utf-8")
-        if misfit:
-            answer.status_code = 422
+        if problem is not None:
+            answer.status_code = problem.status
+            if problem.retry_after_s is not None:
+                answer.headers["retry-after"] = str(problem.retry_after_s)
         if cookie is not None:
             answer.headers["set-cookie"] = cookie
         return answer

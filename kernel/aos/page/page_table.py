@@ -17,6 +17,7 @@ from aos.audit.lens.words import key_text
 from aos.audit.views.view import View
 from aos.errors import BadUsage
 from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
+from aos.node.tokens import SEND
 from aos.page.page_links import read_key_segment
 
 Path: TypeAlias = Mapping[str, str]
@@ -273,5 +274,5 @@ NAVIGATION: Final = (
 NODE_PAGES: Final[tuple[Page, ...]] = ()
 """The pages that only a node has."""
 
-NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = ()
+NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = (("Send an event", "/send", SEND),)
 """Their entries of the navigation, with the scope of a caller who may open them."""

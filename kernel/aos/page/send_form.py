@@ -1,0 +1,277 @@
+"""Send one event from a node's page: ``/send`` (spec/page.md, PG-70 to PG-75).
+
+/send                                    the events that the world routes and the caller may send
+/send?schema=shop/OrderPlaced@1          a form with an example of its JSON
+POST                                     303 to the event's record
+
+Rule 1: the submission id is made of the form's id and its content. So a form that is sent again,
+also to a node that has restarted, makes no second event; another text does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from aos.core.decide.answers import Rule
+from aos.errors import AosError
+from aos.host.errors import Busy
+from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
+from aos.manifest.effective import Effective
+from aos.manifest.names import is_system
+from aos.node import json_schema
+from aos.node.access import check_scope
+from aos.node.bodies import BATCH_BYTES_MAX, ITEMS_MAX, LARGE_BYTES
+from aos.node.calls import ApiCall
+from aos.node.events import DURABLE, event_body_max, not_allowed
+from aos.node.handlers import HANDLERS
+from aos.node.problems import Problem
+from aos.node.queries import read_query
+from aos.node.refusals import problem_of
+from aos.node.routes import BY_PATH, GET, NAME, POST, TEXT_KEY, ApiRoute, Parameter
+from aos.node.services import Services
+from aos.node.tokens import SEND, Token
+from aos.page.example_value import example_value
+from aos.page.page_buttons import PageButton
+from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
+from aos.page.page_links import PageLinks
+from aos.page.page_text import TEXT_MAX
+from aos.values.errors import ValueProblem, quoted
+from aos.values.expressions import UNIT
+from aos.values.json_text import parse_json
+
+SEND_EVENTS: Final = BY_PATH["/v1/events"][POST]
+SEND_TITLE: Final = "Send an event"
+COMMAND_BYTES_MAX: Final = 4_000
+"""A longer text is not repeated in the command."""
+
+_PAGE: Final = ApiRoute(
+    operation="send_form",
+    method=GET,
+    path="/send",
+    scope=SEND,
+    summary="Choose an event and fill it in.",
+    query=(
+        Parameter(name="schema", schema=NAME, help="The event's schema."),
+        Parameter(name="find", schema=TEXT_KEY, help="A part of the names to list."),
+    ),
+)
+
+
+class SendForm:
+    """The form of one event, and the list of events to choose from."""
+
+    path = _PAGE.path
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @property
+    def bytes_max(self) -> int:
+        """A text as long as an event of the API, each of whose bytes may be three in a form."""
+        return min(3 * event_body_max(self._services) + FORM_BYTES_MAX, BATCH_BYTES_MAX)
+
+    def check(self, visit: Visit) -> None:
+        """Raises: Problem: The scope is missing (403)."""
+        check_scope(visit.caller, SEND_EVENTS)
+
+    async def view(self, call: FormCall) -> FormView:
+        """As ``PageForm``."""
+        manifest = await call.world.read(lambda view: view.state.manifest)
+        if call.request.method == POST:  # a text that was typed is shown again, whatever is wrong
+            schema = call.fields.get("schema", "")
+            return _form(call, manifest, schema, call.fields.get("value", ""))
+        given = read_query(_PAGE, call.request.scope["query_string"])
+        if "schema" not in given:
+            return _list(call, manifest, given.get("find", ""))
+        schema = given["schema"]
+        if (problem := not_allowed(call.visit.caller, schema)) is not None:
+            raise problem
+        return _form(call, manifest, schema, None)
+
+    async def take(self, call: FormCall) -> str:
+        """As ``PageForm``; after every problem the form is shown again with the text."""
+        schema, text = call.fields.get("schema"), call.fields.get("value")
+        if schema is None or text is None:
+            raise Problem(400, "form_is_malformed", "the form: expected schema and value")
+        try:
+            seq = await self._sent(call, schema, text)
+        except Problem as problem:
+            raise FormMisfitError(problem) from None
+        except AosError as error:
+            found = problem_of(error, self._services.folder.path)
+            if not isinstance(error, Busy):
+                found.detail += (
+                    " (the event may have been sent: send the form again, it makes no second event)"
+                )
+            raise FormMisfitError(found) from error
+        return f"{call.base}/record/{seq}"
+
+    async def _sent(self, call: FormCall, schema: str, text: str) -> int:
+        size = len(text.encode())
+        is_large = size > LARGE_BYTES
+        value = await asyncio.to_thread(_parsed, text) if is_large else _parsed(text)
+        content = json.dumps([schema, value], sort_keys=True).encode()
+        body = {
+            "schema": schema,
+            "value": value,
+            "submission_id": f"page-{call.id}-{hashlib.sha256(content).hexdigest()[:32]}",
+        }
+        asked = ApiCall(
+            route=SEND_EVENTS, caller=call.visit.caller, query={"wait": DURABLE}, headers={},
+            body=json_schema.read(SEND_EVENTS.body or {}, body), size=size,
+        )  # fmt: skip
+        reply = await HANDLERS[SEND_EVENTS.operation](self._services, asked)
+        document = getattr(reply, "document", None)
+        assert isinstance(document, dict)
+        seq: int = document["seq"]
+        return seq
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse_json(text, max_bytes=BATCH_BYTES_MAX, max_items=ITEMS_MAX)
+    except ValueProblem as problem:
+        raise Problem(400, "body_is_malformed", f"the JSON: {problem}") from None
+
+
+def routed(manifest: Effective | None, caller: Token) -> dict[str, list[str]]:
+    """Return the events that a caller may send, with the workflows that take each."""
+    found: dict[str, list[str]] = {}
+    for route in () if manifest is None else manifest.subscriptions:
+        if not_allowed(caller, route.event) is None:
+            workflows = found.setdefault(route.event, [])
+            if route.workflow not in workflows:
+                workflows.append(route.workflow)
+    return dict(sorted(found.items()))
+
+
+def _list(call: FormCall, manifest: Effective | None, find: str) -> FormView:
+    events = [
+        {"schema": schema, "workflows": workflows}
+        for schema, workflows in routed(manifest, call.visit.caller).items()
+        if find.casefold() in schema.casefold()
+    ]
+    own = [each for each in events if not _is_of_package(str(each["schema"]))]
+    return FormView(
+        title=SEND_TITLE,
+        document={"events": events},
+        template="send",
+        more={
+            "schema": None, "find": find, "own": own,
+            "others": [each for each in events if each not in own],
+        },
+    )  # fmt: skip
+
+
+def _is_of_package(schema: str) -> bool:
+    """Whether a schema is built in or of a package, and not of the manifest's author."""
+    return is_system(schema) or schema.startswith("aos/")
+
+
+def _form(call: FormCall, manifest: Effective | None, schema: str, typed: str | None) -> FormView:
+    """Return the form of one event. ``typed`` is the text that was sent; None at first, when the
+    form begins with an example.
+
+    Raises:
+        Problem: At first, if the world has no such event.
+    """
+    is_too_large = False
+    if typed is None:
+        known = _known(manifest, schema)
+        example = example_value(known.schemas[schema], known.schemas)
+        is_too_large = example is None and known.schemas[schema].type != UNIT
+        typed = "{}" if is_too_large else json.dumps(example, ensure_ascii=False, indent=2)
+    text = typed.replace("\r\n", "\n")
+    workflows = routed(manifest, call.visit.caller).get(schema, [])
+    is_sealing = manifest is not None and schema in manifest.sealing
+    effects = _effects(schema, workflows, is_sealing=is_sealing)
+    return FormView(
+        title=SEND_TITLE,
+        document={
+            "action": "send", "schema": schema, "workflows": workflows, "effects": effects,
+            "example": text,
+        },
+        command=_command(schema, text, call.place),
+        submit="Send it",
+        effects=effects,
+        fields={"schema": schema},
+        back=f"{call.base}{SendForm.path}",
+        template="send",
+        more={
+            "schema": schema,
+            "workflows": workflows,
+            "is_too_large": is_too_large,
+            "text": [text[at : at + TEXT_MAX] for at in range(0, len(text), TEXT_MAX)],
+            "rows": min(max(text.count("\n") + 2, 6), 30),
+        },
+    )  # fmt: skip
+
+
+def _known(manifest: Effective | None, schema: str) -> Effective:
+    """Return the manifest, which has an event of this schema.
+
+    Raises:
+        Problem: There is none (404, 409).
+    """
+    if manifest is None:
+        raise Problem(
+            409, Rule.WORLD_HAS_NO_MANIFEST.value,
+            "this world has no manifest yet (apply one: aos apply PATH)",
+        )  # fmt: skip
+    if schema in CONTINUATIONS:
+        raise Problem(404, Rule.EVENT_SCHEMA_IS_UNKNOWN.value, f"{schema} {ONLY_DELIVERED}")
+    if schema not in manifest.schemas:
+        raise Problem(
+            404, Rule.EVENT_SCHEMA_IS_UNKNOWN.value,
+            f"event schema {quoted(schema)} is not in the manifest in force (Send an event lists "
+            "those that a workflow takes)",
+        )  # fmt: skip
+    return manifest
+
+
+def _effects(schema: str, workflows: Sequence[str], *, is_sealing: bool) -> list[str]:
+    takers = ", ".join(workflows)
+    found = [
+        f"The journal gets one record with the event, which goes to {takers}."
+        if workflows
+        else f"The journal gets one record with the event. It reaches no cell: no workflow takes "
+        f"{schema}.",
+        "An event cannot be taken back.",
+        "Sent again with the same content, this form makes no second event.",
+    ]
+    if is_sealing:
+        found.append(
+            "Its sealed fields need ciphertext, which the command makes: aos send --seal KEYRING."
+        )
+    return found
+
+
+def _command(schema: str, text: str, place: tuple[str, str]) -> list[str]:
+    """Return the words of the command with the text of the form, or with ``JSON`` for a text that
+    is long or no JSON."""
+    word = "JSON"
+    with contextlib.suppress(ValueProblem):
+        value = parse_json(text, max_bytes=COMMAND_BYTES_MAX)
+        word = json.dumps(value, ensure_ascii=False)
+    if schema.startswith("-") or word.startswith("-"):
+        return ["aos", "send", *place, "--", schema, word]
+    return ["aos", "send", schema, word, *place]
+
+
+class SendLinks:
+    """The addresses of forms for the events that a caller may send."""
+
+    def __init__(self, links: PageLinks, events: Collection[str]) -> None:
+        self._links = links
+        self._events = events
+
+    def of_definition(self, name: str) -> list[PageButton]:
+        """Return the link to the form of an event that a workflow takes; empty for other names."""
+        if name not in self._events:
+            return []
+        return [PageButton("Send one…", self._links.to(SendForm.path, schema=name))]

@@ -62,7 +62,7 @@ class LinearWorld:
         """The plans of the manifest in force."""
         return self._read("/v1/linear/plans", {}, linear_view.plans)
 
-    def instances(self, **query: Any) -> Document:
+    def instances(self, *, at: int | None = None, **query: Any) -> Document:
         """A page of instances; see ``linear_view.instances``."""
         return self._read(
             "/v1/linear/instances",
@@ -70,12 +70,16 @@ class LinearWorld:
             lambda view: linear_view.instances(
                 view, aliases={} if query["where"] is None else search_names(self.world), **query
             ),
+            at=at,
         )
 
-    def instance(self, id: str) -> Document:
+    def instance(self, id: str, *, at: int | None = None) -> Document:
         """One instance; see ``linear_view.instance``."""
         return self._read(
-            "/v1/linear/instance", {"instance": id}, lambda view: linear_view.instance(view, id)
+            "/v1/linear/instance",
+            {"instance": id},
+            lambda view: linear_view.instance(view, id),
+            at=at,
         )
 
     def start(
@@ -144,11 +148,16 @@ class LinearWorld:
             current.close()
 
     def _read(
-        self, path: str, query: Mapping[str, object], take: Callable[[View], Document]
+        self,
+        path: str,
+        query: Mapping[str, object],
+        take: Callable[[View], Document],
+        *,
+        at: int | None = None,
     ) -> Document:
         if self.node is not None:
-            return from_node(self.node, path, **query)
-        with looking_at(self.world) as view:
+            return from_node(self.node, path, at=at, **query)
+        with looking_at(self.world, at) as view:
             return take(view)
 
     def _post(self, operation: str, instance: str, **body: object) -> Taken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -27,6 +28,7 @@ from aos_cli.flow_naming import Named, admitted, json_argument, named
 from aos_cli.flow_signals import message_value
 from aos_cli.flow_starting import start_flow
 from aos_cli.flow_waiting import wait_for_end
+from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
@@ -295,14 +297,22 @@ def list_flows(
         int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")
     ] = 0,
     at: At = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at) as view:
-        found = flow_view.flows(
-            view, flow=flow, status=status, key_prefix=key_prefix, limit=limit, offset=offset
-        )
-        now_ns = view.now_ns
+    if node is not None:
+        found = from_node(
+            node, "/v1/flows", flow=flow, status=status, key_prefix=key_prefix, limit=limit,
+            offset=offset, at=at,
+        )  # fmt: skip
+        now_ns = _now_ns(node, at)
+    else:
+        with looking_at(world, at) as view:
+            found = flow_view.flows(
+                view, flow=flow, status=status, key_prefix=key_prefix, limit=limit, offset=offset
+            )
+            now_ns = view.now_ns
     if json:
         print_json(found)
     else:
@@ -321,13 +331,28 @@ def show(
         ),
     ] = False,
     at: At = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at, asks=True, spells=not json) as view:
-        found = flow_view.flow(view, flow, key, with_history=history)
-        now_ns = view.now_ns
+    if node is not None:
+        found = from_node(
+            node, "/v1/flow", flow=flow, key=key, history=history, at=at, spelled=not json
+        )
+        now_ns = _now_ns(node, at)
+    else:
+        with looking_at(world, at, asks=True, spells=not json) as view:
+            found = flow_view.flow(view, flow, key, with_history=history)
+            now_ns = view.now_ns
     if json:
         print_json(found)
     else:
         text.flow(found, now_ns)
+
+
+def _now_ns(node: str, at: int | None) -> int:
+    """The time that waiting in the world of a node is measured against, as that of a folder."""
+    if at is None:
+        return time.time_ns()
+    clock_ns: int = from_node(node, "/v1/world", at=at)["journal"]["clock_ns"]
+    return clock_ns

@@ -15,7 +15,7 @@ from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.linear_world import LinearWorld, read_context
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
+from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
 from aos_cli.output import line, note, print_json
 
 FOR_EVER_S: Final = 100 * 365 * 86_400.0
@@ -116,12 +116,13 @@ def list_instances(
         int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")
     ] = LIMIT,
     offset: Annotated[int, typer.Option(metavar="N", parser=number, help="Skip so many rows.")] = 0,
+    at: At = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     found = LinearWorld(world, node).instances(
-        status=status, plan=plan, step=step, where=where, limit=limit, offset=offset
+        status=status, plan=plan, step=step, where=where, limit=limit, offset=offset, at=at
     )
     if json:
         print_json(found)
@@ -132,9 +133,14 @@ def list_instances(
 
 
 def show(
-    instance: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+    instance: Id,
+    *,
+    at: At = None,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
 ) -> None:
-    _show(LinearWorld(world, node).instance(instance), json=json)
+    _show(LinearWorld(world, node).instance(instance, at=at), json=json)
 
 
 def wake(

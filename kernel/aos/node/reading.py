@@ -13,6 +13,7 @@ from aos.audit.trace.render import DRAWN_BYTES_MAX, lines, to_documents
 from aos.audit.trace.trace import trace
 from aos.audit.views import (
     cell_view,
+    flow_view,
     intent_view,
     journal_view,
     linear_view,
@@ -166,6 +167,22 @@ def _trace(view: View, query: Query) -> Document:
     return document
 
 
+def _flows(view: View, query: Query) -> Document:
+    return flow_view.flows(
+        view,
+        flow=query.get("flow"),
+        status=query.get("status"),
+        key_prefix=query.get("key_prefix"),
+        limit=query["limit"],
+        offset=query["offset"],
+    )
+
+
+def _flow(view: View, query: Query) -> Document:
+    has_history = query.get("history", False)
+    return flow_view.flow(view, query["flow"], query["key"], with_history=has_history)
+
+
 def _plans(view: View, _: Query) -> Document:
     return linear_view.plans(view)
 
@@ -239,6 +256,8 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
     "read_record": _record,
     "read_value": _value,
     "read_trace": _trace,
+    "read_flows": _flows,
+    "read_flow": _flow,
     "read_plans": _plans,
     "read_linear_instances": _linear_instances,
     "read_linear_instance": _linear_instance,
@@ -249,7 +268,7 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
 }
 """Each reading operation and the function that makes its document."""
 
-ASKING: Final = frozenset({"read_cell", "read_intent", "read_trace"})
+ASKING: Final = frozenset({"read_cell", "read_flow", "read_intent", "read_trace"})
 """Documents whose advice depends on the work of the kernel process."""
 
 SEARCHING: Final = frozenset({"read_cells", "read_linear_instances"})
@@ -264,6 +283,7 @@ _LONG: Final = frozenset(
         "read_faults",
         "read_value",
         "read_trace",
+        "read_flows",
         "read_linear_instances",
         "read_schedules",
         "read_proposals",
@@ -277,6 +297,8 @@ def is_long(operation: str, query: Query) -> bool:
     if operation in _LONG or "at" in query:
         return True
     match operation:
+        case "read_flow":
+            return bool(query.get("history", False))
         case "read_intents":
             is_filtered = any(name in query for name in ("code", "key_prefix", "where"))
             return is_filtered or query.get("status", "open") != "open" or _has_many(query)

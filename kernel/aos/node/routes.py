@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.audit.views.cell_selection import ORDERS
+from aos.audit.views.flow_reading import SHOWN_STATUSES
 from aos.audit.views.intent_view import INTENT_STATUSES
 from aos.audit.views.journal_view import KINDS
 from aos.audit.views.view import LIMIT, LIMIT_MAX
@@ -620,6 +621,36 @@ ROUTES: Final = (
         answer=_document("aos snapshot"),
     ),
     ApiRoute(
+        operation="read_flows", method=GET, path="/v1/flows", scope=READ,
+        summary="List the instances of flows, by flow and key.",
+        query=(
+            Parameter(name="flow", schema=NAME, help="Only this flow, or a unique part of it."),
+            Parameter(
+                name="status", schema={"type": "string", "enum": list(SHOWN_STATUSES)},
+                help="Only flows of this status.",
+            ),
+            KEY_PREFIX, *LIMITED, AT,
+        ),
+        answer=_document("aos flow list"),
+    ),
+    ApiRoute(
+        operation="read_flow", method=GET, path="/v1/flow", scope=READ,
+        summary="Show one flow: its operations as a tree, and what it waits for.",
+        query=(
+            Parameter(
+                name="flow", schema=NAME, required=True,
+                help="The name of the flow, or a unique part of it.",
+            ),
+            Parameter(name="key", schema=TEXT_KEY, help=KEY.help, required=True),
+            Parameter(
+                name="history", schema=FLAG,
+                help="Also the operations that its state no longer has, from the journal.",
+            ),
+            AT, SPELLED,
+        ),
+        answer=_document("aos flow show"),
+    ),
+    ApiRoute(
         operation="start_linear", method=POST, path="/v1/linear/start", scope=SEND,
         summary="Start an instance of a linear plan; answered once it has started.",
         body=LINEAR_START,
@@ -656,13 +687,14 @@ ROUTES: Final = (
             Parameter(name="step", schema=NAME, help="Only with this current plan step."),
             WHERE,
             *LIMITED,
+            AT,
         ),
         answer=_document("aos linear list"),
     ),
     ApiRoute(
         operation="read_linear_instance", method=GET, path="/v1/linear/instance", scope=READ,
         summary="Show a linear instance: all rows of its plan, its context, and its next event.",
-        query=(Parameter(name="instance", schema=NAME, help="Its id.", required=True),),
+        query=(Parameter(name="instance", schema=NAME, help="Its id.", required=True), AT),
         answer=_document("aos linear show"),
     ),
     ApiRoute(

@@ -592,6 +592,38 @@ export type ReadProposalAnswer = Record<string, unknown>;
 
 export type MakeSnapshotAnswer = Record<string, unknown>;
 
+export type ReadFlowsQuery = {
+  /** Only this flow, or a unique part of it. */
+  flow?: string;
+  /** Only flows of this status. */
+  status?: "pending" | "running" | "sleeping" | "rolling_back" | "completed" | "failed" | "cancelled" | "stuck" | "faulted" | "closed";
+  /** Only cells whose key begins with this text. */
+  key_prefix?: string;
+  /** Maximum number of rows. */
+  limit?: number;
+  /** Number of rows to skip. */
+  offset?: number;
+  /** The world as it was after this record (default: now). */
+  at?: number;
+};
+
+export type ReadFlowsAnswer = Record<string, unknown>;
+
+export type ReadFlowQuery = {
+  /** The name of the flow, or a unique part of it. */
+  flow: string;
+  /** The key, as JSON or as plain text. */
+  key: string;
+  /** Also the operations that its state no longer has, from the journal. */
+  history?: boolean;
+  /** The world as it was after this record (default: now). */
+  at?: number;
+  /** Values as text for people: times, durations and bytes as the command shows them. */
+  spelled?: boolean;
+};
+
+export type ReadFlowAnswer = Record<string, unknown>;
+
 export type StartLinearBody = {
   /** The type of a plan of the manifest in force, or a plan as a manifest has it. */
   plan: string | Record<string, unknown>;
@@ -649,6 +681,8 @@ export type ReadLinearInstancesQuery = {
   limit?: number;
   /** Number of rows to skip. */
   offset?: number;
+  /** The world as it was after this record (default: now). */
+  at?: number;
 };
 
 export type ReadLinearInstancesAnswer = Record<string, unknown>;
@@ -656,6 +690,8 @@ export type ReadLinearInstancesAnswer = Record<string, unknown>;
 export type ReadLinearInstanceQuery = {
   /** Its id. */
   instance: string;
+  /** The world as it was after this record (default: now). */
+  at?: number;
 };
 
 export type ReadLinearInstanceAnswer = Record<string, unknown>;
@@ -1122,6 +1158,16 @@ export class Client extends Connection {
   /** Write a snapshot of the world, so that a restart reads less. */
   makeSnapshot(): Promise<MakeSnapshotAnswer> {
     return this.json({ method: "POST", path: "/v1/snapshots" });
+  }
+
+  /** List the instances of flows, by flow and key. */
+  readFlows(query: ReadFlowsQuery = {}): Promise<ReadFlowsAnswer> {
+    return this.json({ method: "GET", path: "/v1/flows", query });
+  }
+
+  /** Show one flow: its operations as a tree, and what it waits for. */
+  readFlow(query: ReadFlowQuery): Promise<ReadFlowAnswer> {
+    return this.json({ method: "GET", path: "/v1/flow", query });
   }
 
   /** Start an instance of a linear plan; answered once it has started. */

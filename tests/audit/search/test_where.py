@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from aos.audit.search.attributes import Names, Subject
 from aos.audit.search.matching import Search
 from aos.audit.search.where import BYTES_MAX, WhereInvalid, parse
+from aos.core.journal.faults import Fault, FaultKind
 from aos.values.cbor import encode
 from aos.values.schema import compile_schemas
 
@@ -190,6 +191,29 @@ def test_fields_of_states_need_a_workflow_of_the_manifest() -> None:
     for workflow in (None, "a/gone@1"):
         with pytest.raises(WhereInvalid):
             search("total = 1", workflow)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_selected"),
+    [
+        ('fault = trap and fault_message = "no such \\"customer\\""', True),
+        ("fault_message ^= no", True),
+        ("fault_message = no", False),
+        ("fault_record <= 41 and fault_record > 40", True),
+        ("fault_record < 41", False),
+        ("fault_message = null", False),
+        ("fault_record = null", False),
+    ],
+)
+def test_a_fault_has_its_kind_its_message_and_its_record(text: str, is_selected: bool) -> None:
+    """SE-5."""
+    cell: Any = subject(status="failed").cell
+    cell.fault = Fault(kind=FaultKind.TRAP, message='no such "customer"')
+    cell.fault_seq = 41
+
+    assert search(text, None).has(Subject(cell, None, lambda: None, lambda: "k")) == is_selected
+    assert not search("fault_message != null", None).has(subject())
+    assert not search("fault_record >= 0", None).has(subject())
 
 
 def test_an_alias_comes_before_the_names_of_every_cell() -> None:

@@ -73,6 +73,22 @@ def test_a_dry_run_counts_and_changes_nothing(node: Path) -> None:
     assert batch(node, "list").err == "0 batches\n"
 
 
+def test_a_batch_is_for_the_cells_of_one_fault(lived_in: Path) -> None:
+    """BA-2, SE-5"""
+    rows = here("inspect", "faults", "--json", "--world", lived_in).json["faults"]
+    record, message = rows[-1]["record"], json.dumps(rows[0]["message"])
+    with served(lived_in):
+
+        def total(where: str) -> int:
+            words = ("retry", "--workflow", "puppet", "--dry-run", "--json", "--where", where)
+            found: int = batch(lived_in, *words).json["total"]
+            return found
+
+        assert total(f"fault_message = {message} and fault_record <= {record}") == 1
+        assert total(f"fault_message = {message}") == 3
+        assert total(f"fault_record < {record}") == 0
+
+
 def test_each_action_is_done_for_its_cells(node: Path) -> None:
     """BA-1 to BA-4"""
     skipped = batch(node, "skip", "--where", "fault = output_malformed", "--wait", "--json")

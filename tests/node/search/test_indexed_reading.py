@@ -67,7 +67,7 @@ def listed(node: Started, **query: str) -> list[Any] | None:
 
 
 def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_path: Path) -> None:
-    """SE-9, SE-20, SE-21: names of node.toml, in the folder too."""
+    """SE-9, SE-20, SE-21, BA-2: names of node.toml, in the folder too."""
     with started(indexed, tmp_path / "log") as node:
         wait_until(lambda: listed(node) is not None)
         for where in (("--node", node.url), ("--world", indexed)):
@@ -82,6 +82,10 @@ def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_
             for filters in ({"--status": "RUNNING"}, {"--plan": "report", "--step": "MAKE"}):
                 given = [word for pair in filters.items() for word in pair]
                 assert here("linear", "list", "--json", *given, *where).json["total"] == 3
+        event = ("aos/SchedulePause@1", '{"id": {"$cell": "key"}}')
+        words = ("--workflow", "aos/schedule", "--where", "every > 2m", "--dry-run", "--json")
+        asked = here("batch", "send", *event, *words, "--world", indexed)
+        assert [each["key"] for each in asked.json["first"]] == ["c", "d", "e"], asked
         # A condition that the index does not have is answered by reading the cells.
         assert listed(node, workflow="aos/schedule", where='set.event != "x"', limit="2") == [
             "a", "b",

@@ -79,12 +79,24 @@ def _fault(subject: Subject) -> Iterator[Any]:
         yield subject.cell.fault.kind.value
 
 
+def _fault_message(subject: Subject) -> Iterator[Any]:
+    if subject.cell.fault is not None:
+        yield subject.cell.fault.message
+
+
+def _fault_record(subject: Subject) -> Iterator[Any]:
+    if subject.cell.fault is not None:
+        yield subject.cell.fault_seq
+
+
 OF_EVERY_CELL: Final[Mapping[str, Attribute]] = {
     "status": Attribute(
         "@status", word_kind(CELL_STATUSES), lambda each: iter((each.cell.status,))
     ),
     "key": Attribute("@key", SCALAR_KINDS["text"], lambda each: iter((each.read_key(),))),
     "fault": Attribute("@fault", word_kind(each.value for each in FaultKind), _fault),
+    "fault_message": Attribute("@fault_message", SCALAR_KINDS["text"], _fault_message),
+    "fault_record": Attribute("@fault_record", SCALAR_KINDS["nat"], _fault_record),
     "pinned": Attribute(
         "@pinned", SCALAR_KINDS["bool"], lambda each: iter((is_pinned(each.world, each.cell),))
     ),

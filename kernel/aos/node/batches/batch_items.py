@@ -59,7 +59,10 @@ def batch_items(view: View, query: Mapping[str, Any]) -> Document:
     """
     action = query["action"]
     selection = CellSelection(
-        workflow=query.get("workflow"), where=query.get("where"), pinned=action == UNPIN
+        workflow=query.get("workflow"),
+        where=query.get("where"),
+        pinned=action == UNPIN,
+        aliases=query["aliases"],
     ).resolved(view.state)
     cells = _candidates(view, selection, action)
     found = sorted((each for each in cells if selection.has(view, each)), key=_by_id)

@@ -64,7 +64,8 @@ async def begin_batch(services: Services, call: ApiCall) -> ApiReply:
             )  # fmt: skip
     await services.follower.advance_to()
     seq = services.follower.seq
-    found = await services.readers.document("list_batch_items", _query(order), None)
+    query = {**_query(order), "aliases": services.index.settings}
+    found = await services.readers.document("list_batch_items", query, None)
     lines = found["items"]
     batch = BatchJob(
         id=id, order=order, created_ns=time.time_ns(), token=call.caller.name,

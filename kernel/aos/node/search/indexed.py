@@ -22,6 +22,10 @@ FORMAT: Final = 1
 ATTRIBUTES_MAX: Final = 16
 """Attributes of one workflow in ``node.toml``."""
 
+_NOT_INDEXED: Final = ("fault_message", "fault_record", "pinned")
+"""Names that few lists have. A manifest may also pin and release cells without a record for each of
+them."""
+
 SearchSettings = Mapping[str, Mapping[str, str]]
 """By workflow: names and their paths into the state."""
 
@@ -58,8 +62,9 @@ def _indexed(
     report: Callable[[str], None],
 ) -> IndexedWorkflow:
     names = Names(manifest, name, {})
-    # A manifest may pin and release cells without a record for each of them.
-    attributes = {each.path: each for name_, each in OF_EVERY_CELL.items() if name_ != "pinned"}
+    attributes = {
+        each.path: each for name_, each in OF_EVERY_CELL.items() if name_ not in _NOT_INDEXED
+    }
     own = {each: each for each in LINEAR_NAMES.values()} if name == LINEAR else {}
     for alias, path in {**own, **aliases}.items():
         try:

@@ -13,7 +13,10 @@ from aos.host.folder.folder import init_world
 from aos.values.cbor import Value, encode
 from tests.cli.shell import in_silence
 from tests.host import puppet
+from tests.node.test_node_process import Started, started
 from tests.page.browser import Browser, crawled
+from tests.page.form_browser import FormBrowser, made
+from tests.page.operated import operated_world, work_on
 
 TIMER, PUT = "sys/timer.set@1", "sys/blob.put@1"
 EFFECTS = (puppet.ECHO, TIMER, PUT)
@@ -106,3 +109,53 @@ def base(page: Browser) -> str:
 def addresses(page: Browser, base: str) -> dict[str, str]:
     """Every page of the world, by following the links."""
     return crawled(page, base)
+
+
+@pytest.fixture(scope="session")
+def operated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The world of ``operated_node``."""
+    return operated_world(tmp_path_factory.mktemp("operated") / "world")
+
+
+@pytest.fixture(scope="session")
+def secrets(operated: Path) -> dict[str, str]:
+    """The tokens of the node."""
+    return {
+        "operator": made(operated, "operator", "read", "operate"),
+        "reader": made(operated, "reader", "read", "send"),
+        "worker": made(operated, "worker", "work"),
+    }
+
+
+@pytest.fixture(scope="session")
+def operated_node(
+    operated: Path, secrets: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Started]:
+    """A node with tokens and a key of an operator."""
+    assert secrets
+    log = tmp_path_factory.mktemp("log") / "node.log"
+    key = operated / "keys" / "operator.key"
+    with started(operated, log, "--operator-key", key) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def tasks(operated_node: Started, secrets: dict[str, str]) -> list[str]:
+    """A task that a worker has, one that is held, and one that is parked."""
+    return work_on(operated_node.url, secrets["worker"])
+
+
+@pytest.fixture(scope="session")
+def operator(operated_node: Started, secrets: dict[str, str]) -> Iterator[FormBrowser]:
+    """A browser with the token of an operator."""
+    browser = FormBrowser(operated_node.url).open(secrets["operator"])
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def reader(operated_node: Started, secrets: dict[str, str]) -> Iterator[FormBrowser]:
+    """A browser with the token of a reader."""
+    browser = FormBrowser(operated_node.url).open(secrets["reader"])
+    yield browser
+    browser.close()

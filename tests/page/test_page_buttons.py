@@ -339,6 +339,8 @@ def test_without_a_key_of_an_operator_there_is_no_button(resting: Path, tmp_path
         assert buttons(page) == {}
         refused = browser.get(f"{browser.base}{cell('f-0')}/retry")
         assert (refused.status_code, "--operator-key" in refused.text) == (403, True)
+        assert buttons(browser.get(f"{browser.base}/cells?status=failed")) == {}
+        assert browser.get(f"{browser.base}/cells/retry").status_code == 403
         browser.close()
 
 

@@ -3,16 +3,24 @@ and buttons, each for callers that may use it."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
+from aos.manifest.schedule_names import SCHEDULE
 from aos.node.access import check_scope
 from aos.node.services import Services
 from aos.node.tokens import OPERATE, SEND
+from aos.page.batch_forms import BulkForm, StopForm
 from aos.page.command_forms import CancelForm, CellForm, RunAgainForm
 from aos.page.page_buttons import PageButtons
 from aos.page.page_forms import PageForm, PageForms, Visit
 from aos.page.page_links import PageLinks
-from aos.page.page_table import NAVIGATION, NODE_NAVIGATION, NODE_PAGES, Page
+from aos.page.page_table import NAVIGATION, NODE_NAVIGATION, NODE_PAGES, SCHEDULES, Page
+from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks, routed
+
+HALTED_SHOWN: Final = 100
+"""Held and parked effects that the page of tasks shows."""
 
 
 def forms_of(services: Services) -> tuple[PageForm, ...]:
@@ -21,6 +29,8 @@ def forms_of(services: Services) -> tuple[PageForm, ...]:
         *(CellForm(services, action) for action in (RETRY, SKIP, UNPIN)),
         CancelForm(services),
         RunAgainForm(services),
+        *(BulkForm(services, action) for action in (RETRY, SKIP)),
+        StopForm(services),
         SendForm(services),
     )
 
@@ -38,6 +48,14 @@ class NodeParts:
         """Check that a caller may see a page. Raises: Problem: The scope is missing (403)."""
         check_scope(visit.caller, page.route)
 
+    async def more(self, page: Page, world: PageWorld) -> dict[str, object]:
+        """Return what a page shows in addition to its document: with the tasks, why effects are
+        held or parked, also those of the process that runs the world, which are no tasks."""
+        if page.template != "tasks":
+            return {}
+        query = {"parked": True, "limit": HALTED_SHOWN, "offset": 0}
+        return {"halted": await world.document("read_intents", query)}
+
     def navigation(self, visit: Visit) -> list[tuple[str, str]]:
         """Return the entries of the navigation that a caller may open."""
         return [
@@ -45,9 +63,14 @@ class NodeParts:
             *(
                 (title, path)
                 for title, path, scope in NODE_NAVIGATION
-                if visit.caller.allows(scope)
+                if visit.caller.allows(scope) and (path != SCHEDULES or self._has_schedules)
             ),
         ]
+
+    @property
+    def _has_schedules(self) -> bool:
+        manifest = self._services.follower.state.manifest
+        return manifest is not None and SCHEDULE in manifest.workflows
 
     def buttons(self, visit: Visit, links: PageLinks) -> PageButtons | None:
         """Return the buttons of a page; None for a caller who may not operate."""

@@ -249,6 +249,8 @@ class PageApp:
             request, world, page.title, at=given.get("at"), is_live=page.template not in NOT_LIVE
         )
         values |= await _pictures(world, page, query, found, values["links"])
+        if self._node is not None:
+            values |= await self._node.more(page, world)
         if page.template == "steps":
             values["step"] = cell_step(found, given.get("step"))
         return _html(

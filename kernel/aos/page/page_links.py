@@ -15,6 +15,7 @@ from aos.audit.lens.lookup import find_cell
 from aos.audit.lens.words import compact
 from aos.core.state.state import State
 from aos.errors import BadUsage
+from aos.values.cbor import encode
 
 NO_KEY: Final = "-"
 
@@ -108,6 +109,14 @@ class PageLinks:
     def intent(self, hash: str) -> str:
         """Return the address of an intent."""
         return self.to(f"/intent/{_digits(hash)}")
+
+    def schedule(self, id: str) -> str:
+        """Return the address of a schedule."""
+        return self.to(f"/schedule/{key_segment(encode(id))}")
+
+    def batch(self, id: str) -> str:
+        """Return the address of a batch."""
+        return self.to(f"/batch/{quote(id, safe='')}")
 
     def value(self, hash: str) -> str:
         """Return the address of a value that is stored outside its records."""

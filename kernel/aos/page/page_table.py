@@ -14,11 +14,14 @@ from typing import Any, Final, TypeAlias
 from aos.audit.lens.lens import shown
 from aos.audit.lens.lookup import find_cell
 from aos.audit.lens.words import key_text
+from aos.audit.views.schedule_view import schedule
 from aos.audit.views.view import View
-from aos.errors import BadUsage
+from aos.errors import BadUsage, Refused
 from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
-from aos.node.tokens import SEND
+from aos.node.tokens import OPERATE, READ, SEND
 from aos.page.page_links import read_key_segment
+from aos.values.cbor import decode_record
+from aos.values.errors import ValueProblem
 
 Path: TypeAlias = Mapping[str, str]
 
@@ -179,6 +182,21 @@ def _trace(view: View, path: Path) -> PageTarget:
     return PageTarget({"intent": word}, (word,))
 
 
+def _schedule(view: View, path: Path) -> PageTarget:
+    try:
+        id = decode_record(read_key_segment(path["key"]))
+    except ValueProblem:
+        id = None
+    if not isinstance(id, str):
+        raise BadUsage("the schedule in the address: expected base64url of the CBOR of its id")
+    try:
+        schedule(view, id)
+    except Refused as problem:
+        raise BadUsage(str(problem)) from None
+    return PageTarget({"id": id}, (id,))
+
+
+SCHEDULES: Final = "/schedules"
 CELL_PATH: Final = "{ns}/{name}/{key}"
 _CELL_FIXED: Final = frozenset({"workflow", "key"})
 _STEP: Final = Parameter(name="step", schema=SEQ, help="Which step (default: the last).")
@@ -271,8 +289,35 @@ NAVIGATION: Final = (
     ("Proposals", "/proposals"),
 )
 
-NODE_PAGES: Final[tuple[Page, ...]] = ()
+NODE_PAGES: Final[tuple[Page, ...]] = (
+    Page(
+        template="tasks", title="Tasks", path="/tasks", operation="list_tasks",
+        command=("tasks", "list"),
+    ),
+    Page(
+        template="schedules", title="Schedules", path=SCHEDULES, operation="read_schedules",
+        command=("schedule", "list"),
+    ),
+    Page(
+        template="schedule", title="Schedule", path="/schedule/{key}", operation="read_schedule",
+        command=("schedule", "show"), target=_schedule, fixed=frozenset({"id"}),
+    ),
+    Page(
+        template="batches", title="Batches", path="/batches", operation="read_batches",
+        command=("batch", "list"),
+    ),
+    Page(
+        template="batch", title="Batch", path="/batch/{word}", operation="read_batch",
+        command=("batch", "show"), target=_one("id"), fixed=frozenset({"id"}),
+    ),
+)  # fmt: skip
 """The pages that only a node has."""
 
-NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = (("Send an event", "/send", SEND),)
-"""Their entries of the navigation, with the scope of a caller who may open them."""
+NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = (
+    ("Tasks", "/tasks", OPERATE),
+    ("Schedules", SCHEDULES, READ),
+    ("Batches", "/batches", READ),
+    ("Send an event", "/send", SEND),
+)
+"""Their entries of the navigation, with the scope of a caller who may open them. That of the
+schedules is left out if the manifest in force has none."""

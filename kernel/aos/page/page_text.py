@@ -106,6 +106,21 @@ def label(name: str) -> str:
     return name.removesuffix("_ns").replace("_", " ")
 
 
+def pace(count: int, ns: int) -> str:
+    """Return how many things were done in a time, on average, in the smallest unit that shows it.
+
+    >>> pace(90, 60 * 10**9)
+    '1.5 a second'
+    """
+    if count <= 0 or ns <= 0:
+        return "none yet"
+    paces = [(count * unit_ns / ns, unit) for unit, unit_ns in _PACES]
+    found, unit = next((each for each in paces if each[0] >= 1), paces[-1])
+    return f"{found:,.1f} {unit}"
+
+
+_PACES: Final = (("a second", 10**9), ("a minute", 60 * 10**9), ("an hour", 3600 * 10**9))
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "alike": alike,
     "digits": digits,
@@ -113,6 +128,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "key_text": key_text,
     "label": label,
     "number": number,
+    "pace": pace,
     "pretty": pretty,
     "shell": shlex.join,
     "short": short,

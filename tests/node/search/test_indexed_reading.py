@@ -83,8 +83,8 @@ def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_
                 given = [word for pair in filters.items() for word in pair]
                 assert here("linear", "list", "--json", *given, *where).json["total"] == 3
         event = ("aos/SchedulePause@1", '{"id": {"$cell": "key"}}')
-        words = ("--workflow", "aos/schedule", "--where", "every > 2m", "--dry-run", "--json")
-        asked = here("batch", "send", *event, *words, "--world", indexed)
+        longer = ("--workflow", "aos/schedule", "--where", "every > 2m")
+        asked = here("batch", "send", *event, *longer, "--dry-run", "--json", "--world", indexed)
         assert [each["key"] for each in asked.json["first"]] == ["c", "d", "e"], asked
         # A condition that the index does not have is answered by reading the cells.
         assert listed(node, workflow="aos/schedule", where='set.event != "x"', limit="2") == [

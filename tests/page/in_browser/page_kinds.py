@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 
 from aos.page.page_links import key_segment
+from aos.values.cbor import encode
+from tests.page.form_browser import FormBrowser
 from tests.page.in_browser.page_process import WAIT_S
 
 
@@ -41,6 +43,23 @@ def page_kinds(origin: str) -> dict[str, str]:
         for row in _document(client, f"{base}/proposals.json")["proposals"][:1]:
             found["proposal"] = f"/proposals/{row['proposal']}"
         return {name: "/" if name == "worlds" else base + path for name, path in found.items()}
+
+
+def operator_kinds(browser: FormBrowser) -> dict[str, str]:
+    """The address of each kind of page that only operators of a node have, by name, as far as the
+    world has it; also those of forms."""
+    base = browser.base
+    found = {name: f"/{name}" for name in ("tasks", "schedules", "batches", "faults")}
+    found |= {"failed": "/cells?status=failed", "retry-all": "/cells/retry"}
+    found |= {"skip-all": "/cells/skip?where=key+%5E%3D+f-"}
+    for row in browser.get(f"{base}/schedules.json").json()["schedules"]:
+        name = "schedule-paused" if row["paused"] else "schedule"
+        found[name] = f"/schedule/{key_segment(encode(row['id']))}"
+    for row in browser.get(f"{base}/batches.json").json()["batches"]:
+        found[f"batch-{row['status']}"] = f"/batch/{row['id']}"
+        if row["status"] == "running":
+            found["stop"] = f"/batch/{row['id']}/stop"
+    return {name: base + path for name, path in found.items()}
 
 
 def _document(client: httpx.Client, address: str) -> Any:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.cli.shell import here
 from tests.copies import copied
 from tests.node.test_node_process import started
-from tests.page.form_browser import made
+from tests.page.form_browser import FormBrowser, made
 from tests.page.in_browser.chromium import AXE, ROOT, Chromium, Sight
+from tests.page.in_browser.page_kinds import operator_kinds
 from tests.page.in_browser.page_shots import (
     FORMS,
     HEIGHT,
@@ -22,6 +24,7 @@ from tests.page.in_browser.page_shots import (
     page_shots,
     readme_shots,
 )
+from tests.page.operated import trigger
 from tests.tools import long_form
 
 STATIC = ROOT / "kernel" / "aos" / "page" / "static"
@@ -97,6 +100,43 @@ def test_the_forms_of_a_node_fit_can_be_read_by_everyone_and_work(
 
     assert "/retry" not in done.url
     assert "control" in done.text
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("tasks")
+def test_the_pages_of_an_operator_fit_and_can_be_read_by_everyone(
+    chromium: Chromium,
+    operated: Path,
+    operator: FormBrowser,
+    secrets: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """PG-65 to PG-69, PG-82, PG-83"""
+    trigger(operated)
+    for id, *words in (
+        ("done", "retry", "--where", "key = f-0", "--wait"),
+        ("slow", "retry", "--where", "key ^= f-", "--rate", "1/h"),
+        ("stopped", "skip", "--where", "key ^= f-", "--rate", "1/h"),
+    ):
+        assert here("batch", *words, "--id", f"looks-{id}", "-w", operated).code == 0
+    assert here("batch", "stop", "looks-stopped", "-w", operated).code == 0
+    kinds = operator_kinds(operator)
+    found = list[str]()
+    for form in FORMS if long_form() else (Form(320, is_dark=True), Form(1280, is_dark=False)):
+        chromium.window(form.width, HEIGHT, is_dark=form.is_dark)
+        chromium.visit(f"{operator.url}/open")
+        chromium.click("input[type=password]")
+        chromium.type(secrets["operator"])
+        chromium.follow()
+        for kind, address in kinds.items():
+            sight = chromium.visit(operator.url + address)
+            shot = PageShot(kind, form, sight, tmp_path / f"{kind}-{form}.png")
+            chromium.shot(shot.file)
+            found += (f"{kind} {form}: {each}" for each in problems(chromium, shot))
+
+    assert not found, "\n".join(found)
+    assert {"tasks", "schedule", "schedule-paused", "batch-running", "stop"} <= set(kinds)
+    assert {"batch-done", "batch-stopped"} <= set(kinds)
 
 
 def problems(chromium: Chromium, shot: PageShot) -> list[str]:

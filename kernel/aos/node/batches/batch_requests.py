@@ -12,6 +12,7 @@ from aos.core.decide.admit import admit_event
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.records import Stamp
+from aos.errors import excerpt
 from aos.host.door.writer import spell
 from aos.manifest.linear_names import NOT_FROM_SENDERS
 from aos.node.batches.batch import (
@@ -118,7 +119,7 @@ async def _batches(services: Services) -> Batches:
 def _known(batches: Batches, id: str) -> BatchJob:
     batch = batches.get(id)
     if batch is None:
-        raise Problem(404, "batch_is_unknown", f"there is no batch {id}")
+        raise Problem(404, "batch_is_unknown", f"there is no batch {excerpt(id)}")
     return batch
 
 

@@ -20,6 +20,7 @@ OTHER: Final = ("g-0", "g-1")
 """They have failed by faults of the same kind as ``FAILED``, with another message."""
 
 TRAPPED: Final = ("t-0", "t-1")
+SLOW: Final = ("s-0", "s-1")
 WORKER: Final = "<b>ann</b>"
 HOSTILE: Final = "<img src=x onerror=alert(1)>/b.json"
 """The id of a schedule."""
@@ -33,17 +34,18 @@ SCHEDULES: Final = (
 )  # fmt: skip
 
 
-def operated_world(path: Path, *, failed: int = len(FAILED)) -> Path:
-    """Make the world. It fails again in the same way when its cells are retried."""
+def operated_world(path: Path) -> Path:
+    """Make the world. Its cells fail again in the same way when they are retried."""
     init_world(path)
     with open_writer(path) as writer:
         writer.apply(puppet.manifest(uses=["aos/schedule@1"], schedules=list(SCHEDULES)))
         list(
             writer.send(
                 [
-                    *(puppet.do(f"f-{n}", b"\xff") for n in range(failed)),
+                    *(puppet.do(key, b"\xff") for key in FAILED),
                     *(puppet.do(key, b"\x01") for key in OTHER),
                     *(puppet.trap(key) for key in TRAPPED),
+                    *(puppet.do(key, b"") for key in SLOW),
                     puppet.do("w", puppet.asks("one", "two", "three")),
                 ]
             )

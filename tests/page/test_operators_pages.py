@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import httpx
@@ -99,7 +100,9 @@ def test_schedules_show_their_next_times_and_their_last(operator: FormBrowser, p
     for each in (*nightly["next"], *(run["at"] for run in nightly["recent"])):
         assert f'datetime="{each}"' in page
     assert "trigger" in text(operator, address)
-    assert "It is paused" in text(operator, f"/schedule/{key_segment(encode(HOSTILE))}")
+    paused = operator.get(f"{operator.base}/schedule/{key_segment(encode(HOSTILE))}")
+    resume = ["aos", "schedule", "resume", HOSTILE, "--node", operator.url]
+    assert resume in [shlex.split(each) for each in read_page(paused).codes]
 
 
 def test_what_is_not_there_has_a_sentence(operator: FormBrowser) -> None:

@@ -22,11 +22,11 @@ from tests.cli.shell import here
 from tests.page.browser import read_page
 from tests.page.conftest import HOSTILE
 from tests.page.form_browser import FormBrowser, buttons
-from tests.page.operated import FAILED, OTHER, TRAPPED
+from tests.page.operated import FAILED, OTHER, SLOW, TRAPPED
 from tests.page.test_page_buttons import controls
 
 WAIT_S = 60.0
-RETRY, SKIP = "Retry all…", "Skip an entry of all…"
+RETRY, SKIP = "Retry all…", "Skip the entries of all…"
 
 
 @pytest.fixture(autouse=True)
@@ -205,6 +205,37 @@ def test_the_entries_of_all_cells_are_skipped(operated: Path, operator: FormBrow
     rows = operator.get(f"{operator.base}/faults.json").json()["faults"]
     assert not {each["key"] for each in rows} & set(TRAPPED)
     assert operator.get(address).status_code == 409
+
+
+def test_items_that_the_world_refuses_are_shown_with_the_reason(
+    operated: Path, operator: FormBrowser
+) -> None:
+    """PG-66: one of the cells was skipped by a command, before the batch came to it."""
+    address = button(operator, "/cells?status=failed&key_prefix=s-", SKIP)
+    begun = operator.post(urlsplit(address).path, operator.form(address) | {"rate": "30/min"})
+    assert here("cells", "retry", "puppet", SLOW[1], "--skip", "-w", operated).code == 0
+
+    done = ended(operator, begun.headers["location"])
+
+    assert (done["done"], done["refused"], done["status"]) == (1, 1, "done")
+    shown = " ".join(read_page(operator.get(begun.headers["location"])).text.split())
+    [refusal] = done["refusals"]
+    for each in ("1 of 1 items that the world refused", refusal["rule"], refusal["detail"]):
+        assert each in shown
+
+
+def test_a_batch_that_has_begun_is_the_answer_to_its_form(operator: FormBrowser) -> None:
+    """PG-69: also for a form with other fields, such as one of a person who went back."""
+    address = button(operator, "/cells?status=failed&key_prefix=f-0", RETRY)
+    path, form = urlsplit(address).path, operator.form(address)
+    first = operator.post(path, form)
+    ended(operator, first.headers["location"])
+    known = len(batches(operator))
+
+    again = operator.post(path, form | {"rate": "1/h"})
+
+    assert again.headers["location"] == first.headers["location"]
+    assert len(batches(operator)) == known
 
 
 def test_a_reader_has_no_button_and_no_form(

@@ -95,6 +95,10 @@ class BulkForm:
 
     async def take(self, call: FormCall) -> str:
         """As ``PageForm``."""
+        id = f"page-{call.id}"
+        batches = self._services.batches
+        if batches is not None and batches.get(id) is not None:
+            return _address(call, id)
         order = self._order(_cells(call.fields), seen_in(call))
         rate = call.fields.get(_RATE, "").strip()
         if rate:
@@ -102,9 +106,8 @@ class BulkForm:
                 raise FormMisfitError(f"the rate: expected {EXAMPLES}, found {rate[:40]!r}")
             order[_RATE] = rate
         await self._counted(call, order)
-        id = f"page-{call.id}"
         await _asked(self._services, BEGIN, call, {**order, "id": id})
-        return f"{call.base}/batch/{id}"
+        return _address(call, id)
 
     def _order(self, cells: Mapping[str, str], seen: int) -> dict[str, str]:
         where = joined(cells.get("where"), [f"fault_record <= {seen}"])

@@ -90,4 +90,4 @@ class PageButtons:
         ]
 
 
-_OF_ALL: Final = {RETRY: "Retry all…", SKIP: "Skip an entry of all…"}
+_OF_ALL: Final = {RETRY: "Retry all…", SKIP: "Skip the entries of all…"}

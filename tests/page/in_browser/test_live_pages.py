@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from aos.host.door.writer import Item, open_writer
-from tests.cli.shell import in_silence
+from tests.cli.shell import here, in_silence
 from tests.copies import copied
 from tests.host import puppet
+from tests.page.form_browser import FormBrowser
 from tests.page.in_browser.chromium import Chromium
 from tests.page.in_browser.page_process import served
 
@@ -260,3 +261,25 @@ def test_the_slider_shows_another_step_at_once_and_keeps_the_focus(
     )
     assert chromium.evaluate("() => location.search") == f"?step={int(count) - 1}"
     assert chromium.evaluate("() => [document.activeElement.id, window.mine]") == ["step", 1]
+
+
+@pytest.mark.long
+def test_a_batch_that_is_stopped_without_a_record_is_shown_so(
+    chromium: Chromium, operated: Path, operator: FormBrowser, secrets: dict[str, str]
+) -> None:
+    """PG-66"""
+    words = ("retry", "--where", "key ^= f-", "--rate", "1/h", "--id", "live")
+    assert here("batch", *words, "-w", operated).code == 0
+    chromium.window()
+    chromium.visit(f"{operator.url}/open")
+    chromium.click("input[type=password]")
+    chromium.type(secrets["operator"])
+    chromium.follow()
+    status = "() => document.querySelector('main .status').textContent"
+    chromium.visit(f"{operator.url}{operator.base}/batch/live")
+    assert chromium.evaluate(status) == "running"
+
+    assert here("batch", "stop", "live", "-w", operated).code == 0
+
+    until(chromium, status, lambda text: text == "stopped")
+    chromium.visit("about:blank")

@@ -49,7 +49,7 @@ async function begin() {
   source = new EventSource(document.body.dataset.stream);
   source.addEventListener("open", opened);
   source.addEventListener("figures", (event) => take(JSON.parse(event.data)));
-  source.addEventListener("alive", heard);
+  source.addEventListener("alive", takeAlive);
   source.addEventListener("ended", (event) => lost(JSON.parse(event.data).problem));
   source.addEventListener("error", explain);
   heard();
@@ -137,6 +137,14 @@ function take(found) {
   figures = found;
   write();
   if (String(found.record) === document.body.dataset.record) return;
+  isStale = true;
+  schedule();
+}
+
+/* Leases and the end of a batch make no record, so pages with data-again are fetched now, too. */
+function takeAlive() {
+  heard();
+  if (!("again" in document.body.dataset)) return;
   isStale = true;
   schedule();
 }

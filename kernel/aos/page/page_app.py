@@ -462,7 +462,8 @@ async def _static(request: Request) -> Response:
 def _past(scope: Scope) -> str | None:
     """Return the address of the trace of a cell that is not there: it may have been deleted."""
     base, found, cell = scope["raw_path"].decode("latin-1").partition("/cell/")
-    return f"{base}/trace/{cell}" if found else None
+    # The path of a form has one part more.
+    return f"{base}/trace/{'/'.join(cell.split('/')[:3])}" if found else None
 
 
 def _again(scope: Scope, problem: Problem, *, is_node: bool) -> tuple[str, str] | None:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -190,13 +191,12 @@ def test_a_form_makes_one_record_while_the_front_is_killed(
     shop: Path, secret: str, tmp_path: Path
 ) -> None:
     """PG-62, PG-73, PG-76"""
-    key = shop / "keys" / "operator.key"
-    with started(shop, tmp_path / "log", "--operator-key", key) as node:
-        for moment in moments(0, 2):
-            number = MOMENTS.index(moment)
+    options = ("--operator-key", shop / "keys" / "operator.key")
+    for moment in moments(0, 2):  # a front that dies five times at once is not started again
+        with started(shop, tmp_path / "log", *options) as node:
             browser = FormBrowser(node.url).open(secret)
-            forms = presses(shop, browser, name("front", moment), number)
-            kill_while(browser, forms, moment, lambda: kill_front(node))
+            forms = presses(shop, browser, name("front", moment), MOMENTS.index(moment))
+            kill_while(browser, forms, moment, partial(kill_front, node))
 
             late = browser.post(forms[0].address, forms[0].fields)
             assert late.status_code == 401, "the session has ended with the front"

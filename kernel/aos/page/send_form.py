@@ -136,7 +136,7 @@ def _parsed(text: str) -> Any:
     try:
         return parse_json(text, max_bytes=BATCH_BYTES_MAX, max_items=ITEMS_MAX)
     except ValueProblem as problem:
-        raise Problem(400, "body_is_malformed", f"the JSON: {problem}") from None
+        raise Problem(400, "body_is_malformed", f"JSON: {problem}") from None
 
 
 def routed(manifest: Effective | None, caller: Token) -> dict[str, list[str]]:

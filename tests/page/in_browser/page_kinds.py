@@ -42,6 +42,10 @@ def page_kinds(origin: str) -> dict[str, str]:
                 found[f"record-{kind}"] = f"/record/{json.loads(line)['seq']}"
         for row in _document(client, f"{base}/proposals.json")["proposals"][:1]:
             found["proposal"] = f"/proposals/{row['proposal']}"
+        if client.get(f"{base}/send").status_code == 200:  # a page of nodes
+            events = _document(client, f"{base}/send.json")["events"]
+            found |= {"send-list": "/send", "send-none": "/send?find=nothing"}
+            found["send"] = f"/send?schema={events[0]['schema']}"
         return {name: "/" if name == "worlds" else base + path for name, path in found.items()}
 
 

@@ -13,7 +13,7 @@ from tests.copies import copied
 from tests.node.test_node_process import started
 from tests.page.form_browser import FormBrowser, made
 from tests.page.in_browser.chromium import AXE, ROOT, Chromium, Sight
-from tests.page.in_browser.page_kinds import operator_kinds
+from tests.page.in_browser.page_kinds import operator_kinds, page_kinds
 from tests.page.in_browser.page_shots import (
     FORMS,
     HEIGHT,
@@ -137,6 +137,48 @@ def test_the_pages_of_an_operator_fit_and_can_be_read_by_everyone(
     assert not found, "\n".join(found)
     assert {"tasks", "schedule", "schedule-paused", "batch-running", "stop"} <= set(kinds)
     assert {"batch-done", "batch-stopped"} <= set(kinds)
+
+
+VALUE = "() => document.querySelector('textarea').value"
+FILL = "text => { document.querySelector('textarea').value = text; }"
+REFUSED = "{\n  </textarea><script>window.ran=1</script><img src=x onerror=alert(1)>\u202e"
+PLACED = """{"order_id": "from-the-page", "customer_id": "cus-001", "patience": "10h",
+  "items": [{"sku": "rope", "quantity": 1, "price_cents": 1899}]}"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", FORMS if long_form() else FORMS[1:2], ids=str)
+def test_the_form_of_an_event_fits_can_be_read_by_everyone_and_works(
+    chromium: Chromium, shop: Path, tmp_path: Path, form: Form
+) -> None:
+    """PG-70, PG-71, PG-74, PG-82, PG-83: the list, the form, a refusal, and the record."""
+    with started(copied(shop, tmp_path / "world"), tmp_path / "log") as node:
+        kinds = page_kinds(node.url)
+        own = {kind for kind in kinds if kind.startswith("send")}
+        left_out = kinds.keys() - own
+        for shot in page_shots(chromium, node.url, tmp_path, [form], left_out=left_out):
+            own.remove(shot.kind)
+            assert problems(chromium, shot) == []
+        assert own == set()
+
+        chromium.visit(node.url + kinds["world"])
+        chromium.follow('nav a[href$="/send"]')
+        sight = chromium.follow('main a[href$="OrderPlaced%401"]')
+        assert '"order_id": "text"' in chromium.evaluate(VALUE)
+        chromium.evaluate(FILL, REFUSED)
+        sight = chromium.follow("form.event button")
+        assert "line 2, column 3" in sight.text
+        assert chromium.evaluate(VALUE) == REFUSED.replace("\u202e", "\\u202e")
+        assert sight.ran is None
+        refused = PageShot("refused", form, sight, tmp_path / "refused.png")
+        chromium.shot(refused.file)
+        assert problems(chromium, refused) == []
+
+        chromium.evaluate(FILL, PLACED)
+        done = chromium.follow("form.event button")
+    assert "/record/" in done.url
+    assert "from-the-page" in done.text
+    assert done.happened == []
 
 
 def problems(chromium: Chromium, shot: PageShot) -> list[str]:

@@ -7,6 +7,7 @@ and a record that was answered is there after the restart.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import threading
@@ -31,10 +32,11 @@ from tests.cli.test_commands import GARBAGE
 from tests.copies import copied
 from tests.host import puppet
 from tests.host.conftest import template, world
+from tests.node.nodes import front, running_kernel
 from tests.node.test_node_process import Started, is_alive, started, wait_until
 from tests.page.browser import read_page
 from tests.page.form_browser import FormBrowser, hidden, made
-from tests.page.test_send_form import do, text_of
+from tests.page.test_send_form import Filled, do, events, record_of, text_of
 from tests.tools import long_form
 
 __all__ = ["template", "world"]
@@ -162,7 +164,7 @@ def kill_while(
 
 
 def check(browser: FormBrowser, each: Press) -> None:
-    """What is true after the restart, and after the old form was sent again."""
+    """Check the world after the restart, and after the old form was sent again."""
     before = each.count()
     assert before <= 1
     if each.location is not None:
@@ -208,9 +210,9 @@ def test_a_form_makes_one_record_while_the_front_is_killed(
 
 
 def kill_front(node: Started) -> None:
-    [front] = node.fronts()
-    os.kill(front, signal.SIGKILL)
-    wait_until(lambda: node.fronts() not in ([], [front]))
+    [pid] = node.fronts()
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: node.fronts() not in ([], [pid]))
 
 
 @pytest.mark.long
@@ -228,8 +230,8 @@ def test_a_form_makes_one_record_while_the_node_is_killed(
 
             def kill(node: Started = node, fronts: list[int] = fronts) -> None:
                 node.process.kill()
-                for front in fronts:
-                    wait_until(lambda front=front: not is_alive(front))
+                for pid in fronts:
+                    wait_until(lambda pid=pid: not is_alive(pid))
 
             kill_while(browser, forms, moment, kill)
             browser.close()
@@ -238,3 +240,31 @@ def test_a_form_makes_one_record_while_the_node_is_killed(
             for each in forms:
                 check(browser, each)
             browser.close()
+
+
+def test_a_text_is_kept_while_no_kernel_answers(template: Path, tmp_path: Path) -> None:
+    """PG-73, PG-74: a text of 600 KB, which may have been sent; it is sent once."""
+    path = copied(template, tmp_path / "world")
+    text = json.dumps({"key": "large", "out": "AAAA" * 150_000})
+    with contextlib.ExitStack() as stack:
+        kernel = stack.enter_context(running_kernel(path, executors=False))
+        node = stack.enter_context(
+            front(path, tmp_path / "front", kernel, module="aos.page.node_front")
+        )
+        browser = FormBrowser(node.url)
+        form = Filled(browser)
+        kernel.kill()
+        kernel.wait()
+
+        refused = form.send(text)
+
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert text_of(refused) == text
+        assert "may have been sent" in read_page(refused).text
+        assert events(path) == []
+
+        stack.enter_context(running_kernel(path, executors=False))
+        first = record_of(form.send(text))
+        assert record_of(form.send(text)) == first
+        assert [each.seq for each in events(path)] == [first]
+        browser.close()

@@ -25,10 +25,14 @@ from tests.node.test_node_process import Started, started
 from tests.page.browser import read_page
 from tests.page.conftest import HOSTILE
 from tests.page.form_browser import FormBrowser, hidden, made
+from tests.page.hostile import TEXTS
 from tests.page.test_page_buttons import together
 
 NOTE = "host/Note@1"
 """A schema of the manifest that no workflow takes."""
+
+WILD = "host/Wild@1"
+"""A schema whose fields have hostile names."""
 
 BOUND: Any = {"world": {"event_bytes": 64 * 1024}}
 
@@ -38,8 +42,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("send") / "world"
     init_world(path)
     nodes = json.loads(puppet.files(limits=BOUND)["m.air.json"])
-    nodes.insert(0, schema(NOTE, {"record": {"text": {"text": {}}}}))
-    nodes[-1]["schemas"].append({"name": NOTE})
+    wild: Any = {"record": {each: {"text": {}} for each in TEXTS}}
+    for name, type_ in ((NOTE, {"record": {"text": {"text": {}}}}), (WILD, wild)):
+        nodes.insert(0, schema(name, type_))
+        nodes[-1]["schemas"].append({"name": name})
     files = puppet.files() | {"m.air.json": json.dumps(nodes).encode()}
     with open_writer(path) as writer:
         writer.apply(load(files))
@@ -101,7 +107,7 @@ def _has(event: Event, key: str) -> bool:
 
 
 def text_of(page: httpx.Response) -> str:
-    """What a browser puts into the text area: without the line end after its tag."""
+    """The text of the text area, to which the line end after its tag does not belong."""
     found = re.search(r"<textarea [^>]*>\n(.*?)</textarea>", page.text, re.DOTALL)
     assert found is not None, page.text
     return unescape(found[1])
@@ -159,6 +165,17 @@ def test_the_example_itself_is_an_event(shop: Path, sender: FormBrowser) -> None
     """PG-71"""
     form = Filled(sender)
     assert form.send(text_of(form.page)).status_code == 303
+
+
+def test_hostile_names_of_fields_are_shown_as_text(shop: Path, sender: FormBrowser) -> None:
+    """PG-21, PG-71"""
+    form = Filled(sender, WILD)
+    assert json.loads(text_of(form.page)) == dict.fromkeys(TEXTS, "text")
+
+    seq = record_of(form.send(text_of(form.page)))
+
+    record = sender.get(f"{sender.base}/record/{seq}.json").json()
+    assert record["value"] == dict.fromkeys(TEXTS, "text")
 
 
 def test_the_list_is_filtered_by_a_part_of_the_name(sender: FormBrowser) -> None:

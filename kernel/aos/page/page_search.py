@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from aos.audit.lens.lookup import find_intent, spells, workflow_names
 from aos.audit.lens.words import key_text
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
+from aos.core.journal.records import CellId
 from aos.errors import BadUsage
 from aos.node.list_time import ListTime
 from aos.node.problems import Problem
@@ -110,14 +112,24 @@ def _names(view: View, text: str, links: PageLinks) -> Iterator[Match]:
 
 
 def _cells(view: View, text: str, links: PageLinks) -> Iterator[Match]:
-    """Cells whose key is the text or begins with it, those of one workflow after another."""
+    """Cells whose key is the text or begins with it, in the order of a list (A-63), as an index
+    finds them."""
     limit = ListTime()
-    for cell in view.state.cells.values():
-        limit.check()
-        if not cell.id[1]:
-            continue
-        key = view.lens.key(cell.id, hash=cell.workflow_hash)
-        if key_text(key).startswith(text):
-            address = links.cell_cbor(cell.id[0], cell.id[1].hex())
-            if address is not None:
-                yield "cell", f"{cell.id[0]} {key_text(key)}", address
+    found: list[tuple[CellId, Match]] = []
+    over: Problem | None = None
+    try:
+        for cell in view.state.cells.values():
+            limit.check()
+            if not cell.id[1]:
+                continue
+            key = view.lens.key(cell.id, hash=cell.workflow_hash)
+            if key_text(key).startswith(text):
+                address = links.cell_cbor(cell.id[0], cell.id[1].hex())
+                if address is not None:
+                    found.append((cell.id, ("cell", f"{cell.id[0]} {key_text(key)}", address)))
+    except Problem as problem:
+        over = problem
+    for _, match in heapq.nsmallest(FOUND_MAX + 1, found):
+        yield match
+    if over is not None:
+        raise over

@@ -16,6 +16,7 @@ import httpx
 from aos.audit.views.view import View
 from aos.host.folder.reader import open_reader
 from aos.node.reading import read_document
+from aos.page.open_worlds import OPEN_MAX
 from aos.page.page_app import PageApp
 from aos.page.page_session import PageSession
 from aos.page.page_worlds import PageWorlds
@@ -31,9 +32,9 @@ SVG_EMPTY = {"path", "rect", "circle", "line", "polyline", "polygon"}
 class Browser:
     """One page in this process, with a loop that lives as long as it does."""
 
-    def __init__(self, *paths: Path, needs_token: bool = False) -> None:
+    def __init__(self, *paths: Path, needs_token: bool = False, open_max: int = OPEN_MAX) -> None:
         self._runner = asyncio.Runner()
-        self.worlds = PageWorlds(paths)
+        self.worlds = PageWorlds(paths, open_max=open_max)
         self.session = PageSession(7470, needs_token=needs_token)
         self.worlds.locate()
         self._runner.run(self.worlds.__aenter__())

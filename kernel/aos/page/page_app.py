@@ -165,7 +165,8 @@ class PageApp:
             if scope["path"].endswith(SUFFIX):
                 scope["path"] = scope["path"].removesuffix(SUFFIX) or "/"
             scope["is_json"] = is_json
-            await self._router(scope, receive, send)
+            async with self._worlds.using(scope["path"]):
+                await self._router(scope, receive, send)
         except ClientGoneError:
             return None
         except Problem as problem:

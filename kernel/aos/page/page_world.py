@@ -60,6 +60,8 @@ class PageWorld:
         self.slug = slug
         self.id: Hash = folder.world
         self.bundle = bundle
+        self.uses = 0
+        """Requests that need the world to be open, now."""
         self._path = folder.path
         self._opening = asyncio.Lock()
         self._follower: Follower | None = None
@@ -176,15 +178,28 @@ class PageWorld:
         """How far the index is; None if there is none. See ``KeptIndex.document``."""
         return None if self._index is None else self._index.document()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the world has its store open, and perhaps processes that read it."""
+        return self._follower is not None
+
+    async def close_unused(self) -> None:
+        """Close the world, unless it is in use; the next read opens it again."""
+        async with self._opening:
+            if not self.uses:
+                await self.close()
+
     async def close(self) -> None:
         """Close the store and end the reader processes."""
-        if self._index is not None:
-            await self._index.close()
-        if self._readers is not None:
-            await self._readers.close()
-        if self._follower is not None:
-            self._follower.close()
+        follower, parts = self._follower, (self._index, self._readers)
         self._follower = self._readers = self._index = self._files = None
+        try:
+            # Also for a browser that goes away meanwhile: no process is left.
+            ending = asyncio.gather(*(each.close() for each in parts if each is not None))
+            await asyncio.shield(ending)
+        finally:
+            if follower is not None:
+                follower.close()
 
     async def _opened(self) -> Follower:
         if self.bundle is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -15,6 +15,7 @@ from aos.errors import AosError
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.node.problems import Problem
 from aos.page.bundle_reading import BundleReading
+from aos.page.open_worlds import OPEN_MAX, OpenWorlds
 from aos.page.page_world import PageWorld
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text
@@ -27,8 +28,9 @@ class PageWorlds:
     """The worlds of a page. Use it as an async context; bundles are unpacked meanwhile into a
     folder that is removed at the end."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], *, open_max: int = OPEN_MAX) -> None:
         self._paths = tuple(paths)
+        self._open = OpenWorlds(open_max)
         self._worlds: dict[str, PageWorld] = {}
         self._problems: list[Document] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -104,11 +106,25 @@ class PageWorlds:
             )
         return found
 
+    @contextlib.asynccontextmanager
+    async def using(self, path: str) -> AsyncIterator[None]:
+        """Keep the world of the address ``path`` open inside the block, if it is that of one."""
+        parts = path.split("/")
+        world = self.find(parts[2]) if len(parts) > 2 and parts[1] == "w" else None
+        if world is None:
+            yield
+            return
+        async with self._open.using(world):
+            yield
+
     async def document(self) -> Document:
         """Return the worlds with what matters first (PG-7). One that cannot be read has a
         ``problem`` instead."""
         self._find_replaced()
-        rows = [await self._row(each) for each in self._worlds.values()]
+        rows = []
+        for each in tuple(self._worlds.values()):
+            async with self._open.using(each, is_brief=True):
+                rows.append(await self._row(each))
         return {"worlds": [*rows, *({**_EMPTY, **each} for each in self._problems)]}
 
     def sentence(self, error: AosError) -> str:

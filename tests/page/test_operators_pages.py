@@ -105,8 +105,8 @@ def test_schedules_show_their_next_times_and_their_last(operator: FormBrowser, p
     assert resume in [shlex.split(each) for each in read_page(paused).codes]
 
 
-def test_what_is_not_there_has_a_sentence(operator: FormBrowser) -> None:
-    """PG-66, PG-67"""
+def test_a_page_of_nothing_has_a_sentence(operator: FormBrowser) -> None:
+    """PG-65, PG-66"""
     for address, sentence in (
         (f"/schedule/{key_segment(encode('none'))}", "there is no schedule 'none'"),
         (f"/schedule/{key_segment(encode(1))}", "expected base64url of the CBOR of its id"),
@@ -212,5 +212,5 @@ def test_the_page_without_a_node_does_not_have_them(path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_pace_is_shown_in_a_unit_that_fits(count: int, seconds: int, expected: str) -> None:
-    """PG-67"""
+    """PG-66"""
     assert pace(count, seconds * 10**9) == expected

@@ -259,7 +259,7 @@ def test_a_reader_has_no_button_and_no_form(
         assert operator.post(path, fields).status_code == 403, "a form of another path, or none"
 
 
-def test_what_a_form_cannot_do_has_a_sentence(operator: FormBrowser) -> None:
+def test_a_form_that_cannot_be_shown_has_a_sentence(operator: FormBrowser) -> None:
     """PG-61, PG-69"""
     base = operator.base
     for query, status, sentence in (

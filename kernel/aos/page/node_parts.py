@@ -12,10 +12,11 @@ from aos.node.services import Services
 from aos.node.tokens import OPERATE, SEND
 from aos.page.batch_forms import BulkForm, StopForm
 from aos.page.command_forms import CancelForm, CellForm, RunAgainForm
+from aos.page.node_pages import NODE_NAVIGATION, NODE_PAGES, SCHEDULES
 from aos.page.page_buttons import PageButtons
 from aos.page.page_forms import PageForm, PageForms, Visit
 from aos.page.page_links import PageLinks
-from aos.page.page_table import NAVIGATION, NODE_NAVIGATION, NODE_PAGES, SCHEDULES, Page
+from aos.page.page_table import NAVIGATION, Page
 from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks, routed
 

@@ -14,14 +14,10 @@ from typing import Any, Final, TypeAlias
 from aos.audit.lens.lens import shown
 from aos.audit.lens.lookup import find_cell
 from aos.audit.lens.words import key_text
-from aos.audit.views.schedule_view import schedule
 from aos.audit.views.view import View
-from aos.errors import BadUsage, Refused
+from aos.errors import BadUsage
 from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
-from aos.node.tokens import OPERATE, READ, SEND
 from aos.page.page_links import read_key_segment
-from aos.values.cbor import decode_record
-from aos.values.errors import ValueProblem
 
 Path: TypeAlias = Mapping[str, str]
 
@@ -148,7 +144,9 @@ def cell_words(view: View, path: Path) -> tuple[str, str | None]:
     )
 
 
-def _one(name: str) -> Callable[[View, Path], PageTarget]:
+def one_word(name: str) -> Callable[[View, Path], PageTarget]:
+    """Return what reads the word of a path as this parameter."""
+
     def read(_view: View, path: Path) -> PageTarget:
         return PageTarget({name: path["word"]}, (path["word"],))
 
@@ -182,21 +180,6 @@ def _trace(view: View, path: Path) -> PageTarget:
     return PageTarget({"intent": word}, (word,))
 
 
-def _schedule(view: View, path: Path) -> PageTarget:
-    try:
-        id = decode_record(read_key_segment(path["key"]))
-    except ValueProblem:
-        id = None
-    if not isinstance(id, str):
-        raise BadUsage("the schedule in the address: expected base64url of the CBOR of its id")
-    try:
-        schedule(view, id)
-    except Refused as problem:
-        raise BadUsage(str(problem)) from None
-    return PageTarget({"id": id}, (id,))
-
-
-SCHEDULES: Final = "/schedules"
 CELL_PATH: Final = "{ns}/{name}/{key}"
 _CELL_FIXED: Final = frozenset({"workflow", "key"})
 _STEP: Final = Parameter(name="step", schema=SEQ, help="Which step (default: the last).")
@@ -233,7 +216,7 @@ PAGES: Final = (
     ),
     Page(
         template="intent", title="Effect", path="/intent/{word}", operation="read_intent",
-        command=("inspect", "intent"), target=_one("intent"), fixed=frozenset({"intent"}),
+        command=("inspect", "intent"), target=one_word("intent"), fixed=frozenset({"intent"}),
     ),
     Page(
         template="journal", title="Journal", path="/journal", operation="read_records",
@@ -271,7 +254,7 @@ PAGES: Final = (
     ),
     Page(
         template="value", title="Value", path="/value/{word}", operation="read_value",
-        command=("inspect", "value"), target=_one("value"), fixed=frozenset({"value"}),
+        command=("inspect", "value"), target=one_word("value"), fixed=frozenset({"value"}),
     ),
 )  # fmt: skip
 """Every page below ``/w/ID`` that is the view of a command's document."""
@@ -288,36 +271,3 @@ NAVIGATION: Final = (
     ("Manifest", "/manifest"),
     ("Proposals", "/proposals"),
 )
-
-NODE_PAGES: Final[tuple[Page, ...]] = (
-    Page(
-        template="tasks", title="Tasks", path="/tasks", operation="list_tasks",
-        command=("tasks", "list"),
-    ),
-    Page(
-        template="schedules", title="Schedules", path=SCHEDULES, operation="read_schedules",
-        command=("schedule", "list"),
-    ),
-    Page(
-        template="schedule", title="Schedule", path="/schedule/{key}", operation="read_schedule",
-        command=("schedule", "show"), target=_schedule, fixed=frozenset({"id"}),
-    ),
-    Page(
-        template="batches", title="Batches", path="/batches", operation="read_batches",
-        command=("batch", "list"),
-    ),
-    Page(
-        template="batch", title="Batch", path="/batch/{word}", operation="read_batch",
-        command=("batch", "show"), target=_one("id"), fixed=frozenset({"id"}),
-    ),
-)  # fmt: skip
-"""The pages that only a node has."""
-
-NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = (
-    ("Tasks", "/tasks", OPERATE),
-    ("Schedules", SCHEDULES, READ),
-    ("Batches", "/batches", READ),
-    ("Send an event", "/send", SEND),
-)
-"""Their entries of the navigation, with the scope of a caller who may open them. That of the
-schedules is left out if the manifest in force has none."""

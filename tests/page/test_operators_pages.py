@@ -171,7 +171,7 @@ def test_every_form_and_page_of_an_operator_is_harmless(
 ) -> None:
     """PG-21: nothing runs, and every text is escaped."""
     assert tasks
-    words = ("skip", "--where", "key = f-1", "--rate", "1/h", "--id", "slow")
+    words = ("retry", "--where", "key = f-1", "--rate", "1/h", "--id", "slow")
     begun = here("batch", *words, "-w", path)
     assert begun.code == 0, begun.err
     starts = (*PAGES, "/cells?status=failed", "/faults", "/intents?parked=1")

@@ -116,7 +116,7 @@ def test_the_pages_of_an_operator_fit_and_can_be_read_by_everyone(
     for id, *words in (
         ("done", "retry", "--where", "key = f-0", "--wait"),
         ("slow", "retry", "--where", "key ^= f-", "--rate", "1/h"),
-        ("stopped", "skip", "--where", "key ^= f-", "--rate", "1/h"),
+        ("stopped", "retry", "--where", "key ^= f-", "--rate", "1/h"),
     ):
         assert here("batch", *words, "--id", f"looks-{id}", "-w", operated).code == 0
     assert here("batch", "stop", "looks-stopped", "-w", operated).code == 0

@@ -27,6 +27,7 @@ __all__ = ["template", "world"]
 
 GUIDE = Path(__file__).parents[2] / "spec" / "guides" / "operate.md"
 KEYS = ("o-17", "o-18")
+COMMANDS = ("cells retry", "cells unpin", "batch retry", "effects retry", "effects cancel")
 
 
 def section() -> str:
@@ -46,7 +47,7 @@ def clicks(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         list(
             writer.send(
                 [
-                    *(puppet.do(key, GARBAGE) for key in KEYS),
+                    *(puppet.do(key, GARBAGE) for key in (*KEYS, "o-16")),
                     *(puppet.do(f"waits-{word}", puppet.asks(word)) for word in ("a", "b")),
                 ]
             )
@@ -107,6 +108,9 @@ def test_every_link_and_button_of_the_guide_is_there(clicks: Clicks) -> None:
         "Search": "Why it failed",
         "Retry it": "control",
         "Skip the entry and resume": "control",
+        "Retry all…": "A batch retries 2 cells",
+        "Retry all": "fault_message",
+        "Batches": "page-",
         "Unpin it": "control",
         "Show": "parked: exception",
         "Run it again": "Why it is open",
@@ -135,5 +139,5 @@ def open_intent(clicks: Clicks, base: str) -> str:
 
 def test_the_commands_of_the_guide_are_those_of_the_forms(clicks: Clicks) -> None:
     text = section()
-    for command in ("cells retry", "cells unpin", "effects retry", "effects cancel", "send"):
+    for command in (*COMMANDS, "send"):
         assert f"aos {command} " in text

@@ -1,7 +1,8 @@
-"""Forms of a node's page while its processes are killed (spec/page.md, PG-62, PG-73, PG-76).
+"""Forms of a node's page while its processes are killed (spec/page.md, PG-62, PG-69, PG-73,
+PG-76).
 
-At every moment between the form and its answer, each form of each kind makes at most one record,
-and a record that was answered is there after the restart.
+At every moment between the form and its answer, each form of each kind makes at most one record or
+batch, and one that was answered is there after the restart.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import pytest
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Control, Event
 from aos.host.door.writer import open_writer
+from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
+from aos.node.batches.batch_files import BatchFiles
 from aos.page.page_links import key_segment
 from aos.values.cbor import encode
 from aos.values.digests import parse_hash
@@ -52,7 +55,7 @@ def shop(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = copied(template, tmp_path_factory.mktemp("killed") / "world")
     names = [name(victim, moment) for victim in ("front", "node") for moment in MOMENTS]
     with open_writer(path) as writer:
-        failing = [puppet.do(f"{each}-{kind}", GARBAGE) for each in names for kind in "rs"]
+        failing = [puppet.do(f"{each}-{kind}", GARBAGE) for each in names for kind in "rsb"]
         list(writer.send([*failing, puppet.do("waits", puppet.asks(*names))]))
     assert in_silence("run", "--until-waiting", "--world", path) == 0
     return path
@@ -120,6 +123,12 @@ def presses(path: Path, browser: FormBrowser, of: str, number: int) -> list[Pres
     intents = browser.get(f"{base}/intents.json?status=all&limit=50").json()["intents"]
     hash = sorted(each["intent"] for each in intents)[number]
     intent = parse_hash(hash)
+
+    def batches() -> int:
+        found, damaged = BatchFiles(open_folder(path)).load()
+        assert damaged == []
+        return sum(f"key = {of}-b" in (each.order.where or "") for each in found)
+
     return [
         Press(f"{address(f'{of}-r')}/retry", lambda: controls(f"{of}-r")),
         Press(f"{address(f'{of}-s')}/skip", lambda: controls(f"{of}-s")),
@@ -127,6 +136,7 @@ def presses(path: Path, browser: FormBrowser, of: str, number: int) -> list[Pres
             f"{base}/intent/{hash.partition(':')[2]}/cancel",
             lambda: sum(isinstance(each, Control) and each.intent == intent for each in records()),
         ),
+        Press(f"{base}/cells/retry", batches, query=f"?where=key+%3D+{of}-b"),
         Press(
             f"{base}/send",
             lambda: sum(
@@ -192,7 +202,7 @@ def check(browser: FormBrowser, each: Press) -> None:
 def test_a_form_makes_one_record_while_the_front_is_killed(
     shop: Path, secret: str, tmp_path: Path
 ) -> None:
-    """PG-62, PG-73, PG-76"""
+    """PG-62, PG-69, PG-73, PG-76"""
     options = ("--operator-key", shop / "keys" / "operator.key")
     for moment in moments(0, 2):  # a front that dies five times at once is not started again
         with started(shop, tmp_path / "log", *options) as node:
@@ -219,7 +229,7 @@ def kill_front(node: Started) -> None:
 def test_a_form_makes_one_record_while_the_node_is_killed(
     shop: Path, secret: str, tmp_path: Path
 ) -> None:
-    """PG-62, PG-73, PG-76"""
+    """PG-62, PG-69, PG-73, PG-76"""
     options = ("--operator-key", shop / "keys" / "operator.key")
     for moment in moments(2, 4):
         number = len(MOMENTS) + MOMENTS.index(moment)

@@ -18,7 +18,7 @@ from aos.page.page_forms import PageForm, PageForms, Visit
 from aos.page.page_links import PageLinks
 from aos.page.page_table import NAVIGATION, Page
 from aos.page.page_world import PageWorld
-from aos.page.send_form import SendForm, SendLinks, routed
+from aos.page.send_form import SendForm, SendLinks
 
 HALTED_SHOWN: Final = 100
 """Held and parked effects that the page of tasks shows."""
@@ -84,4 +84,4 @@ class NodeParts:
         if not visit.caller.allows(SEND):
             return None
         manifest = self._services.follower.state.manifest
-        return SendLinks(links, routed(manifest, visit.caller))
+        return SendLinks(links, manifest, visit.caller)

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from aos.core.decide.answers import Rule
@@ -266,12 +266,13 @@ def _command(schema: str, text: str, place: tuple[str, str]) -> list[str]:
 class SendLinks:
     """The addresses of forms for the events that a caller may send."""
 
-    def __init__(self, links: PageLinks, events: Collection[str]) -> None:
+    def __init__(self, links: PageLinks, manifest: Effective | None, caller: Token) -> None:
         self._links = links
-        self._events = events
+        self._manifest = manifest
+        self._caller = caller
 
     def of_definition(self, name: str) -> list[PageButton]:
         """Return the link to the form of an event that a workflow takes; empty for other names."""
-        if name not in self._events:
+        if name not in routed(self._manifest, self._caller):
             return []
         return [PageButton("Send one…", self._links.to(SendForm.path, schema=name))]

@@ -14,15 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from aos.errors import AosError, Damage
+from aos.errors import AosError, Damage, Unavailable
 from aos.host.folder.reader import open_reader
 from aos.index import index_file
-from aos.index.index_file import CLOSED_NAME, DATA_NAME, IndexFull
+from aos.index.index_errors import IndexFull
+from aos.index.index_file import CLOSED_NAME, DATA_NAME
 from aos.index.index_head import IndexHead
 from aos.index.world_index import WorldIndex, read_at_head
 from aos.values.digests import content_hash
 from tests.index.histories import History
 from tests.index.test_index_and_scan import Filled, filled
+from tests.store.disk import SmallDisk
 from tests.tools import long_form
 
 
@@ -154,6 +156,64 @@ def test_a_full_index_says_so_and_keeps_its_last_commit(
         assert opened.index.as_of < opened.reader.seq
     monkeypatch.undo()
     with filled(history.path, folder) as opened:
+        assert opened.said == []
+        opened.check()
+
+
+@pytest.mark.parametrize("leave", [0, 4096, 30_000, 150_000])
+def test_an_index_on_a_full_disk_keeps_its_last_commit_and_is_continued(
+    tmp_path: Path, leave: int
+) -> None:
+    """IX-70: also where not even the hash that its last writer leaves has room."""
+    history = History(tmp_path / "world", "full disk")
+    history.grow(300)
+    with SmallDisk(tmp_path, megabytes=4) as disk:
+        folder = disk.path / "index"
+        disk.fill(leave=leave)
+        as_of = 0
+
+        def advance_to_the_end() -> None:
+            nonlocal as_of
+            with filled(history.path, folder) as opened:
+                try:
+                    opened.advance()
+                finally:
+                    as_of = opened.index.as_of
+                    disk.fill()
+
+        with pytest.raises(Unavailable, match="there is no room on the disk for the index"):
+            advance_to_the_end()
+        assert (as_of > 0) == (leave == 150_000)
+        disk.make_room()
+        with filled(history.path, folder) as opened:
+            assert opened.index.as_of == as_of
+            assert opened.said == [] or not as_of
+            opened.check()
+
+
+def test_a_limit_on_the_size_of_files_is_said(tmp_path: Path) -> None:
+    """IX-70"""
+    history = History(tmp_path / "world", "limit")
+    history.grow(300)
+    program = (
+        "import resource, sys\nfrom pathlib import Path\n"
+        "from aos.host.folder.reader import open_reader\n"
+        "from aos.index.world_index import WorldIndex\n"
+        "reader = open_reader(Path(sys.argv[1]))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "index = WorldIndex.open(Path(sys.argv[2]), reader.store, print)\n"
+        "try:\n"
+        "    while not index.advance(reader.state, lambda: True): pass\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+        "index.close()\n"
+    )
+    words = [sys.executable, "-c", program, str(history.path), str(tmp_path / "index")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("Unavailable ")
+    assert "the index cannot be used: mdb_txn_commit: " in ended.stdout
+    with filled(history.path, tmp_path / "index") as opened:
         assert opened.said == []
         opened.check()
 

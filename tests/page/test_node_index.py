@@ -24,6 +24,7 @@ from aos.page.page_app import LINES
 from aos.page.page_worlds import SLUG_DIGITS
 from aos.values.cbor import encode
 from tests.cli.shell import here, in_silence
+from tests.copies import copied
 from tests.host import puppet
 from tests.host.puppet import PUPPET
 from tests.node.test_node_process import WAIT_S, Started, post, started, wait_until
@@ -61,10 +62,10 @@ COMMANDS: Final = (
 )
 
 
-@pytest.fixture
-def large(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A world of more than 10,000 records: most are events that no cell takes."""
-    path = tmp_path / "world"
+    path = tmp_path_factory.mktemp("large") / "world"
     init_world(path)
     with open_writer(path) as writer:
         writer.apply(puppet.manifest())
@@ -173,6 +174,11 @@ def children(parent: int, word: bytes) -> list[int]:
 
 
 @pytest.fixture
+def large(template: Path, tmp_path: Path) -> Path:
+    return copied(template, tmp_path / "world")
+
+
+@pytest.fixture
 def compared(large: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Compared]:
     monkeypatch.setenv("AOS_CACHE_DIR", "")
     plain = Browser(large)
@@ -234,6 +240,24 @@ def test_a_node_shows_the_same_whatever_happens_to_its_index(
         wait_until(lambda: not node.fronts())
     assert "rebuilt" not in log.read_text()
     assert in_silence("verify", "--world", path) == 0
+
+
+def test_a_node_without_a_place_for_its_index_says_so_without_its_path(
+    compared: Compared, tmp_path: Path
+) -> None:
+    """PG-51, PG-106, PG-108: and shows the same."""
+    (compared.path / OF_NODE.parent).mkdir(mode=0o700)
+    (compared.path / OF_NODE).write_text("no folder")
+    with (
+        started(compared.path, tmp_path / "log") as node,
+        httpx.Client(base_url=node.url, timeout=WAIT_S, trust_env=False) as client,
+    ):
+        compared.expect()
+        address = f"{compared.base}/cells"
+        wait_until(lambda: "This world has no index now: DIR/node/" in client.get(address).text)
+        assert str(compared.path) not in client.get(address).text
+        compared.check(node)
+    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 def test_a_small_world_of_a_node_has_no_index(tmp_path: Path) -> None:

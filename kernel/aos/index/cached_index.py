@@ -16,7 +16,8 @@ from typing import Final
 
 from aos.errors import Damage, Pruned, Unavailable, sentence
 from aos.index.folding_index import is_of
-from aos.index.index_file import BYTES_MAX, DATA_NAME, FILES, is_being_written, open_to_read
+from aos.index.index_errors import BYTES_MAX
+from aos.index.index_file import DATA_NAME, FILES, is_being_written, open_to_read
 from aos.index.indexed_journal import IndexedJournal
 from aos.sandbox.cache import standard_folder
 

@@ -14,7 +14,8 @@ from typing import Final
 
 import lmdb
 
-from aos.index.index_file import BYTES_MAX, HEAD_KEY, HEAD_TABLE
+from aos.index.index_errors import BYTES_MAX
+from aos.index.index_file import HEAD_KEY, HEAD_TABLE
 from aos.index.index_head import IndexHead
 from aos.index.index_layout import IndexTable
 from aos.index.index_rows import SUM_MODULUS, row_sum

@@ -12,7 +12,6 @@ without LMDB first: its hash is that of ``closed``, or a child process reads all
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import subprocess
@@ -25,13 +24,15 @@ from typing import Final, Self
 import lmdb
 from blake3 import blake3
 
-from aos.errors import AosError, Damage, Unavailable, sentence
+from aos.errors import Damage, Unavailable
+from aos.index.index_errors import BYTES_MAX, damaged, index_errors
 from aos.index.index_head import IndexHead
 from aos.index.index_layout import IndexTable
 from aos.index.index_rows import FileRows
 from aos.store.lmdb_types import Table as LmdbTable
 from aos.store.lmdb_types import Txn
 from aos.store.plain_files import PlainFolder
+from aos.store.room import allocate, lock_file_bytes
 from aos.values.digests import HASH_BYTES
 
 DATA_NAME: Final = "data.mdb"
@@ -40,7 +41,6 @@ WRITER_NAME: Final = "writer"
 CLOSED_NAME: Final = "closed"
 FILES: Final = (DATA_NAME, LOCK_NAME, WRITER_NAME, CLOSED_NAME)
 
-BYTES_MAX: Final = 4 << 30
 HEAD_TABLE: Final = b"head"
 HEAD_KEY: Final = b"head"
 
@@ -53,10 +53,6 @@ _READERS_MAX: Final = 126
 
 Report = Callable[[str], None]
 """Gets one line for people."""
-
-
-class IndexFull(Unavailable):
-    """The index would be larger than ``BYTES_MAX``. It was not changed."""
 
 
 class IndexChange:
@@ -79,7 +75,7 @@ class IndexFile:
         self.folder = folder
         self._lock = lock
         self._is_readonly = is_readonly
-        with _errors(folder):
+        with index_errors(folder):
             self._env = lmdb.open(
                 str(folder),
                 map_size=BYTES_MAX,
@@ -92,7 +88,7 @@ class IndexFile:
                 lib_version=0,
             )
         try:
-            with _errors(folder):
+            with index_errors(folder):
                 self._head_table = self._env.open_db(HEAD_TABLE, create=not is_readonly)
                 self._tables: dict[IndexTable, LmdbTable] = {
                     each: self._env.open_db(each.name.lower().encode(), create=not is_readonly)
@@ -104,7 +100,7 @@ class IndexFile:
 
     def head(self) -> IndexHead | None:
         """The row of the index itself; None if there is none of this format."""
-        with _errors(self.folder), self._env.begin() as txn:
+        with index_errors(self.folder), self._env.begin() as txn:
             return self._head_in(txn)
 
     def _head_in(self, txn: Txn) -> IndexHead | None:
@@ -114,10 +110,10 @@ class IndexFile:
     @contextlib.contextmanager
     def read(self) -> Iterator[tuple[FileRows, IndexHead]]:
         """The rows at one moment. No transaction may write in this process meanwhile."""
-        with _errors(self.folder), self._env.begin() as txn:
+        with index_errors(self.folder), self._env.begin() as txn:
             head = self._head_in(txn)
             if head is None:
-                raise _damaged(self.folder, "no head")
+                raise damaged(self.folder, "no head")
             yield FileRows(txn, self._tables, head.sum), head
 
     @contextlib.contextmanager
@@ -125,13 +121,13 @@ class IndexFile:
         """Commit all that the block writes, or, if it raises, nothing. With ``empty``, all rows are
         removed first, and that is the head."""
         assert not self._is_readonly, "written to, and opened for reading"
-        with _errors(self.folder), self._env.begin(write=True) as txn:
+        with index_errors(self.folder), self._env.begin(write=True) as txn:
             if empty is not None:
                 for table in self._tables.values():
                     txn.drop(table, delete=False)
             head = empty or self._head_in(txn)
             if head is None:
-                raise _damaged(self.folder, "no head")
+                raise damaged(self.folder, "no head")
             change = IndexChange(FileRows(txn, self._tables, head.sum), head)
             yield change
             head = replace(change.head, sum=change.rows.sum)
@@ -139,7 +135,7 @@ class IndexFile:
 
     def sync(self) -> None:
         """Write what was committed to the disk. May be called on another thread."""
-        with _errors(self.folder):
+        with index_errors(self.folder):
             self._env.sync(True)
 
     def size_bytes(self) -> int:
@@ -181,7 +177,7 @@ def open_to_write(folder: Path, report: Report) -> IndexFile | None:
         Unavailable: The folder or the file cannot be opened.
     """
     with (
-        _errors(folder),
+        index_errors(folder),
         PlainFolder.named(folder.parent) as parent,
         parent.inner(folder.name, make=True) as files,
     ):
@@ -207,7 +203,18 @@ def _opened(folder: Path, files: PlainFolder, lock: int, report: Report) -> Inde
     files.remove(CLOSED_NAME)
     if files.find(DATA_NAME) is None:
         files.remove(LOCK_NAME)
+    _ready_lock_file(files)
     return IndexFile(folder, is_readonly=False, lock=lock)
+
+
+def _ready_lock_file(files: PlainFolder) -> None:
+    """Allocate all of LMDB's lock file. It is written to through a memory map: on a full disk, a
+    page that is not allocated would end the process (IX-70)."""
+    fd = files.open(LOCK_NAME, os.O_RDWR | os.O_CREAT)
+    try:
+        allocate(fd, lock_file_bytes(_READERS_MAX))
+    finally:
+        os.close(fd)
 
 
 def open_to_read(folder: Path) -> IndexFile | None:
@@ -217,7 +224,7 @@ def open_to_read(folder: Path) -> IndexFile | None:
         Damage: A name in the folder is not that of a plain file.
         Unavailable: It cannot be read.
     """
-    with _errors(folder):
+    with index_errors(folder):
         try:
             with PlainFolder.at(folder) as files:
                 for name in FILES:
@@ -302,8 +309,12 @@ def _leave_hash(folder: Path) -> None:
     with PlainFolder.at(folder) as files:
         files.remove(CLOSED_NAME)
         data = _hash(files)
-        with os.fdopen(files.create(CLOSED_NAME), "wb") as closed:
-            closed.write(data)
+        try:
+            with os.fdopen(files.create(CLOSED_NAME), "wb") as closed:
+                closed.write(data)
+        except OSError:
+            files.remove(CLOSED_NAME)  # a part of the hash would be that of another file
+            raise
 
 
 def _hash(files: PlainFolder) -> bytes:
@@ -312,40 +323,3 @@ def _hash(files: PlainFolder) -> bytes:
         while chunk := data.read(_CHUNK_BYTES):
             hasher.update(chunk)
     return hasher.digest()
-
-
-# Failures
-
-
-@contextlib.contextmanager
-def _errors(folder: Path) -> Iterator[None]:
-    """Turn errors of LMDB and of the system into errors of ours."""
-    try:
-        yield
-    except AosError:
-        raise
-    except lmdb.MapFullError as error:
-        most = f"at most {BYTES_MAX >> 30} GiB"
-        raise IndexFull(sentence("the index is full", where=str(folder), expected=most)) from error
-    except lmdb.Error as error:
-        if error.code in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES, errno.EROFS) or (
-            isinstance(error, lmdb.ReadersFullError | lmdb.MemoryError | lmdb.LockError)
-        ):
-            what = f"the index cannot be used: {error}"
-            hint = "look at the disk; without an index, lists read the whole journal"
-            raise Unavailable(sentence(what, where=str(folder), hint=hint)) from error
-        raise _damaged(folder, str(error)) from error
-    except OSError as error:
-        what = f"the index cannot be used: {error.strerror}"
-        raise Unavailable(sentence(what, where=str(folder))) from error
-
-
-def _damaged(folder: Path, found: str) -> Damage:
-    return Damage(
-        sentence(
-            "the index is damaged",
-            where=str(folder),
-            found=found,
-            hint="delete this folder: the index is rebuilt from the journal",
-        )
-    )

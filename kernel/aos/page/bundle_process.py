@@ -3,7 +3,8 @@
     python -m aos.page.bundle_process FILE DIR
 
 It writes lines of JSON on stdout: ``{"reached": N}`` now and then, ``{"unpacked": true}`` once DIR
-is a world, and ``{"report": …}`` of ``aos verify FILE``, or ``{"problem": sentence}``.
+is a world, and ``{"report": …}`` of ``aos verify FILE``, or ``{"problem": sentence}``, with
+``"is_of_disk": true`` if the disk of DIR is full or fails.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from aos.audit.replay.bundle import verify_bundle
-from aos.errors import AosError
+from aos.errors import AosError, sentence
 from aos.host.transfer.importing import import_world
+from aos.store.errors import CommitFailed, NoRoom
 
 SAY_S: Final = 0.2
 """Seconds between two lines of progress."""
@@ -36,19 +38,29 @@ class _Progress:
 def main(file: Path, folder: Path) -> None:
     """Unpack and verify; an error of either is a ``problem``."""
     progress = _Progress()
-    problem = None
+    problem: dict[str, object] | None = None
     try:
         import_world(file, folder, progress=progress.reached)
         _say({"unpacked": True})
+    except NoRoom:
+        problem = _not_unpacked(file, f"a full disk at {folder.parent}")
+    except CommitFailed as error:
+        problem = _not_unpacked(file, f"a disk at {folder.parent} that fails: {error.__cause__}")
     except AosError as error:
-        problem = str(error)
+        problem = {"problem": str(error)}
     try:
         report = verify_bundle(file, on_progress=progress.reached)
         _say({"report": report.to_document()})
     except AosError as error:
-        problem = problem or str(error)
+        problem = problem or {"problem": str(error)}
     if problem is not None:
-        _say({"problem": problem})
+        _say(problem)
+
+
+def _not_unpacked(file: Path, found: str) -> dict[str, object]:
+    what = "the bundle cannot be unpacked"
+    hint = "make room there, or name another folder by TMPDIR, and start aos page again"
+    return {"problem": sentence(what, where=str(file), found=found, hint=hint), "is_of_disk": True}
 
 
 def _say(message: dict[str, object]) -> None:

@@ -22,7 +22,8 @@ LINE_BYTES_MAX: Final = 1 << 22
 
 class BundleReading:
     """The progress of one bundle. ``report`` is the document of ``aos verify FILE --json``, None
-    before its end; ``problem`` is the sentence of an error that ended the child."""
+    before its end; ``problem`` is the sentence of an error that ended the child, and
+    ``is_of_disk`` says that it is one of the disk that the bundle is unpacked to."""
 
     def __init__(self, file: Path, folder: Path) -> None:
         self.file = file
@@ -31,15 +32,19 @@ class BundleReading:
         self.reached = 0
         self.report: Document | None = None
         self.problem: str | None = None
+        self.is_of_disk = False
 
     def check(self) -> None:
         """Check that the bundle can be read.
 
         Raises:
-            Problem: It is not unpacked yet (503), or cannot be (422).
+            Problem: It is not unpacked yet (503), or cannot be (422, or 507 if the disk is
+                full or fails).
         """
         if self.is_unpacked:
             return
+        if self.is_of_disk and self.problem is not None:
+            raise Problem(507, "bundle_has_no_room", self.problem)
         if self.problem is not None:
             raise Problem(422, "bundle_is_invalid", self.problem)
         raise Problem(
@@ -77,6 +82,7 @@ class BundleReading:
                 self.report = report
             case {"problem": str(problem)}:
                 self.problem = problem
+                self.is_of_disk = message.get("is_of_disk") is True
 
     def document(self) -> Document:
         """Return how far the reading is: ``phase`` is ``unpacking``, ``verifying``, ``sound``,
@@ -90,6 +96,8 @@ class BundleReading:
         }
 
     def _phase(self) -> str:
+        if self.is_of_disk:
+            return "unread"
         if self.report is not None:
             return "sound" if self.report["sound"] else "damaged"
         if self.problem is not None:

@@ -135,6 +135,14 @@ class _NodeWorld(PageWorld):
         assert isinstance(found, dict)
         return found
 
+    def index(self) -> Document | None:
+        """As ``PageWorld``, without the path of the world's folder (PG-51)."""
+        found = super().index()
+        if found is None or found["problem"] is None:
+            return found
+        problem = AosError(found["problem"])
+        return {**found, "problem": text_for_clients(problem, self.given)}
+
     async def minutes(self) -> Document | None:
         """A small journal is not read in this process, either."""
         return None if self.index_folder is None else await super().minutes()

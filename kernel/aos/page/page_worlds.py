@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from aos.audit.views.record_view import Document
-from aos.errors import AosError
+from aos.errors import AosError, Unavailable, sentence
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.node.problems import Problem
 from aos.page.bundle_reading import BundleReading
@@ -61,7 +61,7 @@ class PageWorlds:
         with open_bundle(path) as bundle:
             header = bundle.header
         if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="aos-page-")
+            self._scratch = _scratch_folder()
         target = Path(self._scratch.name) / str(number)
         folder = WorldFolder(
             path=target, world=header.world, created=header.created, executors=header.executors
@@ -166,6 +166,17 @@ class PageWorlds:
             "pid": None if about["process"] is None else about["process"]["pid"],
             "origin": about["origin"],
         }
+
+
+def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="aos-page-")
+    except OSError as error:
+        what = f"no folder can be made to unpack bundles: {error.strerror}"
+        hint = "make room, or name another folder by TMPDIR"
+        raise Unavailable(
+            sentence(what, where=str(error.filename or "TMPDIR"), hint=hint)
+        ) from error
 
 
 _EMPTY: Final[Document] = dict.fromkeys(

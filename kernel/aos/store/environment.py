@@ -41,7 +41,7 @@ from aos.store.lmdb_errors import (
 )
 from aos.store.packs import Packs
 from aos.store.plain_files import PlainFolder
-from aos.store.room import FULL, allocate
+from aos.store.room import FULL, allocate, lock_file_bytes
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ FORMATS: Final = (FORMAT, FORMAT_WITH_DELTAS)
 
 _FORMAT_KEY: Final = b"format"
 _EMPTY_ROOM: Final = 1 << 16
+_LOCK_BYTES: Final = lock_file_bytes(READERS_MAX)
 _LIB_VERSION: Final = 0  # data format of LMDB 0.9, whatever the environment variable says
 
 T = TypeVar("T")
@@ -340,12 +341,12 @@ class Environment:
                 flags = os.O_RDWR | (0 if self.readonly else os.O_CREAT)
                 fd = folder.open(LOCK_NAME, flags, is_sole=True)
             try:
-                allocate(fd, _lock_bytes())
+                allocate(fd, _LOCK_BYTES)
             finally:
                 os.close(fd)
         except OSError as error:
             if error.errno in FULL:
-                raise no_room("no room to open the store", self.folder, _lock_bytes()) from error
+                raise no_room("no room to open the store", self.folder, _LOCK_BYTES) from error
             # LMDB reports any other problem of the file itself.
 
     def _open_raw(self) -> lmdb.Environment:
@@ -469,8 +470,3 @@ def folder_key(folder: Path) -> tuple[int, int, int]:
     """A key that is the same for all names of a folder, and differs in a forked process."""
     stat = folder.stat()
     return os.getpid(), stat.st_dev, stat.st_ino
-
-
-def _lock_bytes() -> int:
-    """The size of LMDB's lock file: a head, and a cache line for each reader."""
-    return 128 + 64 * READERS_MAX

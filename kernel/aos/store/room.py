@@ -35,6 +35,11 @@ def free_bytes(folder: Path) -> int:
     return stat.f_bavail * stat.f_frsize
 
 
+def lock_file_bytes(readers: int) -> int:
+    """Return the size of LMDB's lock file: a head, and a cache line for each reader."""
+    return 128 + 64 * readers
+
+
 def allocate(fd: int, size: int) -> None:
     """Allocate ``size`` bytes on the disk for a file, without changing its contents (ST-14a).
 

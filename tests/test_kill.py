@@ -82,7 +82,7 @@ class Killer:
             if self.random.random() < 0.2:
                 time.sleep(self.random.uniform(0.2, 0.9))  # in the middle of its start
                 return False
-            self.wait_until_it_answers(process)
+            wait_until_it_answers(self.world, process)
             with answers.open("wb") as out:
                 sender = start(
                     "send", "--jsonl", chunk, "--json", "--world", self.world,
@@ -103,16 +103,6 @@ class Killer:
             self.left_open.append(open_intents(self.world))
         return code == 0
 
-    def wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + STARTS_S
-        while time.monotonic() < deadline:
-            assert process.poll() is None, f"it ended with {process.returncode}"
-            with contextlib.suppress(Unavailable):
-                if ask_running(self.world, "status"):
-                    return
-            time.sleep(0.02)
-        raise TimeoutError
-
     def take(self, chunk: Path, answers: Path) -> None:
         """Note acknowledged inputs. A line that a killed sender did not finish does not count."""
         if not answers.exists():
@@ -124,6 +114,18 @@ class Killer:
                 assert answer["answer"] in ("admitted", "duplicate"), answer
                 name = ids[answer["number"] - 1]
                 assert self.acknowledged.setdefault(name, answer["seq"]) == answer["seq"]
+
+
+def wait_until_it_answers(world: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process that runs the world answers, at most ``STARTS_S``."""
+    deadline = time.monotonic() + STARTS_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"it ended with {process.returncode}"
+        with contextlib.suppress(Unavailable):
+            if ask_running(world, "status"):
+                return
+        time.sleep(0.02)
+    raise TimeoutError
 
 
 def open_intents(world: Path) -> int:

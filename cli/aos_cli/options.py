@@ -69,6 +69,38 @@ At = Annotated[
     ),
 ]
 
+Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")]
+Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")]
+
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="""Only those that pass this condition: 'customer = "c-1" and total >= 1000'.""",
+    ),
+]
+
+WaitTimeout = Annotated[
+    int | None,
+    typer.Option(
+        metavar="D", parser=span, help="With --wait: at most so long (default: no limit)."
+    ),
+]
+
+LeaveCells = Annotated[
+    bool,
+    typer.Option("--leave-cells", help="Allow removing a workflow that still has cells."),
+]
+
+AllowDiverged = Annotated[
+    bool,
+    typer.Option(
+        "--allow-diverged",
+        help="Apply although the new code does not fit the history of flows in progress; they "
+        "stop with a fault.",
+    ),
+]
+
 NewWorld = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of the new world; new or empty.")
 ]

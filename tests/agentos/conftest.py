@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from aos_cli.main import run_command
 from tests.agentos.world import write_folder
-from tests.cli.shell import Aos, Result, in_silence
+from tests.cli.conftest import aos, plain
+from tests.cli.shell import in_silence
+
+__all__ = ["aos", "plain"]
 
 SENT = (
     ("agentos/CounterEvent@1", {"Start": {"target": 2}}),
@@ -19,25 +21,6 @@ SENT = (
     ("agentos/EchoEvent@1", {"Start": {"data": "aGVsbG8="}}),
     ("agentos/Open@1", {"id": "abc", "data": "d29ybGQ="}),
 )
-
-
-@pytest.fixture(autouse=True)
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AOS_WORLD", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-@pytest.fixture
-def aos(capsys: pytest.CaptureFixture[str]) -> Aos:
-    def run(*words: str | Path, world: Path | None = None) -> Result:
-        where = [] if world is None else ["--world", str(world)]
-        capsys.readouterr()
-        code = run_command([*map(str, words), *where])
-        out, err = capsys.readouterr()
-        return Result(code, out, err)
-
-    return run
 
 
 @pytest.fixture(scope="session")

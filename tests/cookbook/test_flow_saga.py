@@ -7,33 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from aos.testing import Effect, Fail, Flow, World, everywhere, in_turn
+from tests.cookbook.test_saga import BOOK, BOOKING, CANCEL, REQUESTED, book, told, want
 from tests.cookbook.worlds import executors, recipe
 
-BOOKING = "trip/booking@1"
-REQUESTED, CONTROL = "trip/Requested@1", "trip/BookingControl@1"
-BOOK, CANCEL = "trip/book@1", "trip/cancel@1"
+CONTROL = "trip/BookingControl@1"
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     with World(recipe("flow_saga")) as world:
         yield world
-
-
-def want(world: World, trip: str = "t-1") -> None:
-    world.send(REQUESTED, {"trip_id": trip, "city": "Lisbon"})
-    world.run()
-
-
-def book(world: World, *what: str) -> None:
-    """The agencies take the bookings, one after the other."""
-    for each in what:
-        world.effect(BOOK, params={"what": each}).answer({"reference": f"{each} 1"})
-        world.run()
-
-
-def told(effects: list[Effect]) -> list[tuple[str, str]]:
-    return [(each.name, each.params["what"]["$tag"]) for each in effects]
 
 
 def flow(world: World, trip: str = "t-1") -> Flow:

@@ -10,6 +10,7 @@ from aos.testing import Effect, Fail, World, in_turn, like
 from tests.cookbook.worlds import executors, recipe
 
 BOOKING = "trip/booking@1"
+REQUESTED = "trip/Requested@1"
 BOOK, CANCEL = "trip/book@1", "trip/cancel@1"
 
 
@@ -20,7 +21,7 @@ def world() -> Iterator[World]:
 
 
 def want(world: World, trip: str = "t-1") -> None:
-    world.send("trip/Requested@1", {"trip_id": trip, "city": "Lisbon"})
+    world.send(REQUESTED, {"trip_id": trip, "city": "Lisbon"})
     world.run()
 
 
@@ -199,7 +200,7 @@ def test_with_its_own_executors_a_city_decides_how_it_ends(
     city: str, phase: str, status: str
 ) -> None:
     with World(recipe("saga"), executors=[executors("saga", "agencies")]) as world:
-        world.send("trip/Requested@1", {"trip_id": "t-1", "city": city})
+        world.send(REQUESTED, {"trip_id": "t-1", "city": city})
         world.finish()
 
         assert world.state(BOOKING, "t-1") == like({"phase": phase})

@@ -29,7 +29,6 @@ from aos.core.journal.identity import idempotency_key
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Event, Receipt, Record, Step, slot_bytes
 from aos.errors import Unavailable
-from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.values.cbor import decode_record
@@ -41,13 +40,12 @@ from tests.flow.programs import FOLDER, manifest_nodes, program_of
 from tests.flow.test_programs import node
 from tests.modules.guests import MODULES
 from tests.run_seed import run_seed
-from tests.test_kill import open_intents
+from tests.test_kill import open_intents, wait_until_it_answers
 from tests.tools import long_form
 
 KILLS: Final = 30 if long_form() else 2
 PROGRAMS: Final = 150 if long_form() else 15
 TRIPS: Final = 50 if long_form() else 5
-STARTS_S: Final = 20.0
 BOOKED_S: Final = 10.0
 ENDS_S: Final = 120.0
 FASTER: Final = 100
@@ -106,7 +104,7 @@ class Killed:
             process.kill()
             process.wait()
             return
-        self.wait_until_it_answers(process)
+        wait_until_it_answers(self.world, process)
         killer = threading.Thread(
             target=self.kill_later,
             args=(process, self.chance.randint(1, 12), self.chance.uniform(0, 0.15)),
@@ -130,16 +128,6 @@ class Killed:
         time.sleep(pause_s)
         process.kill()
 
-    def wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + STARTS_S
-        while time.monotonic() < deadline:
-            assert process.poll() is None, f"it ended with {process.returncode}"
-            with contextlib.suppress(Unavailable):
-                if ask_running(self.world, "status"):
-                    return
-            time.sleep(0.02)
-        raise TimeoutError
-
     def send(self, items: list[Item]) -> None:
         """Send items one by one; each is acknowledged with the same record every time."""
         with open_writer(self.world) as writer:
@@ -160,7 +148,7 @@ class Killed:
         ended, and their children."""
         process = self.start_run()
         try:
-            self.wait_until_it_answers(process)
+            wait_until_it_answers(self.world, process)
             deadline = time.monotonic() + ENDS_S
             while left := self.open_flows(begun):
                 assert time.monotonic() < deadline, left

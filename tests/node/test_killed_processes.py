@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import random
 import signal
 import subprocess
@@ -85,7 +84,7 @@ class Round:
 
     def kill(self, victim: str, chosen: int) -> None:
         if victim == FRONT:
-            wait_until(self._kill_front)
+            wait_until(self.node.kill_front)
         elif victim == KERNEL:
             self._node_stack.close()
             self.node = self._start_node()
@@ -95,14 +94,6 @@ class Round:
             worker.kill()
             worker.wait()
             self.workers.append(self._start_worker())
-
-    def _kill_front(self) -> bool:
-        """Kill the front, if there is one now: it may just have ended by an earlier kill."""
-        for pid in self.node.fronts():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                return True
-        return False
 
     def send(self, first: int, last: int) -> None:
         """Send events one by one, each until it is acknowledged."""

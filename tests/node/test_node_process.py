@@ -43,6 +43,14 @@ class Started:
     def fronts(self) -> list[int]:
         return self.children(FRONT)
 
+    def kill_front(self) -> bool:
+        """Kill the front, if there is one now: it may just have ended by an earlier kill."""
+        for pid in self.fronts():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                return True
+        return False
+
     def children(self, word: bytes) -> list[int]:
         """The process ids of its children with this word in their command line."""
         found = []

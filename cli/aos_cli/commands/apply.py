@@ -23,7 +23,7 @@ from aos_cli.apply_states import show_states
 from aos_cli.apply_target import ApplyTarget
 from aos_cli.apply_text import is_fine, show_changes, show_report
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Abi, Json, World
+from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, World
 from aos_cli.output import note, print_json
 
 
@@ -63,14 +63,7 @@ def apply(
             "nothing.",
         ),
     ] = False,
-    allow_diverged: Annotated[
-        bool,
-        typer.Option(
-            "--allow-diverged",
-            help="Apply although the new code does not fit the history of flows in progress; they "
-            "stop with a fault.",
-        ),
-    ] = False,
+    allow_diverged: AllowDiverged = False,
     abi: Abi = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,

@@ -31,7 +31,7 @@ from aos_cli.flow_waiting import wait_for_end
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
+from aos_cli.options import DEFAULT_WORLD, At, Json, Limit, Offset, WaitTimeout, World
 from aos_cli.output import line, note, print_json
 
 CELLS_SHOWN: Final = 8
@@ -51,12 +51,7 @@ def start(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the flow has ended, and print its output.")
     ] = False,
-    timeout: Annotated[
-        int | None,
-        typer.Option(
-            metavar="D", parser=span, help="With --wait: at most so long (default: no limit)."
-        ),
-    ] = None,
+    timeout: WaitTimeout = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
@@ -290,12 +285,8 @@ def list_flows(
         str | None,
         typer.Option(metavar="TEXT", help="Only instances whose key begins with this text."),
     ] = None,
-    limit: Annotated[
-        int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")
-    ] = LIMIT,
-    offset: Annotated[
-        int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")
-    ] = 0,
+    limit: Limit = LIMIT,
+    offset: Offset = 0,
     at: At = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,

@@ -29,7 +29,7 @@ from aos_cli.gateway.keys import KIND_NAMES, KINDS, Kind, read_key
 from aos_cli.gateway.rows import STALLED, STATES, read_state
 from aos_cli.gateway.world import Filter, gateway_of, rows
 from aos_cli.gateway.world import show as show_cell
-from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.options import DEFAULT_WORLD, Json, Limit, Offset, World
 from aos_cli.output import print_json
 
 _STATE_NAMES: Final = ", ".join(STATES)
@@ -87,12 +87,8 @@ def list_cells(
     stalled: Annotated[
         bool, typer.Option("--stalled", help="Only stalled records and lanes.")
     ] = False,
-    limit: Annotated[
-        int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")
-    ] = LIMIT,
-    offset: Annotated[
-        int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")
-    ] = 0,
+    limit: Limit = LIMIT,
+    offset: Offset = 0,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:

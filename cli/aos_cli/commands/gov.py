@@ -28,7 +28,7 @@ from aos_cli.gov_text import command, show_list, show_one
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Abi, Json, World, number
+from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, LeaveCells, World, number
 from aos_cli.output import line, note, print_json, write
 
 SEQ_END: Final = 1 << 63
@@ -83,10 +83,7 @@ def propose(
             "strict (default), pin or migrate.",
         ),
     ] = STRICT,
-    leave_cells: Annotated[
-        bool,
-        typer.Option("--leave-cells", help="Allow removing a workflow that still has cells."),
-    ] = False,
+    leave_cells: LeaveCells = False,
     text: Annotated[
         str | None, typer.Option("--note", metavar="TEXT", help="Why, for the journal.")
     ] = None,
@@ -165,14 +162,7 @@ def show(
 def apply(
     proposal: N,
     *,
-    allow_diverged: Annotated[
-        bool,
-        typer.Option(
-            "--allow-diverged",
-            help="Apply although the new code does not fit the history of flows in progress; they "
-            "stop with a fault.",
-        ),
-    ] = False,
+    allow_diverged: AllowDiverged = False,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,

@@ -24,7 +24,7 @@ from aos.errors import BadUsage, either
 from aos_cli import inspect_text as text
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
-from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
+from aos_cli.options import DEFAULT_WORLD, At, Json, Limit, Offset, Where, World, number, span
 from aos_cli.output import has_reader, print_bytes, print_json_line
 from aos_cli.search_names import search_names
 from aos_cli.unsealed_output import Unseal, unsealed_with
@@ -46,15 +46,6 @@ Workflow = Annotated[
 KeyPrefix = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Only cells whose key begins with this text.")
 ]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT",
-        help="""Only those that pass this condition: 'customer = "c-1" and total >= 1000'.""",
-    ),
-]
-Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")]
-Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")]
 
 
 def inspect_cells(

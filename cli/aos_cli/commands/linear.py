@@ -15,7 +15,17 @@ from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.linear_world import LinearWorld, read_context
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    At,
+    Json,
+    Limit,
+    Offset,
+    WaitTimeout,
+    Where,
+    World,
+    number,
+)
 from aos_cli.output import line, note, print_json
 
 FOR_EVER_S: Final = 100 * 365 * 86_400.0
@@ -56,12 +66,7 @@ def start(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the instance has ended.")
     ] = False,
-    timeout: Annotated[
-        int | None,
-        typer.Option(
-            metavar="D", parser=span, help="With --wait: at most so long (default: no limit)."
-        ),
-    ] = None,
+    timeout: WaitTimeout = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -105,17 +110,9 @@ def list_instances(
     step: Annotated[
         str | None, typer.Option(metavar="STEP", help="Only with this current plan step.")
     ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="""Only those that pass this condition: 'customer = "c-1" and total >= 1000'.""",
-        ),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")
-    ] = LIMIT,
-    offset: Annotated[int, typer.Option(metavar="N", parser=number, help="Skip so many rows.")] = 0,
+    where: Where = None,
+    limit: Limit = LIMIT,
+    offset: Offset = 0,
     at: At = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,

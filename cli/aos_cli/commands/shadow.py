@@ -13,7 +13,7 @@ from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES, word_of
 from aos.errors import BadUsage, Refused, either, sentence
 from aos_cli.apply_loading import load_named
-from aos_cli.options import DEFAULT_WORLD, Abi, Json, World
+from aos_cli.options import DEFAULT_WORLD, Abi, Json, LeaveCells, World
 from aos_cli.output import print_json
 from aos_cli.shadow_making import ShadowOptions, make_shadow
 from aos_cli.shadow_options import All, Answers, For, FromRecord, ToRecord
@@ -43,10 +43,7 @@ def shadow(
             "strict (default), pin or migrate.",
         ),
     ] = STRICT,
-    leave_cells: Annotated[
-        bool,
-        typer.Option("--leave-cells", help="Allow removing a workflow that still has cells."),
-    ] = False,
+    leave_cells: LeaveCells = False,
     abi: Abi = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,

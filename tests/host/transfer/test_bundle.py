@@ -374,6 +374,17 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
 
 
+def kill_half_way(program: str, *words: str | Path) -> None:
+    """Run a program until it prints ``half``, and kill it there."""
+    command = [sys.executable, "-c", program, *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), cwd=ROOT) as child:
+        assert child.stdout is not None
+        try:
+            assert child.stdout.readline() == b"half\n"
+        finally:
+            child.send_signal(signal.SIGKILL)
+
+
 def test_memory_does_not_grow_with_the_values(world: Path, tmp_path: Path) -> None:  # B-9
     random = Random(1)
     values = [random.randbytes(1 << 20) for _ in range(24)]
@@ -585,15 +596,7 @@ def test_a_killed_import_leaves_a_folder_that_says_unfinished(
 ) -> None:
     """B-43"""
     export_world(lived_in, tmp_path / "b")
-    words = [str(tmp_path / "b"), str(tmp_path / "w"), str(appends)]
-    with subprocess.Popen(
-        [sys.executable, "-c", KILLED, *words], stdout=subprocess.PIPE, env=environment(), cwd=ROOT
-    ) as child:
-        assert child.stdout is not None
-        try:
-            assert child.stdout.readline() == b"half\n"
-        finally:
-            child.send_signal(signal.SIGKILL)
+    kill_half_way(KILLED, tmp_path / "b", tmp_path / "w", str(appends))
     assert not (tmp_path / "w" / WORLD_FILE).exists()
     with pytest.raises(BadUsage, match="this world is not finished"):
         open_reader(tmp_path / "w")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -38,9 +35,9 @@ from tests.host.disk_world import Running
 from tests.host.puppet import asks, asks_for, do, manifest
 from tests.host.rig import seeded
 from tests.host.transfer.test_bundle import (
-    environment,
     erase,
     frames,
+    kill_half_way,
     replayed,
     run_out,
     send,
@@ -389,15 +386,7 @@ forking.fork_world(Path(sys.argv[1]), Path(sys.argv[2]), at=5)
 
 def test_a_killed_fork_leaves_a_folder_that_says_unfinished(parent: Path, tmp_path: Path) -> None:
     """B-76"""
-    words = [str(parent), str(tmp_path / "f")]
-    with subprocess.Popen(
-        [sys.executable, "-c", KILLED, *words], stdout=subprocess.PIPE, env=environment(), cwd=ROOT
-    ) as child:
-        assert child.stdout is not None
-        try:
-            assert child.stdout.readline() == b"half\n"
-        finally:
-            child.send_signal(signal.SIGKILL)
+    kill_half_way(KILLED, parent, tmp_path / "f")
     assert not (tmp_path / "f" / WORLD_FILE).exists()
     with pytest.raises(BadUsage, match="this world is not finished"):
         open_reader(tmp_path / "f")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import subprocess
@@ -56,7 +55,7 @@ class Round:
 
     def kill(self, victim: str, chosen: int) -> None:
         if victim == FRONT:
-            wait_until(self._kill_front)
+            wait_until(self.node.kill_front)
         elif victim == KERNEL:
             self._node_stack.close()
             self.node = self._start_node()
@@ -65,13 +64,6 @@ class Round:
             worker.kill()
             worker.wait()
             self.workers.append(self._start_worker())
-
-    def _kill_front(self) -> bool:
-        for pid in self.node.fronts():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                return True
-        return False
 
     def ask(self, path: str, **body: Any) -> tuple[int, Any]:
         """Send a request until it is answered; a refusal is an answer."""

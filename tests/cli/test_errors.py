@@ -56,14 +56,14 @@ def test_the_world_is_named_by_an_option_or_the_environment_or_is_in_the_current
     option = aos("inspect", "world", world=template)
     (tmp_path / ".aos").symlink_to(template)
     monkeypatch.delenv("AOS_WORLD")
-    beside = aos("inspect", "world")
+    nearby = aos("inspect", "world")
 
     assert none == (2, "", f"aos: .aos: there is no such folder {NO_WORLD.format('.aos')}\n")
     assert empty == none
     assert elsewhere.err == (
         f"aos: elsewhere: there is no such folder {NO_WORLD.format('elsewhere')}\n"
     )
-    assert (option.code, beside.code) == (0, 0)
+    assert (option.code, nearby.code) == (0, 0)
 
 
 def test_a_folder_without_a_world_is_told_from_a_broken_one(aos: Aos, tmp_path: Path) -> None:

@@ -386,7 +386,9 @@ def test_a_flow_that_a_fault_stopped_gets_cancel_and_skips_the_entries_before_it
     is_sound(lived)
 
 
-def test_without_a_process_cancel_skips_once_and_says_how_to_go_on(aos: Aos, lived: Path) -> None:
+def test_without_a_process_cancel_skips_once_and_says_how_to_continue(
+    aos: Aos, lived: Path
+) -> None:
     """C-72a"""
 
     first = aos("flow", "cancel", "order", "bad", world=lived)

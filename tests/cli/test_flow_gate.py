@@ -190,7 +190,7 @@ def test_a_flow_whose_code_diverged_is_cancelled_all_the_same(world: Path, later
     assert (found["status"], found["fault"]) == ("cancelled", None)
 
 
-def test_a_flow_whose_code_diverged_goes_on_with_code_that_fits(world: Path, later: Path) -> None:
+def test_a_flow_whose_code_diverged_continues_with_code_that_fits(world: Path, later: Path) -> None:
     """C-73"""
     apply(world, later, "--allow-diverged")
     settle_all(world)

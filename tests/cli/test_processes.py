@@ -100,12 +100,12 @@ def test_after_kill_9_the_world_resumes_from_its_last_durable_record(
         process.kill()
         process.wait()
 
-    beside = aos("inspect", "world", "--json", world=world).json
+    after_kill = aos("inspect", "world", "--json", world=world).json
     again = aos("send", puppet.DO, '{"key": "ada"}', "--id", "once", world=world)
     run = aos("run", "--until-idle", "--executors", echoes, world=world)
 
     assert sent.code == 0
-    assert beside["process"] is None
+    assert after_kill["process"] is None
     assert again.out == f"{sent.out.split()[0]}  sent before\n"
     assert run.code == 0
     assert aos("inspect", "cell", "puppet", "ada", "--json", world=world).json["state"] == 1

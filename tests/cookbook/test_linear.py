@@ -50,7 +50,7 @@ def test_an_order_is_paid_on_the_second_day_and_shipped(world: World) -> None:
         assert world.events("shop/Shipped@1") == [{"order": "i-1", "parcel": "parcel-i-1/2"}]
 
 
-def test_an_order_that_nobody_pays_ends_after_three_days_to_the_nanosecond(world: World) -> None:
+def test_an_order_without_a_payment_ends_after_three_days_to_the_nanosecond(world: World) -> None:
     with world:
         world.start_linear("order.process", "i-1", TEA)
         world.run()

@@ -178,7 +178,7 @@ def test_what_may_be_repeated_is_repeated_and_nothing_else(compiled: Path) -> No
     assert {headers["authorization"] for _, _, headers in answers.asked} == {"Bearer t"}
 
 
-def test_a_feed_goes_on_though_the_front_is_killed(
+def test_a_feed_continues_when_the_front_is_killed(
     compiled: Path, template: Path, tmp_path: Path
 ) -> None:
     path = copied(template, tmp_path / "trips")

@@ -202,7 +202,7 @@ def test_a_request_that_never_ends_is_cut_off(origin: str) -> None:
 
 @pytest.fixture
 def shown(lived_in: Path, tmp_path: Path) -> Iterator[tuple[Path, Browser, str, str]]:
-    """A copy of the world beside the original: its folder, the page, both addresses."""
+    """A copy of the world, shown with the original: its folder, the page, both addresses."""
     world = copied(lived_in, tmp_path / "world")
     browser = Browser(world, lived_in)
     before = hashes(lived_in)

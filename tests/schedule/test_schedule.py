@@ -408,7 +408,7 @@ def test_a_raw_event_that_sets_what_cannot_work_is_refused(more: dict[str, Any])
     ],
 )
 def test_the_module_refuses_durations_and_names_out_of_bounds(more: dict[str, Any]) -> None:
-    """SC-21: an instance never fails by a fault because of what somebody sets."""
+    """SC-21: an instance never fails by a fault because of the values that are set."""
     stage = Stage()
     stage.create()
     set_ = stage.world.state(SCHEDULE, "nightly")["set"]

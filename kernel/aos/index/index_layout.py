@@ -133,7 +133,7 @@ def place_of(data: bytes) -> EntryId:
 
 
 def number_of(data: bytes) -> int:
-    """The number that bytes stand for."""
+    """The number that big-endian bytes encode."""
     return int.from_bytes(data, "big")
 
 

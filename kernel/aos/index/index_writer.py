@@ -4,11 +4,11 @@
     python -m aos.index.index_writer WORLD FOLDER SHARE --here
 
 It follows the world and writes its index: in a folder of the cache of indexes, or with ``--here``
-in FOLDER itself. SHARE is the part of one processor that it takes at most, in percent. It ends at
-the end of stdin, and tells on stdout how far it is, in lines of JSON, a few of them a second:
+in FOLDER itself. SHARE is its maximum share of one processor, in percent. It ends at the end of
+stdin, and reports its progress on stdout as lines of JSON, a few each second:
 
     {"folder": …, "record": …, "last": …, "cells_left": …}
-    {"problem": …}    there is no index now; it is tried again later
+    {"problem": …}    there is no index now; the program retries later
 """
 
 from __future__ import annotations

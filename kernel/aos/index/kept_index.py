@@ -17,8 +17,8 @@ INDEXED_RECORDS: Final = 10_000
 """Records from which on a world has an index: fewer are read as fast without one."""
 
 SHARE: Final = 100
-SHARE_BESIDE_KERNEL: Final = 40
-"""Percent of one processor that the process takes at most; beside one that runs the world."""
+SHARE_WITH_KERNEL: Final = 40
+"""Maximum share of one processor for the process, in percent: alone, and with a kernel process."""
 
 BEHIND_MAX: Final = 5_000
 """Records, and cells, that an index which was whole may lack, and still answer."""

@@ -39,7 +39,7 @@ from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.follower import Follower, RecordListener
 from aos.index.cached_index import OF_NODE
-from aos.index.kept_index import SHARE_BESIDE_KERNEL, KeptIndex
+from aos.index.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.access_log import AccessLog
 from aos.node.application import App
 from aos.node.apply_trials import ApplyTrials
@@ -160,7 +160,7 @@ async def serve(
         follower.head_seq,
         _report,
         place=folder.path / OF_NODE,
-        share=SHARE_BESIDE_KERNEL,
+        share=SHARE_WITH_KERNEL,
     )
     readers = Readers(folder.path, index=lambda: index.folder)
     node = read_settings(folder.path)

@@ -260,7 +260,7 @@ PAGES: Final = (
 """Every page below ``/w/ID`` that is the view of a command's document."""
 
 NOT_LIVE: Final = frozenset({"definition", "difference", "manifest", "record", "steps", "value"})
-"""Templates of pages that stay as they are while the world goes on (PG-124)."""
+"""Templates of pages that stay the same when the world changes (PG-124)."""
 
 NAVIGATION: Final = (
     ("Overview", "/"),

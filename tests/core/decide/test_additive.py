@@ -118,7 +118,7 @@ def test_a_field_that_is_removed_again_or_required_does_not_fit() -> None:
     assert answer.blockers[0].kind == "cell_does_not_fit"
 
 
-def test_mail_and_effects_in_flight_go_on_under_the_new_schemas_in_place() -> None:
+def test_mail_and_effects_in_flight_continue_under_the_new_schemas_in_place() -> None:
     """K-71d, K-72b, K-75: queued mail is completed too, and open effects may have new params."""
     world, _ = begun()
     send(world, "a", asks=1)

@@ -160,7 +160,7 @@ def test_the_receipt_names_the_release_of_the_rules() -> None:
 
 
 def test_a_workflow_gets_its_times_from_a_world_that_runs(tmp_path: Path) -> None:
-    """From the command line, with the executors of ``aos run``; a replay asks nobody again."""
+    """From the command line, with the executors of ``aos run``; a replay asks no executor again."""
     path = tmp_path / "world"
     init_world(path)
     asked = {"cron": "0 9 * * MON", "tz": "Europe/Paris", "after_ns": 0, "count": 2}

@@ -76,7 +76,7 @@ def cells(
     end = page_end(limit, offset)
 
     def listed(shown: list[CellId], total: int, reasons: Counter[str]) -> Document:
-        """The document; ``shown`` has one cell more than the page if the list goes on."""
+        """Make the document. ``shown`` has one cell more than the page if another page follows."""
         is_last = len(shown) <= limit
         found = paged("cells", shown[:limit], total, offset, row)
         last = None if is_last or by is not None else view.state.cells[shown[limit - 1]]

@@ -61,7 +61,7 @@ class WalkBudget:
         return self.has_time() and not self.is_spent
 
     def has_time(self) -> bool:
-        """Whether the walk may go on."""
+        """Whether the walk may continue."""
         if time.monotonic() > self.deadline:
             self.is_spent = True
         return not self.is_spent

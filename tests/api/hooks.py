@@ -1,4 +1,4 @@
-"""What schemathesis does with the API of a node. It runs in an environment of its own, which has
+"""How schemathesis calls the API of a node. It runs in an environment of its own, which has
 nothing of this project."""
 
 from __future__ import annotations

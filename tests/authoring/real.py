@@ -26,8 +26,8 @@ TUTORIALS: Final = (RUST, ASSEMBLYSCRIPT, "flow")
 NEWCOMERS: Final = ("workflow", "flow", "stranger")
 """Each gets from nothing to a running world."""
 LIFETIMES: Final = tuple((what, lang) for what in ("migration", "wheel") for lang in LANGUAGES)
-"""What else takes the real compilers long. Of each of these lists, the short form of the tests
-takes another item each day."""
+"""Other items that take the real compilers long. The short form of the tests takes
+another item of each of these lists each day."""
 BUILD_S: Final = 120.0
 
 

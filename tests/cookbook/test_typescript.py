@@ -151,7 +151,7 @@ def answering(answers: Answers) -> Iterator[str]:
         server.server_close()
 
 
-def test_what_may_be_repeated_is_repeated_and_nothing_else(compiled: Path) -> None:
+def test_only_requests_that_may_be_repeated_are_repeated(compiled: Path) -> None:
     problem = {"type": "urn:aos:x", "status": 503, "rule": "stopping", "detail": "it stops"}
     answers = Answers()
     answers.answers = {

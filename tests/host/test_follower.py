@@ -41,7 +41,7 @@ WAIT_S = 30.0
 
 @dataclass(eq=False)
 class Heard:
-    """What a listener was told. It checks that records come one by one."""
+    """The records that a listener was given. It checks that records come one by one."""
 
     begun: list[int] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the index should answer, read from the state and the whole journal by the landed views."""
+"""The answers that the index should give, read by the landed views from state and journal."""
 
 from __future__ import annotations
 

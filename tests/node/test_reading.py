@@ -86,7 +86,7 @@ def test_records_are_paged(client: httpx.Client, order: dict[str, Any]) -> None:
     assert {each["kind"] for each in events["records"]} == {"event", "step"}
 
 
-def test_who_was_told_a_record_reads_it(client: httpx.Client) -> None:
+def test_a_client_that_was_given_a_record_reads_it(client: httpx.Client) -> None:
     for index in range(20):
         seq = client.post("/v1/events", json=event(f"now-{index}")).json()["seq"]
         assert got(client, "/v1/record", seq=seq)["value"]["trip_id"] == f"now-{index}"

@@ -152,7 +152,7 @@ def test_a_webhook_may_begin_with_earlier_events(template: Path, tmp_path: Path)
                     )  # fmt: skip
                     assert answer.status_code == 200
                 wait_until(lambda posts=posts, expected=expected: len(posts) >= expected)
-            assert len({each.id for each in posts}) == expected, "what was accepted is not repeated"
+            assert len({each.id for each in posts}) == expected, "an accepted post is not repeated"
 
 
 @pytest.mark.parametrize(

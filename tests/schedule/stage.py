@@ -49,7 +49,7 @@ def sweep(id: str = "nightly", **more: Any) -> dict[str, Any]:
 
 
 class Stage:
-    """A world, and what its schedules did."""
+    """A world, and the outcomes of its schedules."""
 
     def __init__(self, *schedules: dict[str, Any], now: str = START) -> None:
         self.world = World(nodes(*schedules), now=now)

@@ -59,7 +59,7 @@ def running(world: Path) -> Iterator[Path]:
 
 
 def check_commands(*where: str | Path) -> None:
-    """Create, show, pause, resume, trigger and delete; and what is refused."""
+    """Create, show, pause, resume, trigger and delete, and the refusals."""
     words = ("--cron", "30 2 * * 1", "--tz", "Europe/Berlin", *EVENT)
     made = schedule("create", "mine", *words, where=where)
     assert made.code == 0, made.err

@@ -17,7 +17,7 @@ from aos.testing.desk import Desk
 from aos.testing.functions import Functions
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import hash_text
-from aos.worker.step_api import StepContext, WokenBy, refused_outcome
+from aos.worker.step_api import refused_outcome, step_context
 
 WORKER: Final = "test"
 
@@ -92,22 +92,7 @@ class StepHandlers:
         task = step_document(state)
         name = self._handler(task["plan"], task["step"])
         assert name is not None
-        woken = task["woken_by"]
-        ctx = StepContext(
-            instance=task["instance"],
-            biz_key=task["biz_key"],
-            plan=task["plan"],
-            version=task["version"],
-            step=task["step"],
-            seq=task["step_seq"],
-            task_type=task["task_type"],
-            attempt=task["attempt"],
-            max_attempts=task["max_attempts"],
-            epoch=task["epoch"],
-            woken_by=None if woken is None else WokenBy(**woken),
-            lease_until_ns=task["lease_until_ns"],
-            world=hash_text(desk.state.world),
-        )
+        ctx = step_context(task, task["woken_by"], world=hash_text(desk.state.world))
         found = self._functions[name].call_step(name, task["context"], ctx)
         held = {
             "instance": ctx.instance, "worker": WORKER, "epoch": ctx.epoch, "seq": ctx.seq,

@@ -134,6 +134,33 @@ class StepContext:
             raise BadUsage(f"emit {schema}: {problem}") from problem
 
 
+def step_context(
+    task: Mapping[str, Any],
+    woken_by: Mapping[str, Any] | None,
+    *,
+    world: str,
+    resource: Any = None,
+) -> StepContext:
+    """Make the context of a run from the document of a claimed plan step (spec/linear.md, L-33).
+    ``woken_by`` is the signal in it, decoded."""
+    return StepContext(
+        instance=task["instance"],
+        biz_key=task["biz_key"],
+        plan=task["plan"],
+        version=task["version"],
+        step=task["step"],
+        seq=task["step_seq"],
+        task_type=task["task_type"],
+        attempt=task["attempt"],
+        max_attempts=task["max_attempts"],
+        epoch=task["epoch"],
+        woken_by=None if woken_by is None else WokenBy(**woken_by),
+        lease_until_ns=task["lease_until_ns"],
+        world=world,
+        resource=resource,
+    )
+
+
 StepHandler: TypeAlias = Callable[[Any, StepContext], R]
 """``async def`` or plain ``def``; takes (context, ctx)."""
 

@@ -60,7 +60,7 @@ def fitted(lists: dict[str, Any], *, cells: int, pending: int) -> Any:
 
 @pytest.mark.parametrize("cells", [0, 1, 3, 100])
 @pytest.mark.parametrize("pending", [0, 1, 9, 1000])
-def test_a_long_report_leaves_out_lists_and_then_what_is_allowed_alike(
+def test_a_long_report_leaves_out_lists_and_then_allowed_differences(
     cells: int, pending: int
 ) -> None:
     alike = {"recorded": ["x" * 100] * 10, "shadow": ["x" * 100] * 10}

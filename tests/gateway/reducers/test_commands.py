@@ -169,7 +169,7 @@ def test_a_cancel_before_anything_is_sent_ends_the_record(where: str, parks: boo
 
 @pytest.mark.parametrize(("kind", "step"), EVERY_TX_STEP)
 @pytest.mark.parametrize("parks", [False, True])
-def test_a_cancel_withdraws_the_transaction_and_what_lands_decides(
+def test_a_cancel_withdraws_the_transaction_and_the_one_that_lands_decides(
     kind: str, step: str, parks: bool
 ) -> None:
     cell = at_lane(kind, step)

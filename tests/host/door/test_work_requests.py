@@ -1,4 +1,4 @@
-"""Outcomes, attempts and stream frames of clients: what is taken, refused, malformed (H-53b)."""
+"""Outcomes, attempts and stream frames of clients: taken, refused and malformed ones (H-53b)."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def blobs_of(world: Path) -> dict[Hash, bytes]:
 
 
 def test_a_world_with_deltas_and_its_twin_of_whole_states_stay_the_same(tmp_path: Path) -> None:
-    """ST-90 to ST-95: whatever is written, erased, collected, pruned, rebuilt or forked."""
+    """ST-90 to ST-95: after writing, erasing, collecting, pruning, rebuilding and forking."""
     kept = 0
     for seed in seeds(WORLDS):
         chance = Random(seed)

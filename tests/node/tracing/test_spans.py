@@ -102,7 +102,7 @@ def test_spans_say_what_went_wrong_and_no_values(booked: Path) -> None:
 
 
 def test_the_same_journal_gives_the_same_spans_from_any_record(booked: Path) -> None:
-    """N-81: what is not in memory any more is looked up."""
+    """N-81: records that are not in memory any more are looked up."""
     assert all_spans(booked, fresh=True) == all_spans(booked)
 
 

@@ -159,7 +159,7 @@ def returning(value: Any, **settings: Any) -> Any:
                   "found 1"}),
     ],
 )  # fmt: skip
-def test_what_a_handler_returns_or_raises_is_its_outcome(value: Any, outcome: Plain) -> None:
+def test_a_result_or_an_exception_of_a_handler_is_its_outcome(value: Any, outcome: Plain) -> None:
     async def scene(front: Front) -> None:
         front.offer()
         [found] = await front.until(1)

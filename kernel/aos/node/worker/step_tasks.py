@@ -23,10 +23,10 @@ from aos.worker.runner import CANCEL_GRACE_S
 from aos.worker.step_api import (
     StepContext,
     StepFunction,
-    WokenBy,
     failed_outcome,
     outcome_document,
     refused_outcome,
+    step_context,
 )
 
 WAIT_MS: Final = 30_000
@@ -235,22 +235,7 @@ class StepTasks:
 
     def _context(self, task: Mapping[str, Any]) -> StepContext:
         woken: Any = decode_record(bytes_of(task["woken_by_cbor"]))
-        return StepContext(
-            instance=task["instance"],
-            biz_key=task["biz_key"],
-            plan=task["plan"],
-            version=task["version"],
-            step=task["step"],
-            seq=task["step_seq"],
-            task_type=task["task_type"],
-            attempt=task["attempt"],
-            max_attempts=task["max_attempts"],
-            epoch=task["epoch"],
-            woken_by=None if woken is None else WokenBy(**woken),
-            lease_until_ns=task["lease_until_ns"],
-            world=self._world,
-            resource=self.resource,
-        )
+        return step_context(task, woken, world=self._world, resource=self.resource)
 
     # Handlers
 

@@ -4,12 +4,11 @@ figures."""
 from __future__ import annotations
 
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.audit import child
-from benchmarks.audit.__main__ import BENCHMARK, QUICK, SHARE, Options
+from benchmarks.audit.__main__ import BENCHMARK, SHARE, Options
 from benchmarks.audit.tables import GROWTH_MIB, audit_aims, audit_tables
 
 from benchmarks import report
@@ -91,19 +90,6 @@ def test_an_aim_is_missed_by_what_is_slow_or_grows(found: Any) -> None:
             made[what][name] = value
         missed = [at for at, each in enumerate(audit_aims(bad)) if not each.is_met]
         assert missed == [5 + number]
-
-
-def test_options_are_read(tmp_path: Path) -> None:
-    assert BENCHMARK.read_options(["--quick"])[0] == QUICK
-    options, below, out = BENCHMARK.read_options(
-        ["--items", "8", "--dir", str(tmp_path), "--out", "x"]
-    )
-    assert (options, below, out) == (Options(items=8), tmp_path, Path("x"))
-
-
-def test_a_folder_in_memory_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert BENCHMARK.main(["--quick", "--dir", "/dev/shm"]) == 1
-    assert "no sync makes durable" in capsys.readouterr().err
 
 
 def test_a_checkpoint_reads_the_new_frames_and_a_proof_is_of_a_record(found: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from benchmarks.flow.tables import MODULE, flow_aims, flow_tables, operation_us
 from benchmarks.flow.turns import SPREAD, STEPS
 
 from aos.sandbox.stack import run_on_big_stack
-from benchmarks import child, report, scratch
+from benchmarks import child, report
 
 TINY = Options(
     finished=(1, 4), iterations=(2, 100), branches=(3,), space=(4, 40), rounds=2, turns=10,
@@ -149,29 +148,3 @@ def test_an_operation_costs_the_slope_between_the_smallest_and_the_largest_row()
 
 def test_no_aim_is_met_or_missed_without_figures() -> None:
     assert {each.is_met for each in flow_aims(None)} == {None}
-
-
-def test_options_of_the_command_line_change_the_plan_of_flows() -> None:
-    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
-    options, folder, out = BENCHMARK.read_options(
-        ["--quick", "--sleepers", "7", "--dir", "/x", "--out", "y"]
-    )
-    assert (options.sleepers, options == BENCHMARK.whole) == (7, False)
-    assert (folder, out) == (Path("/x"), Path("y"))
-
-
-def test_a_quick_run_writes_only_the_file_that_is_given(
-    tiny: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(scratch, "MEMORY", frozenset())
-    monkeypatch.setattr(report, "write", lambda: pytest.fail("RESULTS.md must not be written"))
-    out = tmp_path / "found.json"
-    benchmark = replace(BENCHMARK, measure=lambda *_: tiny)
-
-    assert benchmark.main(["--quick", "--dir", str(tmp_path), "--out", str(out)]) == 0
-
-    assert json.loads(out.read_text()) == tiny | {"seconds": 0}
-    assert "A turn of a flow" in capsys.readouterr().out

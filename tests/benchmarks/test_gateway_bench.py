@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -315,37 +314,3 @@ def test_a_chain_that_fails_ends_the_run_with_its_sentence(
 
     assert BENCHMARK.main(["--quick", "--dir", str(tmp_path)]) == 1
     assert "benchmarks: the node does not answer" in capsys.readouterr().err
-
-
-def test_options_of_the_command_line_change_the_plan_of_the_gateway() -> None:
-    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
-    options, folder, out = BENCHMARK.read_options(
-        ["--quick", "--works", "3", "--dir", "/x", "--out", "y"]
-    )
-    assert (options.works, options == BENCHMARK.whole) == (3, False)
-    assert (folder, out) == (Path("/x"), Path("y"))
-
-
-@pytest.mark.parametrize("missing", [[], ["anvil was not found"]])
-def test_only_a_whole_run_with_anvil_writes_the_results(
-    missing: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    written: list[bool] = []
-    monkeypatch.setattr(scratch, "MEMORY", frozenset())
-    monkeypatch.setattr(report, "write", lambda: written.append(True))
-    benchmark = replace(
-        BENCHMARK,
-        measure=lambda *_: FOUND | {"missing": missing},
-        path=tmp_path / "results" / "gateway.json",
-    )
-
-    assert benchmark.main(["--quick", "--dir", str(tmp_path)]) == 0
-    assert written == []
-    assert benchmark.main(["--dir", str(tmp_path)]) == 0
-
-    assert written == ([] if missing else [True])
-    assert benchmark.path.exists() is not bool(missing)
-    assert "A step of a lane" in capsys.readouterr().out

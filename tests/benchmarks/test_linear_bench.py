@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from benchmarks.processes import run_child
 from aos.host.folder.reader import open_reader
 from aos.sandbox.stack import run_on_big_stack
 from aos.values.cbor import encode
-from benchmarks import report, scratch
+from benchmarks import report
 from tests.benchmarks.test_report import MACHINE
 
 TINY = Options(
@@ -176,37 +175,3 @@ def test_an_aim_of_linear_plans_is_missed_just_beyond_its_bound() -> None:
     worse["core"][0]["rate"] = 899.0
 
     assert [each.is_met for each in linear_aims(worse)] == [False] * 4
-
-
-def test_options_of_the_command_line_change_the_run_of_linear_plans() -> None:
-    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
-    options, folder, out = BENCHMARK.read_options(
-        ["--quick", "--rounds", "2", "--dir", "/x", "--out", "y"]
-    )
-    assert (options.rounds, options == BENCHMARK.whole) == (2, False)
-    assert (folder, out) == (Path("/x"), Path("y"))
-
-
-@pytest.mark.parametrize("missing", [[], ["there is no PostgreSQL"]])
-def test_only_a_whole_run_with_postgresql_writes_the_results(
-    missing: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    written: list[bool] = []
-    monkeypatch.setattr(scratch, "MEMORY", frozenset())
-    monkeypatch.setattr(report, "write", lambda: written.append(True))
-    benchmark = replace(
-        BENCHMARK,
-        measure=lambda *_: FOUND | {"missing": missing},
-        path=tmp_path / "results" / "linear.json",
-    )
-
-    assert benchmark.main(["--quick", "--dir", str(tmp_path)]) == 0
-    assert written == []
-    assert benchmark.main(["--dir", str(tmp_path)]) == 0
-
-    assert written == ([] if missing else [True])
-    assert benchmark.path.exists() is not bool(missing)
-    assert "Plans of five plan steps" in capsys.readouterr().out

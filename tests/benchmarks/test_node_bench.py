@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.node.__main__ import BENCHMARK, Options, _core, _memory, node
+from benchmarks.node.__main__ import Options, _core, _memory, node
 from benchmarks.node.tables import DBOS, TABLE, node_aims, node_tables
 
-from benchmarks import report, scratch
+from benchmarks import report
 
 POINT = {"cells": "fresh", "in_flight": 2, "seconds": 0.2, "warm_s": 0.0}
 TINY = Options(rounds=1, seconds=0.1, tasks=20, claims=2, core_events=20, cells=10)
@@ -95,21 +94,3 @@ def test_without_the_other_systems_their_aims_are_open() -> None:
         None, None, True, None, None, True, True, True,
     ]  # fmt: skip
     assert "Restate, TypeScript: there is no node" in node_tables(alone)
-
-
-@pytest.mark.parametrize(("arguments", "is_written"), [([], True), (["--quick"], False)])
-def test_a_whole_run_of_a_node_writes_the_results_without_its_peers_too(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_written: bool
-) -> None:
-    written: list[bool] = []
-    monkeypatch.setattr(scratch, "MEMORY", frozenset())
-    monkeypatch.setattr(report, "write", lambda: written.append(True))
-    benchmark = replace(
-        BENCHMARK,
-        measure=lambda *_: FOUND | {"missing": {"Restate": "it is not installed"}},
-        path=tmp_path / "results" / "node.json",
-    )
-
-    assert benchmark.main([*arguments, "--dir", str(tmp_path)]) == 0
-
-    assert benchmark.path.exists() is bool(written) is is_written

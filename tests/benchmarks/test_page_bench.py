@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import nullcontext
 from copy import deepcopy
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 from benchmarks.page import child
-from benchmarks.page.__main__ import BENCHMARK
 from benchmarks.page.tables import page_aims, page_tables
 from benchmarks.rest import child as rest_child
 
@@ -107,11 +105,3 @@ def test_an_aim_is_missed_by_what_is_slow_or_large(change: Any, missed: list[int
     change(found)
 
     assert [place for place, each in enumerate(page_aims(found)) if not each.is_met] == missed
-
-
-def test_only_a_whole_run_is_written() -> None:
-    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
-    assert BENCHMARK.read_options(["--quick"])[0] != BENCHMARK.whole
-    with pytest.raises(SystemExit):
-        BENCHMARK.main(["--help"])
-    assert asyncio.iscoroutinefunction(child.look)

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from aos.core.journal.inputs import EventInput
 from aos.host.world.snapshots import Every
 from aos_cli.main import app
-from benchmarks import report, scratch
+from benchmarks import report
 from tests.benchmarks.test_report import MACHINE
 
 SMALL = replace(
@@ -190,26 +190,6 @@ def test_its_section_is_part_of_the_results(found: Any) -> None:
 
     assert "## State at rest" in text
     assert "## The kernel" not in text
-
-
-def test_a_run_without_options_is_whole_and_any_other_is_not() -> None:
-    for arguments, is_whole in (([], True), (["--quick"], False), (["--cells", "5"], False)):
-        options, _, _ = BENCHMARK.read_options(arguments)
-        assert (options == BENCHMARK.whole) is is_whole, arguments
-    options, folder, out = BENCHMARK.read_options(
-        ["--quick", "--cells=7", "--dir=/there", "--out=x.json"]
-    )
-    assert options == replace(QUICK, cells=7)
-    assert (folder, out) == (Path("/there"), Path("x.json"))
-
-
-def test_a_run_that_cannot_be_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(scratch, "file_system", lambda _: "tmpfs")
-
-    assert BENCHMARK.main([f"--dir={tmp_path}"]) == 1
-    assert "this is a tmpfs" in capsys.readouterr().err
 
 
 def test_every_cell_has_its_turn_before_any_has_a_second() -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.sdk.__main__ import BENCHMARK, QUICK, Options
+from benchmarks.sdk.__main__ import BENCHMARK, Options
 from benchmarks.sdk.tables import COUNTER_BYTES, sdk_aims, sdk_tables
 from benchmarks.sdk.variants import COUNTER, EFFECTS, NOTHING, STEPS, VARIANTS, Recorded, record
 from benchmarks.sdk.whole_steps import WholeSteps, whole_steps
 
 from aos.values.compiled import IS_COMPILED
-from benchmarks import report, scratch
+from benchmarks import report
 from tests.benchmarks.test_report import MACHINE
 
 ITEMS = 6
@@ -98,30 +97,6 @@ def test_a_small_run_measures_every_variant(tmp_path: Path) -> None:
         assert each["fuel"] > 0
         assert (each["against_by_hand"] == 1) is (each["name"] == "by hand")
         assert each["bytes"] > (100 if each["name"] == NOTHING else 1_000)
-
-
-def test_options_of_the_command_line_change_the_plan() -> None:
-    assert BENCHMARK.read_options([])[0] == BENCHMARK.whole
-    assert BENCHMARK.read_options(["--quick"])[0] == QUICK
-    options, folder, out = BENCHMARK.read_options(
-        ["--quick", "--rounds", "7", "--dir", "/x", "--out", "y"]
-    )
-    assert (options.rounds, options.items) == (7, QUICK.items)
-    assert (folder, out) == (Path("/x"), Path("y"))
-
-
-def test_a_run_that_is_not_whole_writes_what_is_asked_for_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(scratch, "MEMORY", frozenset())
-    monkeypatch.setattr(report, "write", lambda: pytest.fail("RESULTS.md is not to be written"))
-    out = tmp_path / "found.json"
-    benchmark = replace(BENCHMARK, measure=lambda *_: found(row(COUNTER, "by hand")))
-
-    assert benchmark.main(["--quick", "--dir", str(tmp_path), "--out", str(out)]) == 0
-
-    assert json.loads(out.read_text())["variants"][0]["name"] == "by hand"
-    assert "A keyed counter" in capsys.readouterr().out
 
 
 def test_tables_compare_with_what_is_written_by_hand() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aos.page.page_text import COLOURED_MAX, alike, pretty, tokens
+from aos.document_text import CONTROLS
+from aos.page.page_text import COLOURED_MAX, TEXT_MAX, alike, pretty, tokens, visible
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -21,6 +22,20 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+def test_every_control_character_and_direction_mark_is_an_escape() -> None:
+    """PG-21"""
+    for code, escape in CONTROLS.items():
+        assert visible(chr(code)) == escape
+        assert visible(f"a{chr(code)}b") == f"a{escape}b"
+
+
+@given(st.text(alphabet=st.characters() | st.sampled_from([chr(code) for code in CONTROLS])))
+def test_no_other_character_of_a_text_changes(text: str) -> None:
+    """PG-21"""
+    assert visible(text) == "".join(CONTROLS.get(ord(sign), sign) for sign in text)
+    assert len(visible("a" * (TEXT_MAX + 1))) == TEXT_MAX
 
 
 @given(VALUES)

@@ -39,7 +39,11 @@ TIME_NS: Final = 10**17
 def visible(text: str) -> str:
     """Return text of at most ``TEXT_MAX`` characters, with control characters and marks that
     change the direction of writing as escapes."""
-    return (text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…").translate(CONTROLS)
+    if len(text) > TEXT_MAX:
+        text = text[: TEXT_MAX - 1] + "…"
+    # None of these is printable. A page of 100 cells prints 2,000 texts, nearly all as they are,
+    # and to look is a tenth of the work of translating.
+    return text if text.isprintable() else text.translate(CONTROLS)
 
 
 def pretty(value: object) -> str:

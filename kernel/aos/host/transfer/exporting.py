@@ -75,7 +75,11 @@ def export_world(
     """
     folder = open_folder(world)
     with folder.open_store(readonly=True) as store:
-        _check_whole(folder, store)
+        check_unpruned(
+            folder,
+            store,
+            hint="copy the folder and the archives instead; aos adopt makes a copy run",
+        )
         last, head = _end(store, to)
         key = None if head is not None else _world_key(folder, last)
         with BundleWriter(target, force=force) as writer:
@@ -98,7 +102,8 @@ def export_world(
             )
 
 
-def _check_whole(folder: WorldFolder, store: Store) -> None:
+def check_unpruned(folder: WorldFolder, store: Store, *, hint: str) -> None:
+    """Raise ``Refused`` with ``hint`` if records of the journal were pruned."""
     cut = store.cut()
     if cut is not None:
         raise Refused(
@@ -106,7 +111,7 @@ def _check_whole(folder: WorldFolder, store: Store) -> None:
                 f"records 2 to {cut.seq} of this world were pruned",
                 where=str(folder.path),
                 expected="a journal that begins with its genesis",
-                hint="copy the folder and the archives instead; aos adopt makes a copy run",
+                hint=hint,
             )
         )
 

@@ -36,7 +36,7 @@ from aos.host.folder.folder import (
 )
 from aos.host.folder.restore import Progress
 from aos.host.stamps import Sources
-from aos.host.transfer.exporting import Export
+from aos.host.transfer.exporting import Export, check_unpruned
 from aos.host.transfer.intake import GROUP_BYTES, Intake
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.seen import Seen
@@ -95,18 +95,10 @@ def fork_world(
 
 
 def _check_source(folder: WorldFolder, store: Store, at: int) -> None:
-    head, cut = store.head(), store.cut()
+    head = store.head()
     if head is None:
         raise Damage("the store is empty: expected the genesis record of a world")
-    if cut is not None:
-        raise Refused(
-            sentence(
-                f"records 2 to {cut.seq} of this world were pruned",
-                where=str(folder.path),
-                expected="a journal that begins with its genesis",
-                hint="fork a copy that still has them",
-            )
-        )
+    check_unpruned(folder, store, hint="fork a copy that still has them")
     if not 1 <= at <= head.seq:
         raise BadUsage(
             sentence("there is no such record", where=f"record {at}", expected=f"1 to {head.seq}")

@@ -82,7 +82,8 @@ def test_a_whole_run_is_kept_with_its_machine_and_its_options(
     found = tried.kept()
     assert list(found) == ["kind", "at", "options", "machine", "cells", "is_there", "seconds"]
     assert (found["kind"], found["options"]) == ("nothing", asdict(Options()))
-    assert (found["cells"], found["is_there"], found["seconds"]) == (1_000, True, 0)
+    assert (found["cells"], found["is_there"]) == (1_000, True)
+    assert found["seconds"] >= 0
     assert tried.written == 1
     assert capsys.readouterr().out == "| 1000 |\n"
     assert [each.name for each in tried.folder.iterdir()] == ["results"]

@@ -17,6 +17,8 @@ from aos.manifest.effective import Effective
 from aos.node.problems import Problem, text_for_clients
 
 RETRY_AFTER_S: Final = 1
+REFUSED: Final = "request_was_refused"
+"""The rule of a refusal that has no rule of the core."""
 
 STATUSES: Final[Mapping[Rule, int]] = MappingProxyType(
     {
@@ -125,7 +127,7 @@ def problem_of(error: AosError, world: Path, *, unknown: int = 400) -> Problem:
         case Erased():
             return Problem(410, "value_was_erased", text)
         case Refused():
-            return Problem(409, "request_was_refused", text)
+            return Problem(409, REFUSED, text)
         case NoSuchCell():
             return Problem(unknown, Rule.CELL_IS_UNKNOWN.value, text)
         case BadUsage():

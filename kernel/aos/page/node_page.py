@@ -7,6 +7,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
 
 from aos.audit.views.record_view import Document
+from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.follower import Follower
 from aos.node.application import App
@@ -115,6 +116,10 @@ class _NodeWorld(PageWorld):
     @property
     def shown(self) -> str:
         return self.name
+
+    @property
+    def known_state(self) -> State | None:
+        return self._services.follower.state
 
     def place(self, address: str) -> tuple[str, str]:
         return "--node", address.rstrip("/")

@@ -16,7 +16,7 @@ from aos.page.node_pages import NODE_NAVIGATION, NODE_PAGES, SCHEDULES
 from aos.page.page_buttons import PageButtons
 from aos.page.page_forms import PageForm, PageForms, Visit
 from aos.page.page_links import PageLinks
-from aos.page.page_table import NAVIGATION, Page
+from aos.page.page_table import Page
 from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks
 
@@ -58,14 +58,11 @@ class NodeParts:
         return {"halted": await world.document("read_intents", query)}
 
     def navigation(self, visit: Visit) -> list[tuple[str, str]]:
-        """Return the entries of the navigation that a caller may open."""
+        """Return the entries of the navigation that only a node has and a caller may open."""
         return [
-            *NAVIGATION,
-            *(
-                (title, path)
-                for title, path, scope in NODE_NAVIGATION
-                if visit.caller.allows(scope) and (path != SCHEDULES or self._has_schedules)
-            ),
+            (title, path)
+            for title, path, scope in NODE_NAVIGATION
+            if visit.caller.allows(scope) and (path != SCHEDULES or self._has_schedules)
         ]
 
     @property

@@ -46,8 +46,9 @@ from aos.page.page_links import PageLinks
 from aos.page.page_search import FOUND_MAX, search
 from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page
 from aos.page.page_text import json_bytes, render
-from aos.page.page_world import PageWorld
+from aos.page.page_world import PageWorld, there
 from aos.page.page_worlds import PageWorlds
+from aos.page.world_parts import cell_parts, known_navigation, part_navigation
 
 if TYPE_CHECKING:  # a page without a node does not import it
     from aos.page.node_parts import NodeParts
@@ -237,21 +238,23 @@ class PageApp:
         if self._node is not None:
             self._node.check(page, request.scope["visit"])
         given = read_query(page.route, request.scope["query_string"])
-        target = await world.read(lambda view: page.target(view, request.path_params))
+        target = await world.read(lambda view: page.target_of(view, given, request.path_params))
         query = {**page.of_document(given), **target.query}
         if request.scope["is_json"]:
-            found = await world.document(page.operation, query)
+            found = await there(world.document(page.operation, query))
             if page.is_lines:
                 data = b"".join(map(json_bytes, found["records"]))
                 return Response(data, media_type=LINES)
             return Response(json_bytes(found), media_type=JSON)
-        found = await world.listed(page.operation, query)
+        found = await there(world.listed(page.operation, query))
         values = await self._values(
             request, world, page.title, at=given.get("at"), is_live=page.template not in NOT_LIVE
         )
         values |= await _pictures(world, page, query, found, values["links"])
         if self._node is not None:
             values |= await self._node.more(page, world)
+        if page.template == "cell":
+            values |= await cell_parts(world, query, request.path_params)
         if page.template == "steps":
             values["step"] = cell_step(found, given.get("step"))
         return _html(
@@ -343,19 +346,24 @@ class PageApp:
                 "head": view.state.next_seq - 1,
                 "now_ns": view.now_ns,
                 "at": at,
-                **self._of_visit(request.scope, links, at=at),
+                **self._of_visit(request.scope, links, part_navigation(view.state), at=at),
                 "live": f"{base}{LIVE}" if is_live else None,
             }
 
         return await world.read(take)
 
-    def _of_visit(self, scope: Scope, links: PageLinks, *, at: int | None) -> dict[str, object]:
-        """Return the navigation, the buttons and the forms of events of a caller."""
+    def _of_visit(
+        self, scope: Scope, links: PageLinks, parts: list[tuple[str, str]], *, at: int | None
+    ) -> dict[str, object]:
+        """Return the navigation, with that of the parts of the world, the buttons and the forms of
+        events of a caller."""
         visit = scope.get("visit")
+        overview, cells, *others = NAVIGATION
+        own = [overview, cells, *parts, *others]
         if self._node is None or visit is None:
-            return {"navigation": NAVIGATION, "buttons": None, "sender": None}
+            return {"navigation": own, "buttons": None, "sender": None}
         return {
-            "navigation": self._node.navigation(visit),
+            "navigation": [*own, *self._node.navigation(visit)],
             "buttons": None if at else self._node.buttons(visit, links),
             "sender": None if at else self._node.sender(visit, links),
         }
@@ -389,7 +397,10 @@ class PageApp:
         }
         if world is not None:
             links = PageLinks(f"/w/{world.slug}", None)
-            values |= {"world": world, "links": links, **self._of_visit(scope, links, at=None)}
+            parts = known_navigation(world)
+            values |= {
+                "world": world, "links": links, **self._of_visit(scope, links, parts, at=None)
+            }  # fmt: skip
             values["past"] = _past(scope) if problem.rule == "cell_is_unknown" else None
         answer = _html("problem", values)
         answer.status_code = problem.status

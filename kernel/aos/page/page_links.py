@@ -11,11 +11,14 @@ import binascii
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from aos.audit.lens.flow_lookup import flow_names
 from aos.audit.lens.lookup import find_cell
 from aos.audit.lens.words import compact
 from aos.core.state.state import State
 from aos.errors import BadUsage
-from aos.values.cbor import encode
+from aos.manifest.linear_names import LINEAR
+from aos.values.cbor import decode_record, encode
+from aos.values.errors import ValueProblem
 
 NO_KEY: Final = "-"
 
@@ -44,14 +47,34 @@ def read_key_segment(segment: str) -> bytes:
     return data
 
 
+def instance_of(segment: str) -> str:
+    """Read a segment of a path as the id of a linear instance.
+
+    Raises:
+        BadUsage: It is none.
+    """
+    data = read_key_segment(segment)
+    try:
+        found = decode_record(data)
+    except ValueProblem:
+        found = None
+    if not isinstance(found, str):
+        raise BadUsage(
+            "the instance in the address: expected base64url of the CBOR of its id, found "
+            f"{segment[:60]!r}"
+        )
+    return found
+
+
 class PageLinks:
     """Makes the addresses of one world's pages. ``base`` is ``/w/ID``; ``at`` is the record as of
     which the page is, which links to other pages of the same time keep."""
 
     def __init__(self, base: str, state: State | None, at: int | None = None) -> None:
         self.base = base
-        self._state = state
+        self.state = state
         self._at = at
+        self._flows: list[str] | None = None
 
     def to(self, path: str, **query: object) -> str:
         """Return an address below the world's; query fields that are None are left out."""
@@ -74,17 +97,46 @@ class PageLinks:
         """Return the address of the steps of a cell, one by one."""
         return self._of_cell("/steps", workflow, key)
 
-    def _of_cell(
-        self, page: str, workflow: str, key: object, *, at: int | None = None
-    ) -> str | None:
+    def flow(self, workflow: str, key: object, **query: object) -> str | None:
+        """Return the address of an instance of a flow."""
+        return self._of_cell("/flow", workflow, key, at=self._at, **query)
+
+    def linear(self, instance: str) -> str:
+        """Return the address of a linear instance."""
+        return self.to(f"/linear/{key_segment(encode(instance))}", at=self._at)
+
+    def part_list(self, workflow: str) -> tuple[str, str] | None:
+        """Return the word for the instances of a workflow and the address of their list, if they
+        are flows or linear instances; else None."""
+        if workflow == LINEAR:
+            return "linear", self.to("/linear", at=self._at)
+        if self._is_flow(workflow):
+            return "flow", self.to("/flows", flow=workflow, at=self._at)
+        return None
+
+    def part_of(self, workflow: str, key_cbor: str) -> tuple[str, str] | None:
+        """Return the same word for a cell, and the address of the page that shows it so."""
+        segment, name = key_segment(bytes.fromhex(key_cbor)), _segments(workflow)
+        if workflow == LINEAR:
+            return "linear", self.to(f"/linear/{segment}", at=self._at)
+        if name is not None and self._is_flow(workflow):
+            return "flow", self.to(f"/flow/{name}/{segment}", at=self._at)
+        return None
+
+    def _is_flow(self, workflow: str) -> bool:
+        if self._flows is None:
+            self._flows = [] if self.state is None else flow_names(self.state)
+        return workflow in self._flows
+
+    def _of_cell(self, page: str, workflow: str, key: object, **query: object) -> str | None:
         name = _segments(workflow)
-        if self._state is None or name is None:
+        if self.state is None or name is None:
             return None
         try:
-            _, data = find_cell(self._state, workflow, None if key is None else compact(key))
+            _, data = find_cell(self.state, workflow, None if key is None else compact(key))
         except BadUsage:
             return None
-        return self.to(f"{page}/{name}/{key_segment(data)}", at=at)
+        return self.to(f"{page}/{name}/{key_segment(data)}", **query)
 
     def cell_cbor(self, workflow: str, key_cbor: str) -> str | None:
         """Return the address of a cell whose key is known as CBOR in hex."""

@@ -17,7 +17,8 @@ from aos.audit.lens.words import key_text
 from aos.audit.views.view import View
 from aos.errors import BadUsage
 from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
-from aos.page.page_links import read_key_segment
+from aos.page.page_links import instance_of, read_key_segment
+from aos.page.world_parts import FLOWS, LINEAR_PLANS, WorldPart, check_part
 
 Path: TypeAlias = Mapping[str, str]
 
@@ -40,7 +41,8 @@ class Page:
     """One page.
 
     ``template`` is also its name. ``command`` are the words before the target's. ``target`` reads
-    the path; ``fixed`` are the parameters of the document that a query cannot give, ``needs`` those
+    the path; ``part`` is the part of a world that the page belongs to, if only some worlds have it;
+    ``fixed`` are the parameters of the document that a query cannot give, ``needs`` those
     that it must, ``more`` those that only choose a part of the document. With ``is_lines`` the
     document is a list of records, which the command prints as lines.
     """
@@ -55,6 +57,7 @@ class Page:
     needs: tuple[str, ...] = ()
     more: tuple[Parameter, ...] = ()
     is_lines: bool = False
+    part: WorldPart | None = None
 
     @property
     def route(self) -> ApiRoute:
@@ -68,6 +71,17 @@ class Page:
                 *self.more,
             ),
         )
+
+    def target_of(self, view: View, given: Mapping[str, Any], path: Path) -> PageTarget:
+        """Return what the path of the page names.
+
+        Raises:
+            BadUsage: It names nothing.
+            Problem: The world does not have this part now. A page of the past shows what was there.
+        """
+        if self.part is not None and "at" not in given:
+            check_part(self.part, view.state)
+        return self.target(view, path)
 
     def of_document(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the part of a query that selects the document."""
@@ -168,6 +182,17 @@ def _definition(_view: View, path: Path) -> PageTarget:
     return PageTarget({"name": name}, (name,))
 
 
+def _flow(view: View, path: Path) -> PageTarget:
+    flow, word = cell_words(view, path)
+    query = {"flow": flow, "key": word or ""}
+    return PageTarget(query, tuple(query.values()))
+
+
+def _linear(_view: View, path: Path) -> PageTarget:
+    instance = instance_of(path["key"])
+    return PageTarget({"instance": instance}, (instance,))
+
+
 def _trace(view: View, path: Path) -> PageTarget:
     word = path["word"]
     if (
@@ -209,6 +234,23 @@ PAGES: Final = (
     Page(
         template="steps", title="Steps", path=f"/steps/{CELL_PATH}", operation="read_trace",
         command=("trace",), target=_cell, fixed=_TRACE_FIXED | {"follow_events"}, more=(_STEP,),
+    ),
+    Page(
+        template="flows", title="Flows", path="/flows", operation="read_flows",
+        command=("flow", "list"), part=FLOWS,
+    ),
+    Page(
+        template="flow", title="Flow", path=f"/flow/{CELL_PATH}", operation="read_flow",
+        command=("flow", "show"), target=_flow, fixed=frozenset({"flow", "key"}), part=FLOWS,
+    ),
+    Page(
+        template="linear_list", title="Linear", path="/linear",
+        operation="read_linear_instances", command=("linear", "list"), part=LINEAR_PLANS,
+    ),
+    Page(
+        template="linear", title="Linear instance", path="/linear/{key}",
+        operation="read_linear_instance", command=("linear", "show"), target=_linear,
+        fixed=frozenset({"instance"}), part=LINEAR_PLANS,
     ),
     Page(
         template="intents", title="Effects", path="/intents", operation="read_intents",

@@ -105,6 +105,11 @@ def is_small(value: object) -> bool:
     return not isinstance(value, dict | list) and len(str(value)) <= 160
 
 
+def last_part(path: str) -> str:
+    """Return the last part of the path of an operation."""
+    return path.rpartition("/")[2]
+
+
 def label(name: str) -> str:
     """Return the name of a field as words."""
     return name.removesuffix("_ns").replace("_", " ")
@@ -131,6 +136,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "fields_of": fields_of,
     "key_text": key_text,
     "label": label,
+    "last_part": last_part,
     "number": number,
     "pace": pace,
     "pretty": pretty,

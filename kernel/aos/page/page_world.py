@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,7 +15,8 @@ from aos.audit.views.cell_selection import BY_KEY
 from aos.audit.views.record_view import Document
 from aos.audit.views.value_view import value_bytes
 from aos.audit.views.view import View
-from aos.errors import AosError, Damage, Erased
+from aos.core.state.state import State
+from aos.errors import AosError, BadUsage, Damage, Erased, Refused
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.follower import Follower
@@ -34,6 +35,7 @@ from aos.node.reading import (
     running_of,
     work_document,
 )
+from aos.node.refusals import REFUSED
 from aos.page.bundle_reading import BundleReading
 from aos.values.digests import Hash, hash_text
 
@@ -82,6 +84,11 @@ class PageWorld:
     def place(self, _address: str) -> tuple[str, str]:
         """Return the option of commands that names the world; ``_address`` is that of the page."""
         return "--world", str(self.given)
+
+    @property
+    def known_state(self) -> State | None:
+        """The state of the last reading; None if the world was not opened."""
+        return None if self._follower is None else self._follower.state
 
     async def read(self, take: Callable[[View], T], *, work: Document | None = None) -> T:
         """Return ``take`` of a view as of the durable head of now.
@@ -256,6 +263,22 @@ class PageWorld:
             "process": process,
             "origin": None if origin is None else origin.value,
         }
+
+
+async def there(reading: Awaitable[Document]) -> Document:
+    """Return a document. A page changes nothing, so one that is refused is one that is not there.
+
+    Raises:
+        BadUsage, Problem: It is not there (404), or as ``reading``.
+    """
+    try:
+        return await reading
+    except Refused as error:
+        raise BadUsage(str(error)) from error
+    except Problem as problem:
+        if problem.rule == REFUSED:
+            problem.status, problem.rule = 404, "name_is_unknown"
+        raise
 
 
 def _report(text: str) -> None:

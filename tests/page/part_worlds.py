@@ -52,6 +52,16 @@ def trips_world(path: Path) -> Path:
     return path
 
 
+def part_worlds(folder: Path) -> list[Path]:
+    """Make all worlds of this module in a folder."""
+    return [
+        make(folder / name)
+        for name, make in (
+            ("agents", agents_world), ("trips", trips_world), ("orders", orders_world)
+        )
+    ]  # fmt: skip
+
+
 class _Orders:
     """Starts orders on a node, and reports the results of their plan steps as a worker does."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.page.in_browser.chromium import Chromium, browser
 from tests.page.in_browser.page_process import served
+from tests.page.part_worlds import part_worlds
 from tests.page.shop import shop_world
 
 
@@ -21,6 +22,13 @@ def chromium() -> Iterator[Chromium]:
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop_world(tmp_path_factory.mktemp("shop") / "shop")
+
+
+@pytest.fixture(scope="session")
+def kinds_origin(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of the shop and of worlds with what the shop does not have."""
+    with served(shop, *part_worlds(tmp_path_factory.mktemp("parts"))) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

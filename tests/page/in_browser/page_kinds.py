@@ -1,4 +1,4 @@
-"""One address of every kind of page of a world, found in its documents."""
+"""One address of every kind of page of some worlds, found in their documents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from aos.manifest.linear_names import LINEAR
 from aos.page.page_links import key_segment
 from aos.values.cbor import encode
 from tests.page.form_browser import FormBrowser
@@ -14,9 +15,11 @@ from tests.page.in_browser.page_process import WAIT_S
 
 
 def page_kinds(origin: str) -> dict[str, str]:
-    """The address of each kind of page of the first world, by name, as far as the world has it."""
+    """The address of each kind of page of the first world, by name, as far as the world has it; and
+    of the parts that any of the worlds has."""
     with httpx.Client(base_url=origin, timeout=WAIT_S, trust_env=False) as client:
-        base = _document(client, "/.json")["worlds"][0]["address"].rstrip("/")
+        bases = [each["address"].rstrip("/") for each in _document(client, "/.json")["worlds"]]
+        base = bases[0]
         found = {"worlds": "/", "world": "/", "not-found": "/record/999999999"}
         found |= {name: f"/{name}" for name in ("cells", "intents", "journal", "faults")}
         found |= {name: f"/{name}" for name in ("manifest", "proposals", "search")}
@@ -46,7 +49,28 @@ def page_kinds(origin: str) -> dict[str, str]:
             events = _document(client, f"{base}/send.json")["events"]
             found |= {"send-list": "/send", "send-none": "/send?find=nothing"}
             found["send"] = f"/send?schema={events[0]['schema']}"
-        return {name: "/" if name == "worlds" else base + path for name, path in found.items()}
+        own = {name: "/" if name == "worlds" else base + path for name, path in found.items()}
+        parts = {f"no-{part}": f"{base}/{part}" for part in ("flows", "linear")}
+        for each in bases:
+            parts = {**_parts(client, each), **parts}
+        return {**own, **parts}
+
+
+def _parts(client: httpx.Client, base: str) -> dict[str, str]:
+    """The pages of flows and linear instances of a world: one for each status."""
+    found: dict[str, str] = {}
+    flows = client.get(f"{base}/flows.json")
+    for row in flows.json()["flows"] if flows.status_code == 200 else ():
+        path = f"{row['workflow']}/{key_segment(bytes.fromhex(row['key_cbor']))}"
+        found |= {"flows": f"{base}/flows", f"flow-{row['status']}": f"{base}/flow/{path}"}
+        found |= {"flow-history": f"{base}/flow/{path}?history=1"}
+        found |= {"cell-of-a-flow": f"{base}/cell/{path}"}
+    linear = client.get(f"{base}/linear.json")
+    for row in linear.json()["instances"] if linear.status_code == 200 else ():
+        key, status = key_segment(encode(row["instance"])), row["status"].lower()
+        found |= {"linear": f"{base}/linear", f"linear-{status}": f"{base}/linear/{key}"}
+        found |= {"cell-of-a-linear-instance": f"{base}/cell/{LINEAR}/{key}"}
+    return found
 
 
 def operator_kinds(browser: FormBrowser) -> dict[str, str]:

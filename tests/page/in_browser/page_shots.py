@@ -1,6 +1,6 @@
 """Pictures of every kind of page, in a folder: light and dark, 320 and 1,280 pixels wide.
 
-make page-shots                                         of a small shop, in build/page-shots
+make page-shots                       of a small shop and worlds with flows, in build/page-shots
 .venv/bin/python -m tests.page.in_browser.page_shots OUT shop.aos
 """
 
@@ -17,6 +17,7 @@ from typing import Final
 from tests.page.in_browser.chromium import Chromium, Sight, browser
 from tests.page.in_browser.page_kinds import page_kinds
 from tests.page.in_browser.page_process import served
+from tests.page.part_worlds import part_worlds
 from tests.page.shop import shop_world
 
 HEIGHT: Final = 800
@@ -97,6 +98,8 @@ def main() -> None:
     forms = [Form(width, is_dark) for width in given.width or () for is_dark in (False, True)]
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         worlds = given.worlds or [shop_world(Path(folder) / "shop")]
+        if not given.worlds and not given.readme:
+            worlds += part_worlds(Path(folder))
         with served(*worlds) as origin:
             if given.readme:
                 count = readme_shots(chromium, origin, given.out)

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.page.hostile import FEW, TEXTS, hostile_world
+from tests.page.hostile_parts import hostile_parts
 from tests.page.in_browser.chromium import Chromium
 from tests.page.in_browser.page_process import served
 from tests.tools import long_form
@@ -19,12 +20,18 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 SHOWN = ("cell", "trace", "steps", "intent", "record", "faults", "intents", "cells", "proposals")
 """Pages on which each text is seen."""
 
+PARTS = ("flow", "flows", "linear")
+"""The same for flows and linear instances, which only the long form has."""
+
 
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> object:
     path = tmp_path_factory.mktemp("hostile") / NAME
-    world = hostile_world(path) if long_form() else hostile_world(path, FEW, lives=1)
-    with served(world) as found:
+    if long_form():
+        worlds = [hostile_world(path), hostile_parts(path.parent / "parts", TEXTS)]
+    else:
+        worlds = [hostile_world(path, FEW, lives=1)]
+    with served(*worlds) as found:
         yield found
 
 
@@ -61,7 +68,7 @@ def test_every_link_of_a_hostile_world_is_harmless(
                     todo.append(link)
 
     assert as_shown(NAME) in " ".join(content[""].split())
-    for kind in SHOWN:
+    for kind in (*SHOWN, *(PARTS if long_form() else ())):
         words = " ".join(content[kind].split())
         for text in TEXTS if long_form() else FEW[:1]:
             assert as_shown(text) in words, (kind, text)

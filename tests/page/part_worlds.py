@@ -1,4 +1,5 @@
-"""Worlds with flows and linear instances, from the cookbook: in progress, and ended in each way."""
+"""Worlds with flows and linear instances, from the cookbook: in progress, and ended in each way.
+And a world with proposals."""
 
 from __future__ import annotations
 
@@ -8,8 +9,12 @@ from typing import Any, Final
 
 import httpx
 
+from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world
+from tests.cli.shell import here
 from tests.cookbook.worlds import executors, recipe
+from tests.core.governed import block, key_of
+from tests.host import puppet
 from tests.node.nodes import front, running_kernel
 from tests.page.shop import aos
 
@@ -52,12 +57,66 @@ def trips_world(path: Path) -> Path:
     return path
 
 
+def governed_world(path: Path) -> Path:
+    """A governed world with three manifests: the second came by a proposal. Of the open proposals,
+    one has two shadow reports, an approval and a rejection; another one was withdrawn."""
+    names = ("ann", "bob", "cat")
+    keys = {name: path.parent / f"{name}.key" for name in names}
+    for name, file in keys.items():
+        file.write_text(bytes(key_of(name)).hex() + "\n")
+        file.chmod(0o600)
+
+    def manifest(version: int, quorum: int = 2) -> Path:
+        governance = block(*names, quorum=quorum, shadow_records=3)
+        folder = path.parent / f"{path.name}-{version}"
+        folder.mkdir()
+        files = puppet.files(version=version, effects=(puppet.ECHO,), governance=governance)
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        return folder
+
+    def propose(folder: Path, *more: str) -> str:
+        found = here("gov", "propose", folder, "--json", *more, "-w", path)
+        return str(found.json["proposal"])
+
+    def report(number: str, *more: str) -> str:
+        found = here("gov", "shadow", number, "--record", "--json", *more, "-w", path)
+        return str(found.json["hash"])
+
+    def vote(action: str, number: str, name: str, *more: str) -> None:
+        aos("gov", action, number, "--key", keys[name], *more, "-w", path)
+
+    init_world(path)
+    aos("apply", manifest(1), "-w", path)
+    with open_writer(path) as writer:
+        much = puppet.do("much", puppet.asks(*"abcdef"))
+        list(writer.send([puppet.do("ada"), puppet.do("bob"), much, puppet.do("ada")]))
+    aos("run", "--until-waiting", "-w", path)
+    number = propose(manifest(2), "--mode", "pin")
+    hash = report(number)
+    for name in ("ann", "bob"):
+        vote("approve", number, name, "--seen", hash)
+    aos("gov", "apply", number, "-w", path)
+    with open_writer(path) as writer:
+        list(writer.send([puppet.do("dan"), puppet.do("more", puppet.asks(*"abcdef"))]))
+    aos("run", "--until-waiting", "-w", path)
+    number = propose(manifest(60), "--note", "four effects in a step are enough")
+    hash = report(number)
+    last = here("inspect", "world", "--json", "-w", path).json["journal"]["records"]
+    report(number, "--from", str(last - 1))
+    vote("approve", number, "ann", "--seen", hash, "--note", "nothing of ours needs five")
+    vote("reject", number, "bob", "--note", "the order of Mrs. Lee does")
+    aos("gov", "withdraw", propose(manifest(3, quorum=3)), "--note", "too early", "-w", path)
+    return path
+
+
 def part_worlds(folder: Path) -> list[Path]:
     """Make all worlds of this module in a folder."""
     return [
         make(folder / name)
         for name, make in (
-            ("agents", agents_world), ("trips", trips_world), ("orders", orders_world)
+            ("agents", agents_world), ("trips", trips_world), ("orders", orders_world),
+            ("governed", governed_world),
         )
     ]  # fmt: skip
 

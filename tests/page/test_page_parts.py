@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,16 +15,16 @@ from tests.cli.shell import here
 from tests.cli.test_flow import empty, template
 from tests.copies import copied
 from tests.node.nodes import front, running_kernel
-from tests.page.browser import Browser, ReadersHere, Seen, read_page
+from tests.page.browser import ReadersHere, read_page
 from tests.page.hostile import TEXTS
 from tests.page.hostile_parts import DEEP, hostile_parts
+from tests.page.part_site import PartSite
 from tests.page.part_worlds import CARRIER, agents_world, orders_world, trips_world
 from tests.page.test_page_documents import NOW_NS
 from tests.tools import long_form
 
 __all__ = ["empty", "template"]
 
-TAG = re.compile("<[^>]*>")
 AGENT, TRIP, ORDER = "flow/desk/agent@1", "flow/trip/booking@1", "flow/shop/order@1"
 
 
@@ -46,53 +43,10 @@ def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return orders_world(tmp_path_factory.mktemp("orders") / "orders")
 
 
-class _Site:
-    """The page over some worlds, each named by its folder."""
-
-    def __init__(self, *paths: Path) -> None:
-        self.browser = Browser(*paths)
-        self.paths = paths
-        rows = self.browser.get("/.json").json()["worlds"]
-        self.bases = {Path(each["path"]).name: each["address"] for each in rows}
-
-    def seen(self, world: str, path: str, status: int = 200) -> Seen:
-        answer = self.browser.get(f"{self.bases[world]}{path}")
-        assert answer.status_code == status, answer.text
-        return read_page(answer)
-
-    def text(self, world: str, path: str, status: int = 200) -> str:
-        """The text of a page, its cells and terms apart by one space."""
-        answer = self.browser.get(f"{self.bases[world]}{path}")
-        assert answer.status_code == status, answer.text
-        read_page(answer)
-        return " ".join(unescape(TAG.sub(" ", answer.text)).split())
-
-    def parts(self, base: str) -> Iterator[tuple[str, Seen]]:
-        """Every page of flows and linear instances that a link leads to from the overview."""
-        todo, known = [base], {base}
-        while todo:
-            address = todo.pop()
-            answer = self.browser.get(address)
-            assert answer.status_code == 200, (address, answer.text)
-            seen = read_page(answer)
-            if address != base:
-                yield address, seen
-            for link in seen.links:
-                kind = link.removeprefix(base).partition("?")[0].split("/")[0]
-                if kind in ("flow", "flows", "linear") and link not in known:
-                    known.add(link)
-                    if ".json" not in link:
-                        todo.append(link)
-
-    def document(self, world: str, path: str) -> Any:
-        path, _, query = path.partition("?")
-        return self.browser.get(f"{self.bases[world]}{path}.json?{query}").json()
-
-
 @pytest.fixture(scope="module")
-def site(agents: Path, trips: Path, orders: Path, template: Path) -> Iterator[_Site]:
+def site(agents: Path, trips: Path, orders: Path, template: Path) -> Iterator[PartSite]:
     """``world`` has flows that ended in each way, diverged, or have a history of a later format."""
-    found = _Site(agents, trips, orders, template)
+    found = PartSite(agents, trips, orders, template)
     yield found
     found.browser.close()
 
@@ -102,7 +56,7 @@ def key(text: str) -> str:
 
 
 def test_every_page_of_a_part_is_the_document_of_its_command(
-    site: _Site, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+    site: PartSite, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PG-3, PG-88: by following every link of worlds with flows and with linear instances."""
     monkeypatch.setattr(time, "time_ns", lambda: NOW_NS)
@@ -140,7 +94,7 @@ def test_every_page_of_a_part_is_the_document_of_its_command(
     ],
 )  # fmt: skip
 def test_a_query_of_a_part_is_the_options_of_its_command(
-    site: _Site, world: str, path: str
+    site: PartSite, world: str, path: str
 ) -> None:
     """PG-6, PG-88"""
     words = site.seen(world, path).command
@@ -151,7 +105,7 @@ def test_a_query_of_a_part_is_the_options_of_its_command(
     assert printed.json == document
 
 
-def test_the_pages_of_a_part_are_there_where_the_manifest_has_it(site: _Site) -> None:
+def test_the_pages_of_a_part_are_there_where_the_manifest_has_it(site: PartSite) -> None:
     """PG-88"""
     for world, has, lacks, text in (
         ("trips", "flows", "linear", "this world has no linear instances: its manifest does not"),
@@ -170,7 +124,7 @@ def test_the_pages_of_a_part_are_there_where_the_manifest_has_it(site: _Site) ->
     assert f"{site.bases['orders']}linear/{key('i-1')}" in site.seen("orders", "cells").links
 
 
-def test_a_flow_is_a_tree_of_its_operations(site: _Site) -> None:
+def test_a_flow_is_a_tree_of_its_operations(site: PartSite) -> None:
     """PG-89"""
     found = site.text("agents", f"{AGENT}/{key('t-1')}")
     past = site.text("agents", f"{AGENT}/{key('t-1')}?history=1")
@@ -193,7 +147,7 @@ def test_a_flow_is_a_tree_of_its_operations(site: _Site) -> None:
     assert "from the journal error no_such_tool" in past
 
 
-def test_a_tree_is_nested_as_the_operations_are(site: _Site) -> None:
+def test_a_tree_is_nested_as_the_operations_are(site: PartSite) -> None:
     """PG-89: ``verdict`` is in five lists, one in another."""
     answer = site.browser.get(f"{site.bases['agents']}{AGENT}/{key('t-1')}")
     before = answer.text.partition("<h2>Operations</h2>")[2].partition(">verdict</b>")[0]
@@ -201,7 +155,7 @@ def test_a_tree_is_nested_as_the_operations_are(site: _Site) -> None:
     assert before.count("<ul") - before.count("</ul") == 5
 
 
-def test_the_page_of_a_cell_shows_what_the_page_of_its_flow_shows(site: _Site) -> None:
+def test_the_page_of_a_cell_shows_what_the_page_of_its_flow_shows(site: PartSite) -> None:
     """PG-88"""
     cell = site.text("agents", f"cell/desk/agent@1/{key('t-1')}")
     flow = site.text("agents", f"{AGENT}/{key('t-1')}")
@@ -217,7 +171,7 @@ def test_the_page_of_a_cell_shows_what_the_page_of_its_flow_shows(site: _Site) -
     assert "verdict" not in past
 
 
-def test_a_flow_that_ended_shows_its_error_its_compensations_and_its_output(site: _Site) -> None:
+def test_a_flow_that_ended_shows_its_error_its_compensations_and_its_output(site: PartSite) -> None:
     """PG-89"""
     failed = site.text("trips", f"{TRIP}/{key('t-2')}")
     done = site.text("trips", f"{TRIP}/{key('t-1')}")
@@ -232,7 +186,7 @@ def test_a_flow_that_ended_shows_its_error_its_compensations_and_its_output(site
     assert "Started not yet" in new
 
 
-def test_flows_that_cannot_go_on_say_why(site: _Site) -> None:
+def test_flows_that_cannot_go_on_say_why(site: PartSite) -> None:
     """PG-89"""
     diverged = site.text("world", f"{ORDER}/{key('bad')}")
     lost = site.text("world", f"{ORDER}/{key('lost')}")
@@ -247,7 +201,7 @@ def test_flows_that_cannot_go_on_say_why(site: _Site) -> None:
     assert "the bank is closed" in stuck
 
 
-def test_a_list_of_flows_has_the_place_at_which_each_waits(site: _Site) -> None:
+def test_a_list_of_flows_has_the_place_at_which_each_waits(site: PartSite) -> None:
     """PG-88"""
     found = site.text("agents", "flows")
     trips = site.text("trips", "flows")
@@ -258,7 +212,7 @@ def test_a_list_of_flows_has_the_place_at_which_each_waits(site: _Site) -> None:
     assert "No flow passes these filters." in none
 
 
-def test_a_linear_instance_is_a_table_of_its_plan_steps(site: _Site) -> None:
+def test_a_linear_instance_is_a_table_of_its_plan_steps(site: PartSite) -> None:
     """PG-90"""
     waiting = site.text("orders", f"linear/{key('i-2')}")
     retried = site.text("orders", f"linear/{key('i-5')}")
@@ -280,7 +234,7 @@ def test_a_linear_instance_is_a_table_of_its_plan_steps(site: _Site) -> None:
     assert "Business key o-i-1" in done
 
 
-def test_the_page_of_a_cell_shows_its_plan_steps(site: _Site) -> None:
+def test_the_page_of_a_cell_shows_its_plan_steps(site: PartSite) -> None:
     """PG-88"""
     cell = site.text("orders", f"cell/aos/linear@1/{key('i-6')}")
     past = site.text("orders", f"cell/aos/linear@1/{key('i-1')}?at=12")
@@ -308,7 +262,7 @@ def test_the_page_of_a_cell_shows_its_plan_steps(site: _Site) -> None:
     ],
 )
 def test_a_part_that_is_not_there_has_a_sentence(
-    site: _Site, world: str, path: str, text: str
+    site: PartSite, world: str, path: str, text: str
 ) -> None:
     """PG-88"""
     assert text in site.text(world, path, 404)
@@ -317,7 +271,7 @@ def test_a_part_that_is_not_there_has_a_sentence(
 def test_every_page_of_hostile_flows_and_linear_instances_is_shown(tmp_path: Path) -> None:
     """PG-12, PG-21"""
     world = hostile_parts(tmp_path / "world", TEXTS if long_form() else TEXTS[:1])
-    site = _Site(world)
+    site = PartSite(world)
     try:
         base = site.bases["world"]
         found = dict(site.parts(base))

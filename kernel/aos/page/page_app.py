@@ -38,6 +38,8 @@ from aos.node.tokens import READ
 from aos.page.cell_steps import cell_step
 from aos.page.cell_timeline import cell_timeline
 from aos.page.live_stream import LiveStreams, resumed
+from aos.page.manifest_versions import TEMPLATES as COMPARING
+from aos.page.manifest_versions import compared_versions
 from aos.page.minutes_picture import minutes_picture
 from aos.page.page_forms import FormCall, PageForm, Visit, check_same_site
 from aos.page.page_graphs import manifest_graph, trace_graph
@@ -253,6 +255,8 @@ class PageApp:
         values |= await _pictures(world, page, query, found, values["links"])
         if self._node is not None:
             values |= await self._node.more(page, world)
+        if page.template in COMPARING:
+            values |= await compared_versions(world, found, given)
         if page.template == "cell":
             values |= await cell_parts(world, query, request.path_params)
         if page.template == "steps":

@@ -43,6 +43,11 @@ class RecordIndex(Protocol):
         """The attempts, stream frames, commands and the receipt of an intent."""
         ...
 
+    def versions(self) -> list[tuple[int, Hash]]:
+        """The records of manifests with the hashes of their documents. Of a journal that was
+        pruned, those in force at its beginning, and the later ones."""
+        ...
+
     def opened(
         self, *, effect: str | None, is_open: bool, limit: int, offset: int
     ) -> tuple[list[Hash], int]:

@@ -172,6 +172,8 @@ def journal(
     check_limit(limit)
     end = view.state.next_seq - 1 if last is None else min(last, view.state.next_seq - 1)
     selected = selection(view, kinds=kinds, workflow=workflow, key=key)
+    if view.index is not None and kinds == (Manifest.KIND,) and workflow is None and first is None:
+        return {"records": _newest_manifests(view, view.index, limit, last=end), "next": None}
     reader = RecordReader(view.journal, view.lens, view.index)
     if first is None:
         return {"records": reader.newest(limit, last=end, selection=selected), "next": None}
@@ -181,6 +183,14 @@ def journal(
             return {"records": found, "next": each["seq"]}
         found.append(each)
     return {"records": found, "next": None}
+
+
+def _newest_manifests(view: View, index: RecordIndex, most: int, *, last: int) -> list[Document]:
+    """Return the ``most`` newest records of manifests up to ``last``, oldest first."""
+    kept = first_kept(view.journal)
+    seqs = [seq for seq, _ in index.versions() if kept <= seq <= last][-most:]
+    found = [document(view.records.at(seq), view.lens) for seq in seqs]
+    return [{**each, "summary": summary(each)} for each in found]
 
 
 def selection(

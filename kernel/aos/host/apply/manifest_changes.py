@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from aos.audit.lens.manifests import IS_MANIFEST
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Manifest
 from aos.errors import BadUsage, sentence
 from aos.host.apply.report import changes_document
 from aos.manifest.difference import difference
@@ -13,29 +16,53 @@ from aos.values.digests import hash_text
 
 def manifest_changes(view: View, since: int) -> Document:
     """Return the changes from the manifest that was in force after record ``since`` to the one in
-    force now, or in the past that the view is of.
+    force now, or in the past that the view is of. ``since`` may come after this past: then they
+    lead back.
 
     Raises:
-        BadUsage: One of the two is missing, or ``since`` is no record before the end.
+        BadUsage: One of the two is missing, or ``since`` is no record of the journal.
     """
     manifest, last = view.state.manifest, view.state.next_seq - 1
     if manifest is None:
+        if view.is_past:
+            raise _no_manifest(last)
         raise BadUsage("this world has no manifest yet (apply one: aos apply PATH)")
-    if since > last:
-        raise BadUsage(sentence("since", expected=f"a record, 1 to {last}", found=str(since)))
-    before = view.manifests.at(since + 1)
+    head = view.journal.head()
+    end = last if head is None or not view.is_past else head.seq
+    if since > end:
+        raise BadUsage(sentence("since", expected=f"a record, 1 to {end}", found=str(since)))
+    before, record = _in_force_after(view, since)
     if before is None:
-        raise BadUsage(
-            sentence(
-                f"no manifest was in force after record {since}",
-                hint="aos inspect journal --kind manifest lists the records of manifests",
-            )
-        )
+        raise _no_manifest(since)
     return {
-        "since": _named(before, view.manifests.seq_at(since + 1)),
+        "since": _named(before, record),
         "now": _named(manifest, view.state.manifest_seq),
         "changes": changes_document(difference(before, manifest)),
     }
+
+
+def _in_force_after(view: View, seq: int) -> tuple[Effective | None, int | None]:
+    """Return the manifest that was in force after a record of the journal, and its record."""
+    last = view.state.next_seq - 1
+    if seq <= last:
+        return view.manifests.at(seq + 1), view.manifests.seq_at(seq + 1)
+    found = view.state.manifest, view.state.manifest_seq
+    for frame in view.journal.frames(last + 1, seq):
+        for data in frame.records:
+            record = from_bytes(data) if IS_MANIFEST in data else None
+            if isinstance(record, Manifest) and last < record.seq <= seq:
+                document = view.journal.blob(record.document.hash)
+                found = Effective.from_document(document), record.seq
+    return found
+
+
+def _no_manifest(seq: int) -> BadUsage:
+    return BadUsage(
+        sentence(
+            f"no manifest was in force after record {seq}",
+            hint="aos inspect journal --kind manifest lists the records of manifests",
+        )
+    )
 
 
 def _named(manifest: Effective, record: int | None) -> Document:

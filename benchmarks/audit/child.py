@@ -20,10 +20,10 @@ from typing import Any, Final
 
 from aos.audit.event_log.event_log import OCEL, write_event_log
 from aos.audit.replay.replay_store import replay_store
+from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.shadow_beginning import Proposed
 from aos.audit.shadow.shadow_engine import run_shadow
 from aos.audit.shadow.shadow_range import chosen_range
-from aos.audit.shadow.shadow_report import read_report
 from aos.audit.shadow.shadow_source import source_of_store
 from aos.audit.shadow.shadowing import ShadowRequest
 from aos.core.decide.answers import Admitted

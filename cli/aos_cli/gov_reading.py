@@ -12,12 +12,12 @@ from aos.core.decide.approved import open_proposal
 from aos.core.journal.inputs import STRICT
 from aos.core.state.proposals import Proposal
 from aos.errors import BadUsage, Refused
-from aos.host.apply.proposal_report import proposal_report, proposed_manifest
+from aos.host.apply.proposal_report import journaled_report, proposal_report, proposed_manifest
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos_cli.apply_target import ApplyTarget
 from aos_cli.gov_node import governing
-from aos_cli.node_option import client_of
+from aos_cli.node_option import client_of, from_node
 from aos_cli.open_view import looking_at
 
 NO_WAY: Final[Document] = {"blockers": [], "groups": [], "fates": None, "flows": None}
@@ -68,6 +68,18 @@ def proposal_document(world: Path, node: str | None, number: int) -> Document:
         show=0, allow_diverged=False,
     )  # fmt: skip
     return found | {name: report[name] for name in NO_WAY}
+
+
+def report_document(world: Path, node: str | None, number: int, hash: str) -> Document:
+    """Return a journaled shadow report of a proposal.
+
+    Raises:
+        BadUsage: There is no such proposal or report, or the report does not have its form.
+    """
+    if node is not None:
+        return from_node(node, "/v1/proposal", proposal=number, report=hash)
+    with looking_at(world) as view:
+        return journaled_report(view, number, hash)
 
 
 def _from_node(node: str, number: int) -> Document:

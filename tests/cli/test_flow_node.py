@@ -18,7 +18,7 @@ from tests.node.nodes import Node, front, running_kernel
 __all__ = ["empty", "template"]
 
 AGES = re.compile(r'"age_ns": \d+|(since|for) [\d.]+ \w+')
-"""Times that go on between the two commands."""
+"""Times that pass between the two commands."""
 
 FLOWS = [
     ("flow", "list"),

@@ -45,14 +45,14 @@ def test_every_version_is_listed_with_who_applied_it(
         for seq in records
     ]
 
-    versions = text.partition("2 manifests that were put in force")[2].partition("Routes")[0]
+    versions = text.partition("2 manifests put in force")[2].partition("Routes")[0]
     assert f"operator, proposal 12 pin {hashes[1]} in force" in versions
     assert versions.index(hashes[1]) < versions.index(hashes[0])
     assert f"operator strict {hashes[0]}" in versions
     assert f"{base}proposals/12" in links
     assert f"{base}manifest/diff?since={first}&at={second}" in links
     past = site.text("governed", f"manifest?at={second - 1}")
-    assert "1 manifests that were put in force" in past
+    assert "1 manifest put in force" in past
     assert hashes[1] not in past
 
 

@@ -24,6 +24,8 @@ QUERIES = (
     "intents.json?status=ok", "intents.json?status=error&limit=1",
     "journal.json?workflow=host/puppet@1&key=ada",
     "journal.json?workflow=puppet&key=wait&from=1&kind=step",
+    "journal.json?kind=manifest", "journal.json?kind=manifest&limit=1",
+    "journal.json?kind=manifest&to=5",
 )  # fmt: skip
 """Documents in which nothing depends on now."""
 

@@ -64,7 +64,7 @@ def test_proposals_are_shown_with_votes_and_changes(tmp_path: Path) -> None:
     pages = all_pages(world)
 
     opened, closed = pages[f"/proposals/{first}"], pages[f"/proposals/{second}"]
-    assert "It still needs 1 approvals (of bob, cat)" in opened
+    assert "It still needs 1 approval (of bob, cat)" in opened
     assert "<b>version 2</b>" in opened
     assert "fine" in opened
     assert "limits" in opened.lower()

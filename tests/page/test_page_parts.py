@@ -130,7 +130,7 @@ def test_a_flow_is_a_tree_of_its_operations(site: PartSite) -> None:
     past = site.text("agents", f"{AGENT}/{key('t-1')}?history=1")
 
     assert "Next: aos flow signal desk/agent@1 t-1 desk/Verdict@1 JSON" in found
-    operations = found.partition(" Operations ")[2].partition(" What the flow was given")[0]
+    operations = found.partition(" Operations ")[2].partition(" Input and output")[0]
     places = [
         operations.index(each)
         for each in (
@@ -186,7 +186,7 @@ def test_a_flow_that_ended_shows_its_error_its_compensations_and_its_output(site
     assert "Started not yet" in new
 
 
-def test_flows_that_cannot_go_on_say_why(site: PartSite) -> None:
+def test_flows_that_cannot_continue_say_why(site: PartSite) -> None:
     """PG-89"""
     diverged = site.text("world", f"{ORDER}/{key('bad')}")
     lost = site.text("world", f"{ORDER}/{key('lost')}")

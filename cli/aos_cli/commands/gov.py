@@ -23,13 +23,14 @@ from aos_cli.apply_target import ApplyTarget
 from aos_cli.apply_text import is_fine, show_changes, show_fates, show_report
 from aos_cli.gov_files import check_note, patch_at
 from aos_cli.gov_node import governing
-from aos_cli.gov_reading import in_force, proposal_document, stored
+from aos_cli.gov_reading import in_force, proposal_document, report_document, stored
 from aos_cli.gov_text import command, show_list, show_one
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, LeaveCells, World, number
 from aos_cli.output import line, note, print_json, write
+from aos_cli.shadow_text import show_shadow
 
 SEQ_END: Final = 1 << 63
 
@@ -150,8 +151,26 @@ def list_proposals(
 
 
 def show(
-    proposal: N, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
-) -> None:
+    proposal: N,
+    *,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            "--report", metavar="HASH",
+            help="Instead, show this journaled shadow report of the proposal.",
+        ),
+    ] = None,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:  # fmt: skip
+    if report is not None:
+        shadow = report_document(world, node, proposal, report)
+        if json:
+            print_json(shadow)
+        else:
+            show_shadow(shadow)
+        return
     found = proposal_document(world, node, proposal)
     if json:
         print_json(found)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.shadow_beginning import Proposed
-from aos.audit.shadow.shadow_report import read_report
 from aos.audit.shadow.shadow_source import ShadowSource
 from aos.audit.views.proposal_view import proposal as proposal_of
 from aos.core.decide.answers import Refusal

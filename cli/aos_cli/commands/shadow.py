@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.shadow_beginning import Proposed
-from aos.audit.shadow.shadow_report import read_report
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES, word_of
 from aos.errors import BadUsage, Refused, either, sentence

@@ -29,7 +29,7 @@ from aos.audit.views.running_effects import Running, RunningTask
 from aos.audit.views.view import LIMIT, View
 from aos.errors import BadUsage
 from aos.host.apply.manifest_changes import manifest_changes
-from aos.host.apply.proposal_report import proposal_report
+from aos.host.apply.proposal_report import journaled_report, proposal_report
 from aos.node.batches.batch_items import batch_items
 from aos.values.digests import hash_text
 from aos.values.spelling import duration_ns
@@ -213,6 +213,8 @@ def _proposals(view: View, _: Query) -> Document:
 
 
 def _proposal(view: View, query: Query) -> Document:
+    if "report" in query:
+        return journaled_report(view, query["proposal"], query["report"])
     return proposal_report(view, query["proposal"])
 
 

@@ -612,6 +612,10 @@ ROUTES: Final = (
                 name="proposal", help="Its record.", required=True,
                 schema={"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
             ),
+            Parameter(
+                name="report", schema=HASH,
+                help="The hash of a journaled shadow report of it, which is the answer then.",
+            ),
         ),
         answer=_document("aos gov show"),
     ),

@@ -50,6 +50,7 @@ from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld, there
 from aos.page.page_worlds import PageWorlds
+from aos.page.proposal_parts import proposal_parts
 from aos.page.world_parts import cell_parts, known_navigation, part_navigation
 
 if TYPE_CHECKING:  # a page without a node does not import it
@@ -255,6 +256,8 @@ class PageApp:
         values |= await _pictures(world, page, query, found, values["links"])
         if self._node is not None:
             values |= await self._node.more(page, world)
+        if page.template == "proposal":
+            values |= await proposal_parts(world, found)
         if page.template in COMPARING:
             values |= await compared_versions(world, found, given)
         if page.template == "cell":

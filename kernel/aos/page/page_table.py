@@ -292,7 +292,12 @@ PAGES: Final = (
     Page(
         template="proposal", title="Proposal", path="/proposals/{word}",
         operation="read_proposal", command=("gov", "show"), target=_number("proposal"),
-        fixed=frozenset({"proposal"}),
+        fixed=frozenset({"proposal", "report"}),
+    ),
+    Page(
+        template="shadow_report", title="Shadow report", path="/proposals/{word}/report",
+        operation="read_proposal", command=("gov", "show"), target=_number("proposal"),
+        fixed=frozenset({"proposal"}), needs=("report",),
     ),
     Page(
         template="value", title="Value", path="/value/{word}", operation="read_value",
@@ -301,7 +306,9 @@ PAGES: Final = (
 )  # fmt: skip
 """Every page below ``/w/ID`` that is the view of a command's document."""
 
-NOT_LIVE: Final = frozenset({"definition", "difference", "manifest", "record", "steps", "value"})
+NOT_LIVE: Final = frozenset(
+    {"definition", "difference", "manifest", "record", "shadow_report", "steps", "value"}
+)
 """Templates of pages that stay the same when the world changes (PG-124)."""
 
 NAVIGATION: Final = (

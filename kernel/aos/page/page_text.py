@@ -16,7 +16,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Undefined
 
-from aos.audit.lens.words import key_text, short, span_text, time_text
+from aos.audit.lens.words import compact, count, key_text, short, span_text, time_text
 from aos.document_text import CONTROLS, document_text
 from aos.node.bodies import KIB
 from aos.page.page_trees import tree_lines
@@ -94,9 +94,9 @@ def fields_of(document: Mapping[str, Any], *shown: str) -> list[tuple[str, Any]]
 def alike(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Mapping[str, Any]]]:
     """Return rows in groups that have the same values under ``names``, in the order in which the
     first row of each group comes."""
-    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
+        found.setdefault(tuple(compact(row[name]) for name in names), []).append(row)
     return list(found.values())
 
 
@@ -132,6 +132,7 @@ _PACES: Final = (("a second", 10**9), ("a minute", 60 * 10**9), ("an hour", 3600
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "alike": alike,
+    "count": count,
     "digits": digits,
     "fields_of": fields_of,
     "key_text": key_text,

@@ -586,6 +586,8 @@ export type ReadProposalsAnswer = Record<string, unknown>;
 export type ReadProposalQuery = {
   /** Its record. */
   proposal: number;
+  /** The hash of a journaled shadow report of it, which is the answer then. */
+  report?: string;
 };
 
 export type ReadProposalAnswer = Record<string, unknown>;

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aos.audit.shadow.intent_pairs import recorded_keys
+from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.script_answers import read_script_answers
 from aos.audit.shadow.shadow import Shadow
 from aos.audit.shadow.shadow_beginning import Proposed
 from aos.audit.shadow.shadow_range import chosen_range
-from aos.audit.shadow.shadow_report import read_report
 from aos.audit.shadow.shadow_source import ShadowSource, source_of_store
 from aos.audit.shadow.shadowing import Making, ShadowRequest, shadow_of
 from aos.core.journal.inputs import STRICT

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.shadow_beginning import Proposed
 from aos.audit.shadow.shadow_engine import run_shadow
 from aos.audit.shadow.shadow_range import beginnings, chosen_range
-from aos.audit.shadow.shadow_report import read_report
 from aos.audit.shadow.shadow_source import ShadowSource, source_of_store
 from aos.audit.shadow.shadowing import ShadowRequest
 from aos.core.decide.answers import Admitted

@@ -11,6 +11,7 @@ from nacl.signing import SigningKey
 
 import aos.audit.shadow.shadow as shadow_module
 import aos.audit.shadow.shadow_report as reports
+from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.shadow_source import source_of_store
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import RETRY
@@ -455,7 +456,7 @@ def test_a_report_has_at_most_a_mebibyte(monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(130):
         place(world, f"o-{number:03}")
     report = shadow_bytes(world, versioned(2), Rule(deadline_ns=SECOND).modules())
-    found = reports.read_report(report)
+    found = read_report(report)
 
     assert len(report) <= 20_000
     assert found["left_out"] == 130 - len(found["differences"]) > 30

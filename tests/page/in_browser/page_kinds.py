@@ -70,6 +70,16 @@ def _parts(client: httpx.Client, base: str) -> dict[str, str]:
         key, status = key_segment(encode(row["instance"])), row["status"].lower()
         found |= {"linear": f"{base}/linear", f"linear-{status}": f"{base}/linear/{key}"}
         found |= {"cell-of-a-linear-instance": f"{base}/cell/{LINEAR}/{key}"}
+    for row in _document(client, f"{base}/proposals.json")["proposals"]:
+        number = row["proposal"]
+        found |= {"proposals-of-all": f"{base}/proposals", "versions": f"{base}/manifest"}
+        found |= {f"proposal-{row['status']}": f"{base}/proposals/{number}"}
+        for report in _document(client, f"{base}/proposals/{number}.json")["reports"][:1]:
+            query = f"report={report['hash']}"
+            found["shadow-report"] = f"{base}/proposals/{number}/report?{query}"
+    lines = client.get(f"{base}/journal.json?kind=manifest").text.splitlines()
+    first, *_, last = (json.loads(each)["seq"] for each in [*lines, *lines])
+    found["difference-back"] = f"{base}/manifest/diff?since={last}&at={first}"
     return found
 
 

@@ -42,7 +42,7 @@ ALIKE = frozenset(
         "cell": ["running"], "steps": ["waiting", "failed", "running"],
         "trace": ["failed", "running", "ok", "open"], "intent": ["error"],
         "record": ["step", "receipt"], "flow": ["completed", "cancelled", "pending"],
-        "linear": ["failed", "canceled"], "no": ["flows"],
+        "linear": ["failed", "canceled"], "no": ["flows"], "proposal": ["applied", "withdrawn"],
     }.items()
     for status in statuses
 )  # fmt: skip

@@ -24,7 +24,7 @@ from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import Refused
 from aos.manifest.effective import Effective
-from aos.values.cbor import INTEGER_MAX, INTEGER_MIN, decode_record, encode
+from aos.values.cbor import INTEGER_MAX, INTEGER_MIN, encode
 from aos.values.digests import Hash, content_hash, hash_text
 
 Fields: TypeAlias = dict[Any, Any]
@@ -37,9 +37,6 @@ BLOCKERS_MAX: Final = 100
 
 SHOWN_BYTES_MAX: Final = 2_048
 """A longer value is shown by its hash and size."""
-
-_BYTES: Final = ("world", "base", "document", "frame", "answers")
-"""Fields that are hashes; all others are as in JSON."""
 
 
 def blocked_report(
@@ -98,22 +95,6 @@ def shadow_report(
     showing = _Showing(shadow, lens)
     shown = [showing.cell(id, note) for id, note in cells[:DIFFERENCES_KEPT]]
     return _fitted(fields, shown, len(cells), pending)
-
-
-def read_report(report: bytes) -> Fields:
-    """Return a report as a JSON document.
-
-    Raises:
-        ValueProblem: It is not canonical CBOR.
-    """
-    fields: Any = decode_record(report)
-    return {
-        "hash": hash_text(content_hash(report)),
-        **{
-            name: hash_text(Hash(value)) if name in _BYTES and value is not None else value
-            for name, value in fields.items()
-        },
-    }
 
 
 def _fitted(fields: Fields, shown: list[Fields], cells: int, pending: list[Fields]) -> bytes:

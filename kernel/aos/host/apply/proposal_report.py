@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from aos.audit.shadow.report_document import checked_report
 from aos.audit.views.proposal_view import proposal
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
-from aos.errors import Damage
+from aos.core.journal.shadow_report import REPORT_FORMAT, ReportInvalid
+from aos.errors import BadUsage, Damage, sentence
 from aos.host.apply.report import changes_document
 from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
@@ -28,6 +30,34 @@ def proposal_report(view: View, number: int) -> Document:
         "changes": _changes(view, found),
         "missing": _missing(found) if is_open else None,
     }
+
+
+def journaled_report(view: View, number: int, hash: str) -> Document:
+    """Return a journaled shadow report of a proposal (SH-50), with ``proposal`` and the ``record``
+    that journaled it.
+
+    Raises:
+        BadUsage: There is no such proposal or report, or the report does not have its form.
+        Erased: The report was erased.
+    """
+    name = f"blake3:{hash.removeprefix('blake3:')}"
+    reports = {each["hash"]: each["seq"] for each in proposal(view, number)["reports"]}
+    if name not in reports:
+        raise BadUsage(
+            sentence(
+                f"proposal {number} has no journaled report {name}",
+                expected="one of " + ", ".join(reports) if reports else None,
+                hint=f"aos gov shadow {number} --record journals one",
+            )
+        )
+    try:
+        found = checked_report(view.journal.blob(parse_hash(name)))
+    except ReportInvalid as problem:
+        raise BadUsage(
+            f"report {name} does not have the form of {REPORT_FORMAT}: {problem} (make it again: "
+            f"aos gov shadow {number} --check {name})"
+        ) from problem
+    return {"proposal": number, **found, "record": reports[name]}
 
 
 def proposed_manifest(view: View, hash: Hash) -> Effective:

@@ -1,0 +1,40 @@
+"""The shadow report over most records and the patch, for the page of a proposal
+(spec/page.md, PG-92)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aos.audit.lens.lens import shown
+from aos.audit.views.record_view import Document
+from aos.errors import AosError
+from aos.node.problems import Problem
+from aos.page.page_world import PageWorld
+
+PATCH_BYTES_MAX: Final = 64 * 1024
+"""A longer patch is not shown; its bytes can be downloaded."""
+
+
+async def proposal_parts(world: PageWorld, found: Document) -> dict[str, object]:
+    """Return the ``report`` over most records, or the ``report_problem`` for which it cannot be
+    shown, and the ``patch``; each is None if there is none."""
+    report = problem = None
+    kept = [each for each in found["reports"] if each["records"] is not None]
+    if kept:
+        widest = max(kept, key=lambda each: (each["records"], each["seq"]))
+        query = {"proposal": found["proposal"], "report": widest["hash"]}
+        try:
+            report = await world.document("read_proposal", query)
+        except (AosError, Problem) as error:
+            problem = str(error)
+    return {"report": report, "report_problem": problem, "patch": await _patch(world, found)}
+
+
+async def _patch(world: PageWorld, found: Document) -> Any:
+    if found["patch"] is None:
+        return None
+    try:
+        data = await world.bytes_of(found["patch"])
+    except (AosError, Problem):  # it was erased, or collected
+        return None
+    return shown(None, data) if len(data) <= PATCH_BYTES_MAX else None

@@ -16,7 +16,7 @@ from aos.audit.views.record_view import Document
 from aos.audit.views.value_view import value_bytes
 from aos.audit.views.view import View
 from aos.core.state.state import State
-from aos.errors import AosError, BadUsage, Damage, Erased, Refused
+from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.follower import Follower
@@ -273,6 +273,8 @@ async def there(reading: Awaitable[Document]) -> Document:
     """
     try:
         return await reading
+    except Pruned:
+        raise
     except Refused as error:
         raise BadUsage(str(error)) from error
     except Problem as problem:

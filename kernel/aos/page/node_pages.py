@@ -8,27 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from aos.audit.views.schedule_view import schedule
 from aos.audit.views.view import View
-from aos.errors import BadUsage, Refused
 from aos.node.tokens import OPERATE, READ, SEND
-from aos.page.page_links import read_key_segment
+from aos.page.page_links import read_id_segment
 from aos.page.page_table import Page, PageTarget, Path, one_word
-from aos.values.cbor import decode_record
-from aos.values.errors import ValueProblem
 
 
-def _schedule(view: View, path: Path) -> PageTarget:
-    try:
-        id = decode_record(read_key_segment(path["key"]))
-    except ValueProblem:
-        id = None
-    if not isinstance(id, str):
-        raise BadUsage("the schedule in the address: expected base64url of the CBOR of its id")
-    try:
-        schedule(view, id)
-    except Refused as problem:
-        raise BadUsage(str(problem)) from None
+def _schedule(_view: View, path: Path) -> PageTarget:
+    id = read_id_segment(path["key"], "schedule")
     return PageTarget({"id": id}, (id,))
 
 

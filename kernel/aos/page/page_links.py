@@ -47,8 +47,8 @@ def read_key_segment(segment: str) -> bytes:
     return data
 
 
-def instance_of(segment: str) -> str:
-    """Read a segment of a path as the id of a linear instance.
+def read_id_segment(segment: str, what: str) -> str:
+    """Read a segment of a path as the CBOR of an id, of a linear instance or a schedule.
 
     Raises:
         BadUsage: It is none.
@@ -60,7 +60,7 @@ def instance_of(segment: str) -> str:
         found = None
     if not isinstance(found, str):
         raise BadUsage(
-            "the instance in the address: expected base64url of the CBOR of its id, found "
+            f"the {what} in the address: expected base64url of the CBOR of its id, found "
             f"{segment[:60]!r}"
         )
     return found

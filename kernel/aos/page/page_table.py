@@ -17,7 +17,7 @@ from aos.audit.lens.words import key_text
 from aos.audit.views.view import View
 from aos.errors import BadUsage
 from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
-from aos.page.page_links import instance_of, read_key_segment
+from aos.page.page_links import read_id_segment, read_key_segment
 from aos.page.world_parts import FLOWS, LINEAR_PLANS, WorldPart, check_part
 
 Path: TypeAlias = Mapping[str, str]
@@ -189,7 +189,7 @@ def _flow(view: View, path: Path) -> PageTarget:
 
 
 def _linear(_view: View, path: Path) -> PageTarget:
-    instance = instance_of(path["key"])
+    instance = read_id_segment(path["key"], "instance")
     return PageTarget({"instance": instance}, (instance,))
 
 

@@ -17,7 +17,7 @@ from aos.core.state.state import State
 from aos.errors import AosError
 from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE
 from aos.node.problems import Problem
-from aos.page.page_links import instance_of
+from aos.page.page_links import read_id_segment
 from aos.page.page_world import PageWorld
 
 
@@ -77,7 +77,7 @@ async def cell_parts(
     workflow, at = query["workflow"], {name: query[name] for name in ("at",) if name in query}
     flow = linear = None
     if workflow == LINEAR:
-        given = {"instance": instance_of(path["key"]), **at}
+        given = {"instance": read_id_segment(path["key"], "instance"), **at}
         linear = await _document(world, "read_linear_instance", given)
     elif await world.read(lambda view: workflow in flow_names(view.state)):
         flow = await _document(

@@ -11,9 +11,6 @@ from aos.errors import AosError
 from aos.node.problems import Problem
 from aos.page.page_world import PageWorld
 
-TEMPLATES: Final = ("manifest", "difference")
-"""The pages that have them."""
-
 VERSIONS_MAX: Final = 100
 """The most manifests that are listed. The journal has all of them."""
 

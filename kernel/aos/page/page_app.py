@@ -10,10 +10,9 @@ headers of ``page_headers``.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +23,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route, Router
 
-from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
 from aos.errors import AosError
 from aos.node.access import Door, check_origin
@@ -35,14 +33,9 @@ from aos.node.refusals import problem_of
 from aos.node.routes import GET, SEQ, ApiRoute, Parameter
 from aos.node.sessions import Session
 from aos.node.tokens import READ
-from aos.page.cell_steps import cell_step
-from aos.page.cell_timeline import cell_timeline
 from aos.page.live_stream import LiveStreams, resumed
-from aos.page.manifest_versions import TEMPLATES as COMPARING
-from aos.page.manifest_versions import compared_versions
-from aos.page.minutes_picture import minutes_picture
+from aos.page.page_additions import ShownPage, additions
 from aos.page.page_forms import FormCall, PageForm, Visit, check_same_site
-from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_headers import RAW
 from aos.page.page_links import PageLinks
 from aos.page.page_search import FOUND_MAX, search
@@ -50,8 +43,7 @@ from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld, there
 from aos.page.page_worlds import PageWorlds
-from aos.page.proposal_parts import proposal_parts
-from aos.page.world_parts import cell_parts, known_navigation, part_navigation
+from aos.page.world_parts import known_navigation, part_navigation
 
 if TYPE_CHECKING:  # a page without a node does not import it
     from aos.page.node_parts import NodeParts
@@ -253,17 +245,15 @@ class PageApp:
         values = await self._values(
             request, world, page.title, at=given.get("at"), is_live=page.template not in NOT_LIVE
         )
-        values |= await _pictures(world, page, query, found, values["links"])
         if self._node is not None:
             values |= await self._node.more(page, world)
-        if page.template == "proposal":
-            values |= await proposal_parts(world, found)
-        if page.template in COMPARING:
-            values |= await compared_versions(world, found, given)
-        if page.template == "cell":
-            values |= await cell_parts(world, query, request.path_params)
-        if page.template == "steps":
-            values["step"] = cell_step(found, given.get("step"))
+        links = values["links"]
+        assert isinstance(links, PageLinks)
+        shown = ShownPage(
+            world=world, template=page.template, query=query, given=given,
+            path=request.path_params, found=found, links=links,
+        )  # fmt: skip
+        values |= await additions(shown)
         return _html(
             page.template,
             values
@@ -427,29 +417,6 @@ _TITLES: Final = {
     500: "Damaged",
     503: "Not now",
 }
-
-
-async def _pictures(
-    world: PageWorld, page: Page, query: Mapping[str, Any], found: Document, links: object
-) -> dict[str, object]:
-    """Return the pictures of a page: the timeline and last step of a cell, the graph of a trace or
-    manifest. Those of a cell are from its trace; they are left out if it cannot be read."""
-    assert isinstance(links, PageLinks)
-    timeline, graph, last, minutes = None, None, None, None
-    if page.template == "cell" and "at" not in query:
-        with contextlib.suppress(AosError, Problem):
-            trace = await world.document("read_trace", query)
-            timeline, last = cell_timeline(trace), cell_step(trace, None)
-    elif page.template == "trace" and "workflow" in query:
-        timeline = cell_timeline(found)
-    elif page.template == "trace":
-        graph = trace_graph(found["roots"], links)
-    elif page.template == "manifest":
-        graph = manifest_graph(found, links)
-    elif page.template == "world" and "at" not in query:
-        minutes = await world.minutes()
-    hour = None if minutes is None else minutes_picture(minutes["minutes"])
-    return {"timeline": timeline, "graph": graph, "last": last, "minutes": hour}
 
 
 def _html(template: str, values: dict[str, object]) -> Response:

@@ -1,0 +1,76 @@
+"""The pictures and further documents that a page shows next to the document that it is the view of.
+
+cell        its timeline and last step, from its trace; the flow or the linear instance that it is
+proposal    the shadow report over most records, and the patch
+manifest    its graph, and the manifests before it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aos.audit.views.record_view import Document
+from aos.errors import AosError
+from aos.node.problems import Problem
+from aos.page.cell_steps import cell_step
+from aos.page.cell_timeline import cell_timeline
+from aos.page.manifest_versions import compared_versions
+from aos.page.minutes_picture import minutes_picture
+from aos.page.page_graphs import manifest_graph, trace_graph
+from aos.page.page_links import PageLinks
+from aos.page.page_world import PageWorld
+from aos.page.proposal_parts import proposal_parts
+from aos.page.world_parts import cell_parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPage:
+    """A page with its document ``found``. ``query`` is that of the document, ``given`` that of the
+    request, ``path`` the segments of its address."""
+
+    world: PageWorld
+    template: str
+    query: Mapping[str, Any]
+    given: Mapping[str, Any]
+    path: Mapping[str, str]
+    found: Document
+    links: PageLinks
+
+
+async def additions(page: ShownPage) -> dict[str, object]:
+    """Return the further values of a page. A document that cannot be read now is left out."""
+    world, found = page.world, page.found
+    match page.template:
+        case "cell":
+            return {**await _of_trace(page), **await cell_parts(world, page.query, page.path)}
+        case "trace" if "workflow" in page.query:
+            return {"timeline": cell_timeline(found), "graph": None}
+        case "trace":
+            return {"timeline": None, "graph": trace_graph(found["roots"], page.links)}
+        case "steps":
+            return {"step": cell_step(found, page.given.get("step"))}
+        case "manifest":
+            versions = await compared_versions(world, found, page.given)
+            return {"graph": manifest_graph(found, page.links), **versions}
+        case "difference":
+            return await compared_versions(world, found, page.given)
+        case "proposal":
+            return await proposal_parts(world, found)
+        case "world":
+            minutes = None if "at" in page.query else await world.minutes()
+            return {"minutes": None if minutes is None else minutes_picture(minutes["minutes"])}
+    return {}
+
+
+async def _of_trace(page: ShownPage) -> dict[str, object]:
+    """The timeline and the last step of a cell as it is now."""
+    if "at" not in page.query:
+        try:
+            trace = await page.world.document("read_trace", page.query)
+        except (AosError, Problem):
+            pass
+        else:
+            return {"timeline": cell_timeline(trace), "last": cell_step(trace, None)}
+    return {"timeline": None, "last": None}

@@ -8,6 +8,7 @@ signal ends it if LMDB does not survive the file.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Final
@@ -27,7 +28,7 @@ DAMAGED: Final = 3
 def problem_of(folder: Path) -> str | None:
     """The reason why the file is not whole; None if it is."""
     env = lmdb.open(
-        str(folder), map_size=BYTES_MAX, readonly=True, create=False, lock=False,
+        os.fsencode(folder), map_size=BYTES_MAX, readonly=True, create=False, lock=False,
         max_dbs=len(IndexTable) + 1, lib_version=0,
     )  # fmt: skip
     try:

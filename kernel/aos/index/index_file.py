@@ -77,7 +77,7 @@ class IndexFile:
         self._is_readonly = is_readonly
         with index_errors(folder):
             self._env = lmdb.open(
-                str(folder),
+                os.fsencode(folder),
                 map_size=BYTES_MAX,
                 readonly=is_readonly,
                 create=not is_readonly,

@@ -181,8 +181,9 @@ def accepts_cbor(accept: str | None) -> bool:
 
 def write_json(document: object) -> bytes:
     """JSON in UTF-8. Bytes are written as base64."""
-    # A lone surrogate cannot be in a document: all text comes from checked UTF-8.
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    # Only the name of a file can have a lone surrogate; all other text comes from checked UTF-8.
+    return text.encode(errors="backslashreplace")
 
 
 def _plain(value: object) -> object:

@@ -53,6 +53,12 @@ class BundleReading:
             retry_after_s=1,
         )  # fmt: skip
 
+    @property
+    def command(self) -> list[str]:
+        """The words of the command that verifies the bundle."""
+        name = str(self.file)
+        return ["aos", "verify", *(["--"] if name.startswith("-") else []), name]
+
     async def run(self) -> None:
         """Run the child to its end. Canceling this ends the child."""
         process = await asyncio.create_subprocess_exec(

@@ -32,6 +32,9 @@ _TOKEN: Final = re.compile(
     r'(?P<name>"(?:[^"\\]|\\.)*")(?=:)|(?P<text>"(?:[^"\\]|\\.)*")|(?P<rest>[-\w.+]+)'
 )
 
+_BYTES: Final = frozenset(map(chr, range(0xDC80, 0xDD00)))
+"""The bytes 0x80 to 0xff of file names that are no UTF-8, as ``os.fsdecode`` returns them."""
+
 TIME_NS: Final = 10**17
 """From here on, a number of nanoseconds is a time; below it is a span."""
 
@@ -130,6 +133,30 @@ def pace(count: int, ns: int) -> str:
 
 _PACES: Final = (("a second", 10**9), ("a minute", 60 * 10**9), ("an hour", 3600 * 10**9))
 
+
+def shell_text(words: Iterable[str]) -> str:
+    """Return a command that can be copied into a shell. Where a word has characters that no one
+    sees, or bytes that are no UTF-8, it is written as ``$'…'`` with the bytes of these."""
+    return " ".join(map(_shell_word, words))
+
+
+def _shell_word(word: str) -> str:
+    if not any(map(_is_hidden, word)):
+        return shlex.quote(word)
+    return "$'" + "".join(map(_shell_sign, word)) + "'"
+
+
+def _shell_sign(sign: str) -> str:
+    if _is_hidden(sign):
+        errors = "surrogateescape" if sign in _BYTES else "surrogatepass"
+        return "".join(f"\\x{byte:02x}" for byte in sign.encode(errors=errors))
+    return f"\\{sign}" if sign in "\\'" else sign
+
+
+def _is_hidden(sign: str) -> bool:
+    return ord(sign) in CONTROLS or sign in "\n\t" or "\ud800" <= sign <= "\udfff"
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "alike": alike,
     "count": count,
@@ -141,7 +168,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "number": number,
     "pace": pace,
     "pretty": pretty,
-    "shell": shlex.join,
+    "shell": shell_text,
     "short": short,
     "span": span_text,
     "time": time_text,

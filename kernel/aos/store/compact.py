@@ -8,6 +8,7 @@ written one by one, into pages that begin as zeros.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -65,8 +66,8 @@ def copy_rows(
 @contextlib.contextmanager
 def _opened(source: lmdb.Environment, target: Path, tables: int) -> Iterator[lmdb.Environment]:
     made = lmdb.open(
-        str(target), map_size=source.info()["map_size"], subdir=False, lock=False, mode=0o600,
-        max_dbs=tables, sync=False, lib_version=0,
+        os.fsencode(target), map_size=source.info()["map_size"], subdir=False, lock=False,
+        mode=0o600, max_dbs=tables, sync=False, lib_version=0,
     )  # fmt: skip
     try:
         yield made

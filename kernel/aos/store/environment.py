@@ -353,7 +353,7 @@ class Environment:
         for size in MAP_BYTES:
             try:
                 return lmdb.open(
-                    self.where,
+                    os.fsencode(self.where),  # text would have to be UTF-8 (ST-12a)
                     map_size=size,
                     readonly=self.readonly,
                     create=False,

@@ -38,7 +38,7 @@ def main(folder: str, packages: str) -> int:
     file, lock = os.path.join(folder, "data.mdb"), os.path.join(folder, "lock.mdb")  # noqa: PTH118  # pathlib takes longer to import than this file to run
     try:
         env = lmdb.open(
-            folder,
+            os.fsencode(folder),
             map_size=os.path.getsize(file) + ROOM_BYTES,  # noqa: PTH202
             readonly=True,
             create=False,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -13,8 +14,8 @@ from tests.page.in_browser.chromium import Chromium
 from tests.page.in_browser.page_process import served
 from tests.tools import long_form
 
-NAME = "<img src=x onerror=alert(1)>' {{7*7}}\u202e"
-"""The name of the world's folder."""
+NAME = os.fsdecode("<img src=x onerror=alert(1)>' {{7*7}}\u202e$(ran)\n".encode() + b"\xff")
+"""The name of the world's folder. One byte is no UTF-8."""
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SHOWN = ("cell", "trace", "steps", "intent", "record", "faults", "intents", "cells", "proposals")
@@ -37,7 +38,8 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 def as_shown(text: str) -> str:
     """The text as a reader sees it (cli.md C-6). A browser shows white space as it is laid out."""
-    shown = "".join(f"\\u{ord(sign):04x}" if CONTROL.match(sign) else sign for sign in text)
+    hidden = CONTROL.pattern[:-1] + "\ud800-\udfff]"
+    shown = "".join(f"\\u{ord(sign):04x}" if re.match(hidden, sign) else sign for sign in text)
     return " ".join(shown.split())
 
 

@@ -8,6 +8,7 @@ attempts of the tasks that were open then are never given out a second time.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -222,7 +223,12 @@ def _opened(folder: Path, *, is_new: int | None) -> Table:
 
 def _mapped(folder: Path, size: int) -> lmdb.Environment:
     return lmdb.open(
-        str(folder), map_size=size, mode=0o600, max_dbs=2, max_readers=8, lib_version=_LIB_VERSION
+        os.fsencode(folder),
+        map_size=size,
+        mode=0o600,
+        max_dbs=2,
+        max_readers=8,
+        lib_version=_LIB_VERSION,
     )
 
 

@@ -23,12 +23,13 @@ from aos.audit.views.intent_view import intents
 from aos.audit.views.journal_view import cells_of, journal
 from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted
-from aos.core.journal.inputs import KEEP_OPEN, MIGRATE
+from aos.core.journal.inputs import KEEP_OPEN, MIGRATE, PIN
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import KernelReceipt, Receipt
 from aos.core.journal.vocabulary import STATUSES
 from aos.core.state.fold import fold_frame
 from aos.host.door.writer import open_writer
+from aos.host.folder.folder import init_world
 from aos.host.folder.reader import WorldReader, open_reader
 from aos.host.retention.gc import collect_world
 from aos.host.retention.pruning import prune_world
@@ -38,13 +39,15 @@ from aos.index.index_file import DATA_NAME
 from aos.index.indexed_journal import BundleJournal
 from aos.index.indexed_view import use_index
 from aos.index.world_index import WorldIndex, read_at_head
+from aos.node.reading import read_document
 from aos.store.bundle.reader import open_bundle
 from aos.store.store import Store
 from tests.audit.journals import store_of
 from tests.cli.shell import in_silence
+from tests.host import puppet
 from tests.host.apply.test_upgrades import counted
 from tests.host.on_disk import write_on
-from tests.host.puppet import do
+from tests.host.puppet import PUPPET, do
 from tests.host.upgrades import migrating
 from tests.index.histories import KEYS, History
 from tests.index.index_oracle import MANY, check_cell_pages, check_index, records_of
@@ -375,6 +378,47 @@ def test_receipts_and_the_records_of_a_cell_are_found_without_the_journal(tmp_pa
             for where in ({}, {"first": 1}, {"first": 1, "kinds": ("step",)}):
                 given: Any = {"workflow": "desk", "key": "a", "limit": 2, **where}
                 assert journal(by_index, **given) == journal(View(state, store), **given)
+
+
+def test_documents_of_a_world_with_several_manifests_do_not_read_the_journal(
+    tmp_path: Path,
+) -> None:
+    """IX-71: also those of records under an earlier manifest, before and after a prune."""
+    path = tmp_path / "world"
+    init_world(path)
+    for version in (1, 2, 3):
+        with open_writer(path) as writer:
+            writer.apply(puppet.manifest(version=version), mode=PIN)
+            asking = [do(f"{key}{version}", puppet.asks("hello")) for key in "abc"]
+            list(writer.send([do("a"), *asking, do("bad", b"\xff")]))
+        assert in_silence("run", "--until-idle", "--world", path) == 0
+        with open_reader(path) as reader:
+            intents_now = list(reader.state.intents)
+        with open_writer(path) as writer:
+            writer.control("cancel", intent=intents_now[-1])
+            if version == 2:
+                writer.snapshot()
+    for _ in range(2):
+        with filled(path, tmp_path / "index") as opened:
+            assert opened.advance()
+            state, store = opened.reader.state, opened.reader.store
+            asked: list[tuple[str, dict[str, Any]]] = [
+                ("read_cells", {"sort": BY_KEY, "limit": 100, "offset": 0}),
+                ("read_intents", {"status": "canceled", "limit": 100, "offset": 0}),
+                ("read_intents", {"status": "all", "limit": 100, "offset": 0}),
+                *(
+                    (operation, {"workflow": PUPPET, "key": key, **more})
+                    for key in ("a", "a1", "b2", "bad")
+                    for operation, more in (("read_records", {"limit": 9}), ("read_trace", {}))
+                ),
+            ]
+            for operation, query in asked:
+                with opened.index.reading() as reader:
+                    by_index = View(state, cast("Store", NotRead(store)))
+                    use_index(by_index, reader)
+                    found = read_document(by_index, operation, query)
+                assert found == read_document(View(state, store), operation, query), operation
+        prune_world(path)
 
 
 def test_a_process_that_is_killed_while_it_fills_is_continued(tmp_path: Path) -> None:

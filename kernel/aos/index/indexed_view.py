@@ -31,7 +31,7 @@ def indexed(view: View, folder: Path | None, journal: IndexedJournal) -> Iterato
         try:
             yield reader is not None
         finally:
-            view.index = view.finder = None
+            view.index = view.finder = view.manifests.index = None
 
 
 def use_index(view: View, reader: IndexReader) -> None:
@@ -40,5 +40,5 @@ def use_index(view: View, reader: IndexReader) -> None:
     def text_of(id: CellId) -> str:
         return view.lens.key_text(id, hash=view.state.cells[id].workflow_hash)
 
-    view.index = reader
+    view.index = view.manifests.index = reader
     view.finder = reader.cell_pages(text_of, view.check_time)

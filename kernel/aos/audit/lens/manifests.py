@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Final
 
-from aos.audit.lens.ports import Journal, first_kept
+from aos.audit.lens.ports import Journal, RecordIndex, first_kept
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest
 from aos.core.snapshot.load import load
@@ -24,8 +25,8 @@ class Manifests:
     """The manifests that a journal put in force, in order.
 
     If an older record asks for a manifest that is not known yet, the journal is read once, up to
-    the first known manifest. Of the manifests that pruned records put in force, only the last has a
-    known place in the order.
+    the first known manifest; with an ``index``, only its manifests are read (IX-71). Of the
+    manifests that pruned records put in force, only the last has a known place in the order.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class Manifests:
         self._manifests: list[Effective] = []
         self._journal: Journal | None = None
         self._pruned: list[Effective] = []
+        self.index: RecordIndex | None = None
 
     @classmethod
     def of(cls, state: State, journal: Journal) -> Manifests:
@@ -95,12 +97,20 @@ class Manifests:
                 for data in map(journal.blob, sorted(before.pinned))
                 if is_document(data)
             ]
-        for frame in journal.frames(first_kept(journal), self._seqs[0] - 1):
-            for data in frame.records:
-                record = from_bytes(data) if IS_MANIFEST in data else None
-                if isinstance(record, Manifest):
-                    document = journal.blob(record.document.hash)
-                    older.add(record.seq, Effective.from_document(document))
+        for seq, hash in self._between(journal, first_kept(journal), self._seqs[0] - 1):
+            older.add(seq, Effective.from_document(journal.blob(hash)))
         for seq, manifest in zip(self._seqs, self._manifests, strict=True):
             older.add(seq, manifest)
         self._seqs, self._manifests = older._seqs, older._manifests
+
+    def _between(self, journal: Journal, first: int, last: int) -> Iterator[tuple[int, Hash]]:
+        """Yield the records from ``first`` to ``last`` that put a manifest in force, with the hash
+        of its document."""
+        if self.index is not None:
+            yield from ((seq, hash) for seq, hash in self.index.versions() if first <= seq <= last)
+            return
+        for frame in journal.frames(first, last):
+            for data in frame.records:
+                record = from_bytes(data) if IS_MANIFEST in data else None
+                if isinstance(record, Manifest):
+                    yield record.seq, record.document.hash

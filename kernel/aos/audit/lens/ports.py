@@ -62,6 +62,10 @@ class RecordIndex(Protocol):
         those of an effect."""
         ...
 
+    def versions(self) -> list[tuple[int, Hash]]:
+        """The records of manifests with the hashes of their documents, the oldest first."""
+        ...
+
     def receipts(self) -> int:
         """The number of receipts."""
         ...

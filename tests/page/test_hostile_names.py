@@ -185,7 +185,7 @@ def test_a_world_that_is_damaged_or_gone_is_named(folder: Path, tmp_path: Path, 
 
 
 def test_words_of_all_kinds_are_quoted_so_that_bash_reads_them_back() -> None:
-    """PG-109: every character up to U+2070, every byte, and what follows a hidden character."""
+    """PG-109: every character up to U+2070, every byte, and characters after a hidden one."""
     signs = [chr(code) for code in range(1, 0x2070)]
     words = ["", "plain", *("".join(signs[at : at + 64]) for at in range(0, len(signs), 64))]
     words += [os.fsdecode(bytes([byte]) + b"ab0") for byte in range(1, 256)]

@@ -76,7 +76,6 @@ FORMATS: Final = (FORMAT, FORMAT_WITH_DELTAS)
 
 _FORMAT_KEY: Final = b"format"
 _EMPTY_ROOM: Final = 1 << 16
-_LOCK_BYTES: Final = lock_file_bytes(READERS_MAX)
 _LIB_VERSION: Final = 0  # data format of LMDB 0.9, whatever the environment variable says
 
 T = TypeVar("T")
@@ -335,18 +334,19 @@ class Environment:
         Raises:
             NoRoom: There is no room for it.
         """
+        size = lock_file_bytes(READERS_MAX)
         try:
             with PlainFolder.at(self.folder) as folder:
                 # A reader makes no file (ST-83).
                 flags = os.O_RDWR | (0 if self.readonly else os.O_CREAT)
                 fd = folder.open(LOCK_NAME, flags, is_sole=True)
             try:
-                allocate(fd, _LOCK_BYTES)
+                allocate(fd, size)
             finally:
                 os.close(fd)
         except OSError as error:
             if error.errno in FULL:
-                raise no_room("no room to open the store", self.folder, _LOCK_BYTES) from error
+                raise no_room("no room to open the store", self.folder, size) from error
             # LMDB reports any other problem of the file itself.
 
     def _open_raw(self) -> lmdb.Environment:

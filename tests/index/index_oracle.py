@@ -40,6 +40,8 @@ from aos.store.store import Store
 from aos.values.digests import hash_text
 
 MANY = 1000
+OFFSET_MAX = 2**63 - 1
+"""The largest offset of a query (node-api.md, N-114)."""
 
 SOME = 4
 FEW = 4
@@ -148,6 +150,8 @@ def check_cells(
 def check_cell_pages(view: View, by_index: View, selection: CellSelection, order: str) -> None:
     """One page, and pages of a few rows by their offset and by the last row before them."""
     whole = cell_view.cells(view, selection, order=order, limit=MANY)
+    beyond = cell_view.cells(by_index, selection, order=order, offset=OFFSET_MAX)
+    assert beyond == {**whole, "cells": [], "offset": OFFSET_MAX}
     assert cell_view.cells(by_index, selection, order=order, limit=MANY) == whole
     assert whole["looked_at"] == len(list(selection.resolved(view.state).candidates(view.state)))
     offset, after, rows = 0, None, []
@@ -199,7 +203,7 @@ def check_intent_lists(view: View, by_index: View, chosen: random.Random) -> Non
     effects = {each.effect.name for each in view.state.intents.values()}
     for status in ("open", "abandoned", "settled", *STATUSES, None):
         for effect in (None, *effects):
-            for limit, offset in ((MANY, 0), (2, 1), (3, 1000)):
+            for limit, offset in ((MANY, 0), (2, 1), (3, 1000), (3, OFFSET_MAX)):
                 given: Any = {"status": status, "effect": effect, "limit": limit, "offset": offset}
                 assert intents_document(by_index, **given) == intents_document(view, **given), given
     workflow = chosen.choice([id[0] for id in view.state.cells])

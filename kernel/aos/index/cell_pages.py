@@ -84,6 +84,8 @@ class CellPages:
             placed: Iterable[Placed] = self._listed(groups, asked)
         else:
             placed, total, reasons = self._beginning(groups, asked)
+        if offset >= total:  # perhaps more than can be counted
+            return CellPage([], total, reasons)
         shown = list(islice(_after(placed, asked.after), offset, offset + limit))
         return CellPage([(name, key) for _, name, key, _ in shown], total, reasons)
 

@@ -121,8 +121,10 @@ class IntentPages:
     ) -> tuple[list[Hash], int]:
         """A page of intents in the order of their opening, and how many there are."""
         status = "open" if is_open else None
-        found = self.intents(status=status, effect=effect, limit=offset + limit)
         total = self.intents_count(status=status, effect=effect)
+        if offset >= total:  # perhaps more than can be counted
+            return [], total
+        found = self.intents(status=status, effect=effect, limit=offset + limit)
         return [each.intent for each in found[offset:]], total
 
     def settled(
@@ -130,6 +132,9 @@ class IntentPages:
     ) -> tuple[list[int], int]:
         """A page of the receipts with a status, ``ok``, ``error``, ``timeout`` or ``canceled``, the
         latest first, and how many there are."""
+        total = self.intents_count(status=status, effect=effect)
+        if offset >= total:  # perhaps more than can be counted
+            return [], total
 
         def latest(group: bytes) -> Iterator[int]:
             for key, _ in prefixed(self._rows, IndexTable.SETTLED, group, is_reversed=True):
@@ -138,7 +143,6 @@ class IntentPages:
         words = [word for name, word in self._tables.words() if effect in (None, name)]
         groups = [status_key(ASKED_STATUSES.index(status), word, b"") for word in words]
         found = heapq.merge(*map(latest, groups), reverse=True)
-        total = self.intents_count(status=status, effect=effect)
         return list(islice(found, offset, offset + limit)), total
 
     def receipts(self) -> int:

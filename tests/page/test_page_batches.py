@@ -21,7 +21,7 @@ from aos.page.page_text import visible
 from tests.cli.shell import here
 from tests.page.browser import read_page
 from tests.page.conftest import HOSTILE
-from tests.page.form_browser import FormBrowser, buttons
+from tests.page.form_browser import FormBrowser, buttons, hidden
 from tests.page.operated import FAILED, OTHER, SLOW, TRAPPED
 from tests.page.test_page_buttons import controls
 
@@ -236,6 +236,25 @@ def test_a_batch_that_has_begun_is_the_answer_to_its_form(operator: FormBrowser)
 
     assert again.headers["location"] == first.headers["location"]
     assert len(batches(operator)) == known
+
+
+def test_a_batch_of_retries_is_no_answer_to_a_form_that_skips(
+    operated: Path, operator: FormBrowser
+) -> None:
+    """PG-69, PG-76: also if the form has the same id, because it was sent to the other path."""
+    address = button(operator, "/cells?status=failed&key_prefix=f-0", RETRY)
+    path, form = urlsplit(address).path, operator.form(address)
+    other = path.replace("/retry", "/skip")
+    shown = operator.post(other, form)
+    assert shown.status_code == 403
+    done = ended(operator, operator.post(path, form).headers["location"])
+    before = counts(operated, "f-0")
+
+    late = operator.post(other, hidden(shown))
+
+    assert late.status_code == 409, late.headers
+    assert done["action"] == "retry"
+    assert counts(operated, "f-0") == before
 
 
 def test_a_reader_has_no_button_and_no_form(

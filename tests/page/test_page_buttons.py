@@ -25,7 +25,7 @@ from tests.host.conftest import template, world
 from tests.node.test_node_process import Started, started
 from tests.page.browser import Browser, read_page
 from tests.page.conftest import HOSTILE
-from tests.page.form_browser import FormBrowser, buttons, made
+from tests.page.form_browser import FormBrowser, buttons, hidden, made
 
 __all__ = ["template", "world"]
 
@@ -267,6 +267,24 @@ def test_a_form_of_another_site_browser_or_page_is_refused(
     assert len(controls(shop)) == before + 1
     for each in (other, stranger):
         each.close()
+
+
+def test_a_form_that_was_sent_to_another_path_is_one_of_its_own_there(
+    shop: Path, operator: FormBrowser
+) -> None:
+    """PG-62, PG-76: it is shown again with its id and what it has seen, which both forms share."""
+    address = f"{operator.base}{cell('f-3')}"
+    form, before = operator.form(f"{address}/retry"), len(controls(shop, "f-3"))
+    shown = operator.post(f"{address}/skip", form)
+    assert (shown.status_code, len(controls(shop, "f-3"))) == (403, before)
+    other = hidden(shown)
+    assert other["form"].partition(".")[0] == form["form"].partition(".")[0]
+
+    assert operator.post(f"{address}/retry", form).status_code == 303
+    late = operator.post(f"{address}/skip", other)
+
+    assert (late.status_code, "form_is_stale" in late.text) == (409, True)
+    assert [each.action for each in controls(shop, "f-3")[before:]] == ["retry"]
 
 
 def test_a_form_is_bounded_and_read_strictly(shop: Path, operator: FormBrowser) -> None:

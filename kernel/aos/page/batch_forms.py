@@ -97,7 +97,8 @@ class BulkForm:
         """As ``PageForm``."""
         id = f"page-{call.id}"
         batches = self._services.batches
-        if batches is not None and batches.get(id) is not None:
+        earlier = None if batches is None else batches.get(id)
+        if earlier is not None and earlier.order.action == self._action:
             return _address(call, id)
         order = self._order(_cells(call.fields), seen_in(call))
         rate = call.fields.get(_RATE, "").strip()

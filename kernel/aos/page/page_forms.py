@@ -163,18 +163,21 @@ class FormTokens:
 
 
 class UsedForms:
-    """The outcomes of forms by id and fields. A form that is sent again, also while it is carried
-    out, has the outcome of the first time; after a failure it is carried out again."""
+    """The outcomes of forms by path, id and fields. A form that is sent again, also while it is
+    carried out, has the outcome of the first time; after a failure it is carried out again.
+
+    The path counts because a form that was sent to another one is shown again there with its id.
+    """
 
     def __init__(self) -> None:
         self._outcomes: OrderedDict[str, asyncio.Task[str]] = OrderedDict()
 
     async def once(
-        self, id: str, fields: Mapping[str, str], work: Callable[[], Awaitable[str]]
+        self, path: str, id: str, fields: Mapping[str, str], work: Callable[[], Awaitable[str]]
     ) -> str:
         """Return the outcome of ``work``, which runs unless it was done for this form. Raises as
         ``work``."""
-        parts = json.dumps([id, fields], sort_keys=True).encode()
+        parts = json.dumps([path, id, fields], sort_keys=True).encode()
         key = hashlib.sha256(parts).hexdigest()
 
         async def done() -> str:
@@ -268,13 +271,14 @@ class PageForms:
         token = fields.pop(FORM, "")
         id = token.partition(".")[0]
         given = replace(call, fields=fields, id=id if _ID.fullmatch(id) else "")
+        path = call.request.scope["path"]
         try:
-            self._tokens.check(token, call.request.scope["path"], browser)
+            self._tokens.check(token, path, browser)
         except Problem as foreign:
             foreign.detail = _SHOWN_AGAIN
             return await self._shown(form, given, values, problem=foreign)
         try:
-            address = await self._used.once(id, fields, lambda: form.take(given))
+            address = await self._used.once(path, id, fields, lambda: form.take(given))
         except FormMisfitError as misfit:
             return await self._shown(form, given, values, problem=misfit.problem)
         return RedirectResponse(address, status_code=303)

@@ -14,6 +14,7 @@ from aos.core.journal.records import CellId
 from aos.index.cell_pages import CellPages
 from aos.index.index_layout import (
     NS_BYTES,
+    OF_CELLS,
     WORD_BYTES,
     IndexTable,
     StoredCell,
@@ -64,7 +65,9 @@ def stored() -> tuple[CellPages, list[tuple[CellId, int]]]:
             rows.put(IndexTable.BY_KEY, group + order, number_key(number))
             activity = group + ns.to_bytes(NS_BYTES, "big") + order
             rows.put(IndexTable.BY_ACTIVITY, activity, number_key(number))
+            tables.count(OF_CELLS + group, 1)
             found.append(((name, key), ns))
+    tables.finish()
     return CellPages(tables, text_of, lambda: None), found
 
 

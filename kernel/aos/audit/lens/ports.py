@@ -44,8 +44,8 @@ class RecordIndex(Protocol):
         ...
 
     def versions(self) -> list[tuple[int, Hash]]:
-        """The records of manifests with the hashes of their documents. Of a journal that was
-        pruned, those in force at its beginning, and the later ones."""
+        """The records of manifests with the hashes of their documents, the oldest first. Of a
+        journal that was pruned, those in force at its beginning, and the later ones."""
         ...
 
     def opened(
@@ -60,10 +60,6 @@ class RecordIndex(Protocol):
     ) -> tuple[list[int], int]:
         """A page of the receipts with a status, the latest first, and how many there are; only
         those of an effect."""
-        ...
-
-    def versions(self) -> list[tuple[int, Hash]]:
-        """The records of manifests with the hashes of their documents, the oldest first."""
         ...
 
     def receipts(self) -> int:

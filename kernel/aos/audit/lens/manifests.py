@@ -97,20 +97,24 @@ class Manifests:
                 for data in map(journal.blob, sorted(before.pinned))
                 if is_document(data)
             ]
-        for seq, hash in self._between(journal, first_kept(journal), self._seqs[0] - 1):
+        first, last = first_kept(journal), self._seqs[0] - 1
+        for seq, hash in manifest_records(journal, first, last, self.index):
             older.add(seq, Effective.from_document(journal.blob(hash)))
         for seq, manifest in zip(self._seqs, self._manifests, strict=True):
             older.add(seq, manifest)
         self._seqs, self._manifests = older._seqs, older._manifests
 
-    def _between(self, journal: Journal, first: int, last: int) -> Iterator[tuple[int, Hash]]:
-        """Yield the records from ``first`` to ``last`` that put a manifest in force, with the hash
-        of its document."""
-        if self.index is not None:
-            yield from ((seq, hash) for seq, hash in self.index.versions() if first <= seq <= last)
-            return
-        for frame in journal.frames(first, last):
-            for data in frame.records:
-                record = from_bytes(data) if IS_MANIFEST in data else None
-                if isinstance(record, Manifest):
-                    yield record.seq, record.document.hash
+
+def manifest_records(
+    journal: Journal, first: int, last: int, index: RecordIndex | None = None
+) -> Iterator[tuple[int, Hash]]:
+    """Yield the records from ``first`` to ``last`` that put a manifest in force, with the hash of
+    its document, the oldest first."""
+    if index is not None:
+        yield from ((seq, hash) for seq, hash in index.versions() if first <= seq <= last)
+        return
+    for frame in journal.frames(first, last):
+        for data in frame.records:
+            record = from_bytes(data) if IS_MANIFEST in data else None
+            if isinstance(record, Manifest) and first <= record.seq <= last:
+                yield record.seq, record.document.hash

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from aos.audit.lens.manifests import IS_MANIFEST
+from aos.audit.lens.manifests import manifest_records
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
-from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Manifest
 from aos.errors import BadUsage, sentence
 from aos.host.apply.report import changes_document
 from aos.manifest.difference import difference
@@ -47,12 +45,8 @@ def _in_force_after(view: View, seq: int) -> tuple[Effective | None, int | None]
     if seq <= last:
         return view.manifests.at(seq + 1), view.manifests.seq_at(seq + 1)
     found = view.state.manifest, view.state.manifest_seq
-    for frame in view.journal.frames(last + 1, seq):
-        for data in frame.records:
-            record = from_bytes(data) if IS_MANIFEST in data else None
-            if isinstance(record, Manifest) and last < record.seq <= seq:
-                document = view.journal.blob(record.document.hash)
-                found = Effective.from_document(document), record.seq
+    for record, hash in manifest_records(view.journal, last + 1, seq):
+        found = Effective.from_document(view.journal.blob(hash)), record
     return found
 
 

@@ -71,7 +71,17 @@ def test_odd_values_of_every_parameter_have_a_page_or_a_sentence(page: Browser, 
 def test_odd_segments_of_a_path_have_a_sentence(page: Browser, base: str, word: str) -> None:
     """PG-22"""
     segment = quote(word, safe="%")
-    for kind in ("record", "trace", "intent", "value", "proposals", "cell/host/puppet@1", "w"):
+    for kind in (
+        "record",
+        "trace",
+        "intent",
+        "value",
+        "proposals",
+        "linear",
+        "flow/host/puppet@1",
+        "cell/host/puppet@1",
+        "w",
+    ):
         answer = page.get(f"{base}{kind}/{segment}/")
         assert answer.status_code in REFUSALS
         answer = page.get(f"{base}{kind}/{segment}")

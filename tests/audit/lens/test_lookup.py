@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +19,7 @@ from aos.audit.lens.lookup import (
     find_workflow,
     parse_key,
 )
+from aos.audit.views.reason import command_words
 from aos.core.journal.frame import Tip
 from aos.core.state.cell import Cell
 from aos.core.state.cells import Cells
@@ -30,6 +32,7 @@ from aos.values.cbor import encode
 from aos.values.digests import Hash
 from aos.values.schema import compile_schemas
 from tests.audit.journals import LEDGER, ORDER, Shop, busy_shop, store_of
+from tests.page.conftest import HOSTILE
 
 
 @cache
@@ -113,6 +116,31 @@ KEYS: list[tuple[object, str, Any]] = [
 def test_a_key_is_json_or_plain_text(expression: object, text: str, value: Any) -> None:
     """A-6."""
     assert parse_key(keyed(expression), text) == encode(value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "key"),
+    [
+        *(({"text": {}}, each) for each in HOSTILE),
+        *(
+            ({"text": {}}, each)
+            for each in ("", " ", "-", "--skip", "x", "1", "null", "it's $(id)")
+        ),
+        *(({"text": {}}, each) for each in ('"x"', ' "x"', '"', '\\"x"', '"\u202e"', '{"a": 1}')),
+        *(({"int": {}}, each) for each in (-5, 5)),
+    ],
+)
+def test_the_words_of_a_command_name_the_cell_that_they_are_about(
+    expression: object, key: Any
+) -> None:
+    """A-50: also a text that is itself JSON, or that looks like an option."""
+    text = command_words(ORDER, key)
+    name, word = shlex.split(text)
+
+    assert name == ORDER
+    assert parse_key(keyed(expression), word) == encode(key)
+    assert not word.startswith("-")
+    assert text.isprintable()
 
 
 def test_a_key_that_does_not_fit_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import asdict, dataclass
 from typing import Final
@@ -35,9 +36,21 @@ class Reason:
 
 
 def command_words(workflow: str, key: object) -> str:
-    """Return ``WORKFLOW KEY`` as a user types it."""
-    words = [workflow] if key is None else [workflow, key_text(key)]
+    """Return ``WORKFLOW KEY`` as a user types it, so that a shell and ``find_cell`` read this cell
+    from it."""
+    words = [workflow] if key is None else [workflow, _key_word(key)]
     return shlex.join(words)
+
+
+def _key_word(key: object) -> str:
+    """Return a key as plain text, where that is neither an option nor the JSON of another key, nor
+    has characters that no one can type. Else return it as JSON, of which spaces are no part."""
+    word = key_text(key)
+    if isinstance(key, str) and (word.startswith("-") or word.lstrip().startswith('"')):
+        return json.dumps(key)
+    if not word.isprintable():
+        return json.dumps(key)
+    return f" {word}" if word.startswith("-") else word
 
 
 def at_path(issuer_ref: str | None) -> str:

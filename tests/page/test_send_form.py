@@ -317,6 +317,18 @@ def test_a_long_event_is_sent_and_bounds_are_those_of_the_api(
     assert sender.post(form.address, form.fields | {"value": "%" * 400_000}).status_code == 413
 
 
+def test_a_text_that_is_too_long_is_not_parsed(sender: FormBrowser) -> None:
+    """PG-74: 413, whatever is in it; to parse it may take seconds. It comes back."""
+    form = Filled(sender, NOTE)
+    text = "[" + "0," * 60_000
+
+    refused = form.send(text)
+
+    assert refused.status_code == 413
+    assert "the body: expected at most" in refused.text
+    assert text_of(refused) == text
+
+
 def test_an_event_that_no_workflow_takes_is_sent_as_by_the_command(
     shop: Path, sender: FormBrowser
 ) -> None:

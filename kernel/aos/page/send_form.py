@@ -25,7 +25,7 @@ from aos.manifest.effective import Effective
 from aos.manifest.names import is_system
 from aos.node import json_schema
 from aos.node.access import check_scope
-from aos.node.bodies import BATCH_BYTES_MAX, ITEMS_MAX, LARGE_BYTES
+from aos.node.bodies import BATCH_BYTES_MAX, ITEMS_MAX, LARGE_BYTES, too_large
 from aos.node.calls import ApiCall
 from aos.node.events import DURABLE, event_body_max, not_allowed
 from aos.node.handlers import HANDLERS
@@ -113,6 +113,8 @@ class SendForm:
 
     async def _sent(self, call: FormCall, schema: str, text: str) -> int:
         size = len(text.encode())
+        if size > (most := event_body_max(self._services)):
+            raise too_large(most)  # not parsed: that may take seconds
         is_large = size > LARGE_BYTES
         value = await asyncio.to_thread(_parsed, text) if is_large else _parsed(text)
         content = json.dumps([schema, value], sort_keys=True).encode()

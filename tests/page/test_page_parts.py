@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -283,6 +284,8 @@ def test_every_page_of_hostile_flows_and_linear_instances_is_shown(tmp_path: Pat
         running = site.seen("world", f"{ORDER}/{key(f'running {TEXTS[0]}')}")
         shown = running.text.partition("Operations")[2].partition("Compensations")[0]
         assert shown.split().count("scope") == DEEP
+        [signal] = [each for each in running.codes if each.startswith("aos flow signal")]
+        assert shlex.join(shlex.split(signal)) == signal, "a shell runs nothing in it"
     finally:
         site.browser.close()
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -68,7 +69,9 @@ def _waiting(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: i
     since = span_text(max(0, now_ns - wait.since_ns))
     if wait.kind == MESSAGE:
         until = "" if wait.until_ns is None else f", until {time_text(wait.until_ns)}"
-        sends = " or ".join(f"aos flow signal {words} {each} JSON" for each in wait.schemas)
+        # Names of the flow's own state, which no manifest has checked.
+        names = map(shlex.quote, wait.schemas)
+        sends = " or ".join(f"aos flow signal {words} {each} JSON" for each in names)
         return Reason(
             kind="message",
             text=f"waits at {wait.path} for {' or '.join(wait.schemas)}: none for {since}{until}",
@@ -77,7 +80,7 @@ def _waiting(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: i
         )
     if wait.kind == CHILD:
         assert wait.workflow is not None
-        child = wait.workflow
+        child = command_words(wait.workflow, None)
         if wait.key is not None:
             known = flow.manifest.workflows.get(wait.workflow)
             key = shown(None if known is None else known.key, wait.key)

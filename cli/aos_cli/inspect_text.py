@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from shlex import join
 from typing import Any, Final
 
 from aos.audit.lens.words import compact, count, short, span_text, time_text
-from aos.audit.views.reason import EVENT
+from aos.audit.views.reason import EVENT, command_words
 from aos.audit.views.record_view import cell_text, control_text, kernel_cause, name_cell
 from aos.host.folder.adoption import WORDS, Origin
 from aos_cli.output import (
@@ -387,7 +386,7 @@ def cell(found: Found) -> None:
             ["record", "what", "value"],
             [[str(each["record"]), *_mail_words(each)] for each in found["mail"]],
         )
-    note(f"its history: aos trace {_words(found['workflow'], found['key'])}")
+    note(f"its history: aos trace {command_words(found['workflow'], found['key'])}")
 
 
 def _kept(found: Found) -> str:
@@ -608,7 +607,3 @@ def _indented(parts: list[tuple[str, object]], width: int) -> Iterator[str]:
         if index < len(parts) - 1:
             lines[-1] += ","
         yield from lines
-
-
-def _words(workflow: str, key: object) -> str:
-    return join([workflow] if key is None else [workflow, short(key, 10_000)])

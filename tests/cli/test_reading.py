@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 import threading
@@ -15,11 +16,13 @@ import pytest
 from aos.audit.replay.difference import DifferingPlace, FieldDifference
 from aos.audit.replay.replay_report import Divergence
 from aos.audit.trace.trace import NODES_MAX
-from aos.host.folder.folder import open_folder
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import init_world, open_folder
 from aos_cli import inspect_text
 from aos_cli.commands import replay as replay_command
 from aos_cli.output import print_json
 from tests.cli.shell import Aos
+from tests.host import puppet
 
 ROW = [
     "workflow", "key", "key_cbor", "status", "is_idle", "declared", "fault", "in_flight", "mailbox",
@@ -116,6 +119,23 @@ def test_inspect_cells_by_what_they_wait_for(aos: Aos, lived_in: Path) -> None:
     assert (pinned["cells"], pinned["looked_at"]) == ([], 4)
     assert wrong.code == 2
     assert "expected a duration such as 90s, 5m or 2d, found 'yesterday'" in wrong.err
+
+
+def test_the_history_of_a_cell_is_that_of_this_cell(aos: Aos, tmp_path: Path) -> None:
+    """C-34: the command has the key so that it is read as this key."""
+    world = tmp_path / "world"
+    init_world(world)
+    keys = ("x", '"x"', "--help")
+    with open_writer(world) as writer:
+        writer.apply(puppet.manifest())
+        list(writer.send([puppet.do(key) for key in keys]))
+
+    for key in keys:
+        found = aos("inspect", "cell", "--world", world, "--", "puppet", json.dumps(key))
+        words = shlex.split(found.err.partition("aos trace ")[2])
+        traced = aos("trace", *words, "--json", world=world)
+        assert traced.code == 0, traced.err
+        assert traced.json["roots"][0]["value"]["key"] == key
 
 
 def test_inspect_cell(aos: Aos, lived_in: Path) -> None:

@@ -19,7 +19,10 @@ from aos.page.page_world import PageWorld
 from aos.page.page_worlds import PageWorlds
 from tests.cli.shell import AOS, environment
 from tests.copies import copied
+from tests.node.test_node_process import started
 from tests.page.browser import Browser, read_page
+from tests.page.form_browser import FormBrowser, made
+from tests.page.operated import operated_world
 from tests.page.test_page_index import documents, wait_whole
 from tests.store.disk import SmallDisk
 
@@ -170,3 +173,28 @@ def test_without_a_folder_for_temporary_files_the_command_says_what_to_do(
     assert problem["problem"].startswith(str(gone))
     assert "no folder can be made to unpack bundles: No such file" in problem["problem"]
     assert len(worlds._worlds) == 1
+
+
+def test_a_batch_that_a_full_disk_cannot_keep_begins_once_there_is_room(tmp_path: Path) -> None:
+    """PG-69, BA-4: the form says what to do, and the same form begins one batch then."""
+    with SmallDisk(tmp_path, megabytes=16) as disk:
+        world = operated_world(disk.path / "w")
+        secret = made(world, "operator", "read", "operate")
+        key = world / "keys" / "operator.key"
+        with started(world, tmp_path / "node.log", "--operator-key", key) as node:
+            browser = FormBrowser(node.url).open(secret)
+            address = f"{browser.base}/cells/retry?where=fault+%3D+trap"
+            form, path = browser.form(address), address.partition("?")[0]
+            disk.fill()
+            refused = browser.post(path, form)
+            listed = browser.get(f"{browser.base}/batches.json").json()["batches"]
+            disk.make_room()
+            begun = browser.post(path, form)
+            again = browser.post(path, form)
+            browser.close()
+
+    assert refused.status_code == 503, refused.text
+    assert "make room on the disk, and send it again" in refused.text
+    assert listed == []
+    assert (begun.status_code, again.status_code) == (303, 303), begun.text
+    assert begun.headers["location"] == again.headers["location"]

@@ -203,7 +203,7 @@ def selection(
     """Build a selection from the caller's words."""
     if workflow is None:
         if key is not None:
-            raise BadUsage("a key says nothing without the workflow whose it is")
+            raise BadUsage("a key names a cell only with its workflow (give the workflow, too)")
         return Selection(kinds=kinds)
     if key is None:
         return Selection(kinds=kinds, workflow=find_workflow(view.state, workflow))

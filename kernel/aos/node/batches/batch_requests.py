@@ -82,8 +82,10 @@ async def begin_batch(services: Services, call: ApiCall) -> ApiReply:
         await batches.begin(batch, lines)
     except OSError as error:
         raise Problem(
-            503, "no_room", f"the batch cannot be kept: {error.strerror}", retry_after_s=5
-        ) from error
+            503, "no_room",
+            f"the batch was not begun, because it cannot be kept: {error.strerror} (make room on "
+            "the disk, and send it again)", retry_after_s=5,
+        ) from error  # fmt: skip
     return ApiReply(document=batches.all()[0].to_document())
 
 

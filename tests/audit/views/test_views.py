@@ -529,7 +529,7 @@ def test_the_journal_is_filtered_by_kind_workflow_and_key() -> None:
     assert seqs(kinds=("event",), workflow="order", key="ord-1") == [4]
     with pytest.raises(BadUsage, match="no record is a 'stepp'"):
         selection(view(), kinds=("stepp",))
-    with pytest.raises(BadUsage, match="without the workflow"):
+    with pytest.raises(BadUsage, match="only with its workflow"):
         selection(view(), key="ord-1")
 
 

@@ -179,10 +179,12 @@ def first_due(world: MemoryWorld) -> tuple[int, OpenIntent] | None:
 
 @dataclass
 class Told:
-    """The inputs of version 1, and the intents that it opened, in order."""
+    """The inputs of version 1, the intents that it opened, in order, and those that are open at its
+    end."""
 
     inputs: list[Event | Receipt] = field(default_factory=list)
     asked: dict[Key, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    open: set[bytes] = field(default_factory=set)
 
 
 class TrueWorld(MemoryWorld):
@@ -234,10 +236,13 @@ class TrueWorld(MemoryWorld):
             self._rest()
 
     def _timers(self) -> list[tuple[int, int, OpenIntent]]:
-        """The open timers that no receipt of version 1 fires."""
+        """The open timers that no receipt of version 1 fires. One that is open in version 1, too,
+        stays open until the end: also if it is due, and no process has fired it."""
         found = []
         for order, each in enumerate(self.open()):
-            if each.effect.name == TIMER and self.ours.get(each.intent) not in self.answers:
+            theirs = self.ours.get(each.intent)
+            is_theirs = theirs in self.answers or theirs in self.told.open
+            if each.effect.name == TIMER and not is_theirs:
                 params: Any = decode_record(slot_bytes(each.params, self.read))
                 found.append((params["deliver_at_ns"], order, each))
         return found
@@ -296,6 +301,7 @@ def told_by(world: MemoryWorld) -> Told:
         for intent in getattr(record, "intents", ()):
             opened = _opened(world, record, intent)
             told.asked[opened].append(intent.intent)
+    told.open.update(world.state.intents)
     return told
 
 

@@ -17,6 +17,7 @@ from tests.node.test_node_process import Started, started
 from tests.page.browser import Browser, crawled
 from tests.page.form_browser import FormBrowser, made
 from tests.page.operated import operated_world, work_on
+from tests.page.part_worlds import governed_world
 
 TIMER, PUT = "sys/timer.set@1", "sys/blob.put@1"
 EFFECTS = (puppet.ECHO, TIMER, PUT)
@@ -159,3 +160,9 @@ def reader(operated_node: Started, secrets: dict[str, str]) -> Iterator[FormBrow
     browser = FormBrowser(operated_node.url).open(secrets["reader"])
     yield browser
     browser.close()
+
+
+@pytest.fixture(scope="session")
+def governed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """See ``governed_world``. Tests that change it copy it."""
+    return governed_world(tmp_path_factory.mktemp("governed") / "governed")

@@ -9,12 +9,6 @@ import pytest
 
 from tests.cli.shell import here
 from tests.page.part_site import PartSite
-from tests.page.part_worlds import governed_world
-
-
-@pytest.fixture(scope="module")
-def governed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return governed_world(tmp_path_factory.mktemp("governed") / "governed")
 
 
 @pytest.fixture(scope="module")

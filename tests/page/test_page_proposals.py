@@ -18,12 +18,6 @@ from tests.copies import copied
 from tests.node.nodes import front, running_kernel
 from tests.page.hostile import TEXTS
 from tests.page.part_site import PartSite
-from tests.page.part_worlds import governed_world
-
-
-@pytest.fixture(scope="module")
-def governed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return governed_world(tmp_path_factory.mktemp("proposals") / "governed")
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ ONE, TWO = bytes(range(32)), bytes(range(32, 64))
 RING: Final = Keyring([SealingKey(ONE)])
 AT: Final = "2026-11-26T15:00:00Z"
 MARK: Final = "[sealed $.card]"
-"""What stands where the plaintext of the card was."""
+"""The text that replaces the plaintext of a card."""
 
 
 @cache

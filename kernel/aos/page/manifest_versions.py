@@ -7,9 +7,7 @@ from typing import Any, Final
 
 from aos.audit.views.record_view import Document
 from aos.core.journal.records import Manifest
-from aos.errors import AosError
-from aos.node.problems import Problem
-from aos.page.page_world import PageWorld
+from aos.page.page_world import PageWorld, if_readable
 
 VERSIONS_MAX: Final = 100
 """The most manifests that are listed. The journal has all of them."""
@@ -43,9 +41,5 @@ async def _versions(world: PageWorld, at: int | None) -> list[Document] | None:
     query: dict[str, Any] = {"kind": [Manifest.KIND], "limit": VERSIONS_MAX}
     if at is not None:
         query["to"] = at
-    try:
-        found = await world.document("read_records", query)
-    except (AosError, Problem):
-        return None
-    records: list[Document] = found["records"]
-    return records[::-1]
+    found = await if_readable(world.document("read_records", query))
+    return None if found is None else found["records"][::-1]

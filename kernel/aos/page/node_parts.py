@@ -19,6 +19,7 @@ from aos.page.page_links import PageLinks
 from aos.page.page_table import Page
 from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks
+from aos.page.world_parts import has_workflow
 
 HALTED_SHOWN: Final = 100
 """Held and parked effects that the page of tasks shows."""
@@ -62,13 +63,9 @@ class NodeParts:
         return [
             (title, path)
             for title, path, scope in NODE_NAVIGATION
-            if visit.caller.allows(scope) and (path != SCHEDULES or self._has_schedules)
+            if visit.caller.allows(scope)
+            and (path != SCHEDULES or has_workflow(self._services.follower.state, SCHEDULE))
         ]
-
-    @property
-    def _has_schedules(self) -> bool:
-        manifest = self._services.follower.state.manifest
-        return manifest is not None and SCHEDULE in manifest.workflows
 
     def buttons(self, visit: Visit, links: PageLinks) -> PageButtons | None:
         """Return the buttons of a page; None for a caller who may not operate."""

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from aos.audit.views.record_view import Document
-from aos.errors import AosError
-from aos.node.problems import Problem
 from aos.page.cell_steps import cell_step
 from aos.page.cell_timeline import cell_timeline
 from aos.page.manifest_versions import compared_versions
 from aos.page.minutes_picture import minutes_picture
 from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_links import PageLinks
-from aos.page.page_world import PageWorld
+from aos.page.page_world import PageWorld, if_readable
 from aos.page.proposal_parts import proposal_parts
 from aos.page.world_parts import cell_parts
 
@@ -66,11 +64,9 @@ async def additions(page: ShownPage) -> dict[str, object]:
 
 async def _of_trace(page: ShownPage) -> dict[str, object]:
     """The timeline and the last step of a cell as it is now."""
+    trace = None
     if "at" not in page.query:
-        try:
-            trace = await page.world.document("read_trace", page.query)
-        except (AosError, Problem):
-            pass
-        else:
-            return {"timeline": cell_timeline(trace), "last": cell_step(trace, None)}
-    return {"timeline": None, "last": None}
+        trace = await if_readable(page.world.document("read_trace", page.query))
+    if trace is None:
+        return {"timeline": None, "last": None}
+    return {"timeline": cell_timeline(trace), "last": cell_step(trace, None)}

@@ -265,6 +265,14 @@ class PageWorld:
         }
 
 
+async def if_readable(reading: Awaitable[T]) -> T | None:
+    """Return what a page shows in addition to its document; None if it cannot be read now."""
+    try:
+        return await reading
+    except (AosError, Problem):
+        return None
+
+
 async def there(reading: Awaitable[Document]) -> Document:
     """Return a document. A page changes nothing, so one that is refused is one that is not there.
 

@@ -9,7 +9,7 @@ from aos.audit.lens.lens import shown
 from aos.audit.views.record_view import Document
 from aos.errors import AosError
 from aos.node.problems import Problem
-from aos.page.page_world import PageWorld
+from aos.page.page_world import PageWorld, if_readable
 
 PATCH_BYTES_MAX: Final = 64 * 1024
 """A longer patch is not shown; its bytes can be downloaded."""
@@ -33,8 +33,5 @@ async def proposal_parts(world: PageWorld, found: Document) -> dict[str, object]
 async def _patch(world: PageWorld, found: Document) -> Any:
     if found["patch"] is None:
         return None
-    try:
-        data = await world.bytes_of(found["patch"])
-    except (AosError, Problem):  # it was erased, or collected
-        return None
-    return shown(None, data) if len(data) <= PATCH_BYTES_MAX else None
+    data = await if_readable(world.bytes_of(found["patch"]))  # it may be erased, or collected
+    return None if data is None or len(data) > PATCH_BYTES_MAX else shown(None, data)

@@ -18,7 +18,7 @@ from aos.errors import AosError
 from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE
 from aos.node.problems import Problem
 from aos.page.page_links import read_id_segment
-from aos.page.page_world import PageWorld
+from aos.page.page_world import PageWorld, if_readable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,9 @@ class WorldPart:
     without: str
 
 
-def _has_linear(state: State) -> bool:
-    return state.manifest is not None and LINEAR in state.manifest.workflows
+def has_workflow(state: State, name: str) -> bool:
+    """Return whether the manifest in force has a workflow."""
+    return state.manifest is not None and name in state.manifest.workflows
 
 
 FLOWS: Final = WorldPart(
@@ -42,7 +43,7 @@ FLOWS: Final = WorldPart(
     "other instances: aos inspect cells)",
 )  # fmt: skip
 LINEAR_PLANS: Final = WorldPart(
-    title="Linear", path="/linear", is_in=_has_linear,
+    title="Linear", path="/linear", is_in=lambda state: has_workflow(state, LINEAR),
     without="this world has no linear instances: its manifest does not have "
     f'"uses": ["{LINEAR_PACKAGE}"]',
 )  # fmt: skip
@@ -78,16 +79,8 @@ async def cell_parts(
     flow = linear = None
     if workflow == LINEAR:
         given = {"instance": read_id_segment(path["key"], "instance"), **at}
-        linear = await _document(world, "read_linear_instance", given)
+        linear = await if_readable(world.document("read_linear_instance", given))
     elif await world.read(lambda view: workflow in flow_names(view.state)):
-        flow = await _document(
-            world, "read_flow", {"flow": workflow, "key": query.get("key", ""), **at}
-        )
+        given = {"flow": workflow, "key": query.get("key", ""), **at}
+        flow = await if_readable(world.document("read_flow", given))
     return {"flow": flow, "linear": linear}
-
-
-async def _document(world: PageWorld, operation: str, query: Mapping[str, Any]) -> Document | None:
-    try:
-        return await world.document(operation, query)
-    except (AosError, Problem):
-        return None

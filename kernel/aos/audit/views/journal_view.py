@@ -8,7 +8,7 @@ from typing import Final
 
 from aos.audit.lens.lens import Lens
 from aos.audit.lens.lookup import find_cell, find_workflow
-from aos.audit.lens.manifests import IS_MANIFEST
+from aos.audit.lens.manifests import IS_MANIFEST, manifest_records
 from aos.audit.lens.ports import Journal, RecordIndex, first_kept
 from aos.audit.lens.records_at import Records
 from aos.audit.lens.references import references
@@ -187,9 +187,8 @@ def journal(
 
 def _newest_manifests(view: View, index: RecordIndex, most: int, *, last: int) -> list[Document]:
     """Return the ``most`` newest records of manifests up to ``last``, oldest first."""
-    kept = first_kept(view.journal)
-    seqs = [seq for seq, _ in index.versions() if kept <= seq <= last][-most:]
-    found = [document(view.records.at(seq), view.lens) for seq in seqs]
+    kept = list(manifest_records(view.journal, first_kept(view.journal), last, index))
+    found = [document(view.records.at(seq), view.lens) for seq, _ in kept[-most:]]
     return [{**each, "summary": summary(each)} for each in found]
 
 

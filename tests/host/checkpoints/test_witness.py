@@ -262,6 +262,43 @@ def test_a_rewritten_journal_is_found_out_by_a_witness(
     assert not (path / "log/checkpoint").exists()
 
 
+def test_a_restored_backup_that_grew_past_the_witness_is_found_out(
+    shop: Shop, folder: Path, tmp_path: Path
+) -> None:
+    """PF-86: the witness refuses the path from the size that it names itself; and, with the log of
+    the backup's own checkpoint, the path from the size in that log."""
+    own = log_key(shop.state.world, bytes(WORLD_KEY.verify_key))
+    backup = Shop()
+    orders(backup, 0, 5)
+    assert backup.frames == shop.frames
+    with witness_state(tmp_path / "state") as state:
+        service = WitnessService(name=NAME, key=KEY, logs=[own], folder=state)
+        with served(WitnessServer("127.0.0.1", 0, service, print)) as url:
+            witness = Witness(url, VKEY)
+            make_checkpoint(folder, witnesses=[witness])
+            restored = folder_of(backup, tmp_path / "restored")
+            shutil.copytree(folder / "log", restored / "log")
+            orders(shop, 50, 3)
+            more_of(shop, folder)
+            cosigned = make_checkpoint(folder, witnesses=[witness]).checkpoint.size
+            orders(backup, 80, 9)
+            more_of(backup, restored)
+            assert len(backup.frames) > cosigned
+            before = (restored / "log/checkpoint").read_bytes()
+
+            with pytest.raises(Damage, match=r"rewritten.*begins with the"):
+                make_checkpoint(restored, witnesses=[witness])
+            assert (restored / "log/checkpoint").read_bytes() == before
+            # The folder has stored the checkpoint alone meanwhile, with more frames.
+            make_checkpoint(restored)
+            orders(backup, 100, 2)
+            more_of(backup, restored)
+            before = (restored / "log/checkpoint").read_bytes()
+            with pytest.raises(Damage, match=r"rewritten.*begins with the"):
+                make_checkpoint(restored, witnesses=[witness])
+    assert (restored / "log/checkpoint").read_bytes() == before
+
+
 class _Fake(HTTPServer):
     """Answers every request with the same bytes."""
 
@@ -299,6 +336,7 @@ LIES = {
     "bytes": saying(200, b"\xff" * 100),
     "a megabyte": saying(200, b"x" * 1_000_000),
     "an error": saying(500, b"\x1b[31mbroken\n"),
+    "a refusal of the path from nothing": saying(422, b"no\n"),
     "a redirect": saying(302, b""),
     "a conflict with no size": saying(409, b"x\n", "text/x.tlog.size"),
     "a conflict with a huge size": saying(409, b"9" * 30 + b"\n", "text/x.tlog.size"),

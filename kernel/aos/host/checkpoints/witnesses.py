@@ -19,6 +19,7 @@ from aos.audit.headerlog.tiles import TiledLog
 from aos.audit.headerlog.witness_protocol import (
     ADD_CHECKPOINT,
     CONFLICT,
+    NOT_CONSISTENT,
     OK,
     SIZE_TYPE,
     format_request,
@@ -81,7 +82,7 @@ def ask(
 
     Raises:
         Damage: It cosigned a larger log: this journal was rolled back. Or it cosigned another root
-            of this size: this journal was rewritten.
+            of this size, or frames that this log does not continue: this journal was rewritten.
         Unavailable: It does not answer, does not cosign, or answers with something else.
     """
     url = f"{witness.url}/{ADD_CHECKPOINT}"
@@ -92,7 +93,7 @@ def ask(
             return _cosignature(witness, note, answer)
         latest = _latest(answer)
         if latest is None:
-            raise _no(witness, answer, checkpoint)
+            raise _no(witness, answer, checkpoint, old)
         if latest > checkpoint.size:
             raise Damage(
                 sentence(
@@ -134,7 +135,9 @@ def _latest(answer: Posted) -> int | None:
     return parse_size(answer.body) if answer.status == CONFLICT and is_size else None
 
 
-def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint) -> Damage | Unavailable:
+def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint, old: int) -> Damage | Unavailable:
+    """What a refusal without a size shows. A witness compares the path only if ``old`` is the size
+    that it cosigned last (PF-81), so a path that does not hold proves another history."""
     said = " ".join(excerpt(answer.body.decode(errors="replace")).split())
     said = "".join(each if each.isprintable() else "?" for each in said)
     if answer.status == CONFLICT:
@@ -144,6 +147,17 @@ def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint) -> Damage | Un
                 where=witness.url,
                 expected=f"the root that it cosigned for {checkpoint.size} frames",
                 found="another",
+                hint="the checkpoint was not stored",
+            )
+        )
+    if answer.status == NOT_CONSISTENT and old:
+        return Damage(
+            sentence(
+                "the journal was rewritten: it does not continue the frames that the witness "
+                "cosigned",
+                where=witness.url,
+                expected=f"a journal that begins with the {old} frames that it cosigned",
+                found=f"{checkpoint.size} frames, of which the first {old} are others",
                 hint="the checkpoint was not stored",
             )
         )

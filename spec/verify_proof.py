@@ -334,8 +334,11 @@ def intent(claim, records, values, worlds):
     need("asked" in records, "the step is missing")
     seq, step, _ = records["asked"]
     need(step["kind"] == "step", "the record that asked is no step")
+    cell = listed(step.get("cell"))
+    need([*map(type, cell)] == [str, bytes], "the step is of no cell")
     asked = [each for each in maps(step.get("intents", [])) if each.get("intent") == name]
     need(len(asked) == 1, "the step did not ask for this effect")
+    need(isinstance(asked[0].get("effect"), str), "the intent names no effect")
     allowed, key = [hash_of(asked[0].get("params"))], None
     if "settled" in records:
         when, receipt, world = records["settled"]
@@ -388,8 +391,11 @@ def cell(claim, records, values, nodes):
         allowed.append(hash_of(record.get("document")))
         need(allowed[-1] in values, "the document of the snapshot is missing")
         document = text_map(values[allowed[-1]], "the snapshot")
-        place = [document.get("seq"), document.get("frame")]
-        need(place == [record.get("at"), record.get("frame")], "the document is of another place")
+        at, frame = record.get("at"), record.get("frame")
+        need(is_nat(at) and isinstance(frame, bytes) and len(frame) == 32, "no place")
+        need(is_nat(document.get("seq")), "the snapshot is unreadable")
+        place = [document["seq"], document.get("frame")]
+        need(place == [at, frame], "the document is of another place")
         need(isinstance(document.get("cells"), dict), "the snapshot is unreadable")
         row = document["cells"].get(name, [None, 0])
         need(isinstance(row, list) and len(row) >= 2 and is_nat(row[1]), "the row is unreadable")

@@ -19,6 +19,17 @@ from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.proving import Wanted, prove
 from aos.values.digests import hash_text
 from tests.audit.journals import Shop
+from tests.audit.proofs.crafted import (
+    BANK_LISTING,
+    INTENT,
+    NODE,
+    WORLD,
+    asked,
+    crafted,
+    manifest,
+    receipt,
+    small_order_receipt,
+)
 from tests.audit.proofs.proven import BANK, ROOT, BankedShop, forked, lived_in
 from tests.host.on_disk import folder_of, more_of
 
@@ -73,6 +84,7 @@ def _all(base: Path) -> Iterator[dict[str, object]]:
     yield {"name": "a receipt in a batch", "proof": data, "world": hash_text(split.state.world),
            "exit": 0}  # fmt: skip
     yield from _others(made["a record"].data, world, hash_text(split.state.world))
+    yield from _signed_again()
 
 
 def _others(data: bytes, world: str, other: str) -> Iterator[dict[str, object]]:
@@ -97,6 +109,41 @@ def _others(data: bytes, world: str, other: str) -> Iterator[dict[str, object]]:
     yield changed("an unknown field", 3, lambda d: d.update(more=1))
     yield changed("another checkpoint", 3, lambda d: d["anchor"].update(
         note=note.whole.replace("\n", "\n1", 1)))  # fmt: skip
+
+
+def _signed_again() -> Iterator[dict[str, object]]:
+    """Proofs over records that the holder of the world's key made up (PF-60 to PF-68)."""
+    one = asked()["intents"][0]
+    step = {"asked": asked()}
+    cases: dict[str, tuple[int, dict[str, Any]]] = {
+        "made up: a step and its receipt": (0, {**step, "settled": receipt()}),
+        "made up: another intent of any content": (
+            0,
+            {"asked": asked(intents=[{"other": None}, one])},
+        ),
+        "made up: an intent without its effect": (
+            3,
+            {"asked": asked(intents=[{"intent": INTENT, "params": b"\x01"}])},
+        ),
+        "made up: an effect that is no text": (3, {"asked": asked(intents=[{**one, "effect": 1}])}),
+        "made up: an intent that is no map": (3, {"asked": asked(intents=[one, 1])}),
+        "made up: a step of no cell": (3, {"asked": asked(cell=None)}),
+        "made up: a signature with an R of small order": (
+            3,
+            {**step, "settled": small_order_receipt()},
+        ),
+    }
+    for name, (code, records) in cases.items():
+        data = crafted("intent", records, intent=INTENT)
+        yield {"name": name, "proof": data.decode(), "world": hash_text(WORLD.world), "exit": code}
+    for name, code, listing in (
+        ("made up: node signs, and the manifest lists it", 0, NODE),
+        ("made up: node signs, and the manifest lists others only", 3, BANK_LISTING),
+    ):
+        record, document = manifest(listing)
+        records = {"manifest": record, **step, "settled": receipt()}
+        data = crafted("intent", records, intent=INTENT, values=(document,))
+        yield {"name": name, "proof": data.decode(), "world": hash_text(WORLD.world), "exit": code}
 
 
 if __name__ == "__main__":

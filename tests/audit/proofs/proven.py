@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -144,3 +147,37 @@ def forked(world: Shop) -> Shop:
     world.place("ord-10", 4)
     world.run()
     return world
+
+
+JSON_PARTS: Sequence[Any] = (None, True, 0, -1, 2**64, 1.5, "", "00", [], {}, "YQ==")
+
+
+def mutated(document: Any, some: random.Random, parts: Sequence[Any]) -> Any:
+    """The document with some parts exchanged, removed, doubled, or replaced by one of ``parts``."""
+    found = copy.deepcopy(document)
+    for _ in range(some.randint(1, 3)):
+        spots = list(all_spots(found))
+        where, name = some.choice(spots)
+        other, other_name = some.choice(spots)
+        match some.randrange(5):
+            case 0:
+                where[name] = copy.deepcopy(other[other_name])
+            case 1:
+                del where[name]
+            case 2:
+                where[name] = copy.deepcopy(some.choice(parts))
+            case 3 if isinstance(where[name], list):
+                where[name] = where[name] * 2
+            case 4 if isinstance(where, dict):
+                where[some.choice(["more", "path", "header", "timestamp", "nodes"])] = where[name]
+        if not isinstance(found, dict) or not found:
+            break
+    return found
+
+
+def all_spots(value: Any) -> Iterator[tuple[Any, Any]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, inside in list(items):
+        yield value, name
+        if isinstance(inside, dict | list):
+            yield from all_spots(inside)

@@ -11,99 +11,31 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from aos.audit.headerlog.checkpoint import Checkpoint, origin_of
-from aos.audit.headerlog.header_tree import inclusion, leaf_hash, root
-from aos.audit.headerlog.tiles import Growth, Tile, TiledLog
-from aos.audit.proofs.header import header_bytes
-from aos.audit.proofs.making import shown_record
-from aos.audit.proofs.proof_file import CheckpointAnchor, Proof, ShownFrame, write_proof
-from aos.audit.proofs.trust import TrustPolicy
-from aos.audit.proofs.world_key import WorldKey
-from aos.core.journal.frame import Tip, seal
-from aos.core.journal.merkle import proof as batch_path
-from aos.core.journal.merkle import root as batch_root
 from aos.core.state.cell_index import CellIndex
-from aos.values.digests import Hash, content_hash, digest
-from tests.audit.proofs.proven import decided
+from aos.values.digests import Hash, content_hash
+from tests.audit.proofs.crafted import (
+    BANK_LISTING,
+    CELL,
+    INTENT,
+    KEY,
+    NODE,
+    OTHER,
+    POLICY,
+    STATE,
+    asked,
+    crafted,
+    manifest,
+    receipt,
+    small_order_receipt,
+)
+from tests.audit.proofs.proven import decided, mutated
 from tests.memory_world import cbor
 from tests.tools import long_form
 
-KEY = SigningKey(bytes([3]) * 32)
-OTHER = SigningKey(bytes([4]) * 32)
-WORLD = WorldKey(nonce=b"n", key=bytes(KEY.verify_key))
-POLICY = TrustPolicy(world=WORLD.world)
-INTENT = content_hash(b"intent")
-CELL: list[Any] = ["t/cell@1", b"\x61k"]
-STATE = content_hash(b"state")
-
 
 def decide(kind: Any, records: dict[str, dict[str, Any]], **fields: Any) -> int:
-    """Seal each record in a frame of its own, sign a checkpoint over all, and ask both."""
-    tip, frames = Tip(world=WORLD.world), []
-    tiles: dict[Tile, bytes] = {}
-    growth = Growth(tiles.__setitem__)
-    for number, value in enumerate(records.values(), 1):
-        frame, tip = seal(tip, [cbor({"seq": number, **value})], bytes(32))
-        frames.append(frame)
-        header = header_bytes(frame.header)
-        growth.add(header, leaf_hash(header))
-    growth.finish()
-    log = TiledLog(growth.size, tiles.__getitem__)
-    signed = Checkpoint(
-        origin=origin_of(WORLD.world), size=log.size, root=root(log.size, log.node)
-    ).signed(KEY)
-    shown = {
-        role: shown_record(
-            frame,
-            frame.header.first,
-            ShownFrame(
-                index=at,
-                header=header_bytes(frame.header),
-                path=tuple(inclusion(at, log.size, log.node)),
-            ),
-        )
-        for at, (role, frame) in enumerate(zip(records, frames, strict=True))
-    }
-    proof = Proof(
-        kind=kind, worlds=(WORLD,), anchor=CheckpointAnchor(note=signed.whole), records=shown,
-        **fields,
-    )  # fmt: skip
-    return decided(write_proof(proof), POLICY)
-
-
-def asked(**more: Any) -> dict[str, Any]:
-    intent = {"intent": INTENT, "effect": "t/pay@1", "params": b"\x01"}
-    return {"kind": "step", "cell": CELL, "intents": [intent], **more}
-
-
-def receipt(key: SigningKey = KEY, *, leaves: int = 0, **more: Any) -> dict[str, Any]:
-    """A signed receipt; with ``leaves``, as the second of a batch of so many."""
-    fields: dict[str, Any] = {
-        "intent": INTENT, "effect": "t/pay@1", "executor": "node", "key_id": bytes(key.verify_key),
-        "attempt": 1, "status": "ok", "started_ns": 1, "finished_ns": 2,
-    }  # fmt: skip
-    fields |= {name: value for name, value in more.items() if name in (*fields, "cost_cents")}
-    body = {"world": WORLD.world, **fields, "payload": content_hash(b"\x02")}
-    message = cbor(["aos/receipt/1", body])
-    batch: dict[str, Any] = {}
-    if leaves:
-        hashes = [digest("aos/receipt-leaf/1", bytes([each])) for each in range(leaves)]
-        hashes[1] = digest("aos/receipt-leaf/1", message)
-        path = batch_path(hashes, 1)
-        batch = {"batch": {"index": 1, "size": leaves, **({"path": [*path]} if path else {})}}
-        named = {name: body[name] for name in ("world", "executor", "key_id")}
-        message = cbor(["aos/receipts/1", {**named, "root": batch_root(hashes), "size": leaves}])
-    return {
-        "kind": "receipt", "cell": CELL, "payload": b"\x02", **fields, **batch,
-        "signature": key.sign(message).signature,
-        **{name: value for name, value in more.items() if name not in fields},
-    }  # fmt: skip
-
-
-def manifest(*executors: dict[str, Any], **more: Any) -> tuple[dict[str, Any], bytes]:
-    document = cbor({"manifest": {"executors": [*executors]} if executors else {}, **more})
-    ref = {"hash": content_hash(document), "size": len(document)}
-    return {"kind": "manifest", "document": ref}, document
+    """What both verifiers say of such a proof."""
+    return decided(crafted(kind, records, **fields), POLICY)
 
 
 def intent(**records: dict[str, Any]) -> int:
@@ -129,6 +61,11 @@ WRONG_STEPS: dict[str, dict[str, Any]] = {
     "null intents": {"intents": None},
     "intents that are none": {"intents": [1]},
     "the intent twice": {"intents": asked()["intents"] * 2},
+    "no effect": {"intents": [{"intent": INTENT, "params": b"\x01"}]},
+    "a number as effect": {"intents": [{"intent": INTENT, "effect": 1, "params": b"\x01"}]},
+    "no cell": {"cell": None},
+    "half a cell": {"cell": ["t/cell@1"]},
+    "a cell of numbers": {"cell": [1, 2]},
     "no params": {"intents": [{"intent": INTENT, "effect": "t/pay@1"}]},
     "a ref of another form": {
         "intents": [{"intent": INTENT, "params": {"hash": INTENT, "size": 1, "more": 1}}]
@@ -178,13 +115,13 @@ def test_a_made_up_receipt_is_refused(what: str) -> None:
         assert intent(asked=asked(), settled=receipt(**WRONG_RECEIPTS[what])) == 3
 
 
+def test_a_signature_with_an_r_of_small_order_is_refused() -> None:
+    """J-34."""
+    assert intent(asked=asked(), settled=small_order_receipt()) == 3
+
+
 def test_a_receipt_before_its_step_is_refused() -> None:
     assert intent(settled=receipt(), asked=asked()) == 3
-
-
-NODE = {"name": "node", "effects": ["t/pay@1"], "public_key": "ed25519:" + "0" * 64}
-BANK = {"name": "bank", "effects": ["t/pay@1"],
-        "public_key": f"ed25519:{bytes(OTHER.verify_key).hex()}"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -195,14 +132,14 @@ BANK = {"name": "bank", "effects": ["t/pay@1"],
         ((), KEY, "bank", 3),
         ((NODE,), KEY, "node", 0),
         ((NODE,), OTHER, "node", 3),
-        ((BANK,), OTHER, "bank", 0),
-        ((NODE, BANK), OTHER, "bank", 0),
-        ((BANK,), KEY, "bank", 3),
-        ((BANK, BANK), OTHER, "bank", 3),
+        ((BANK_LISTING,), OTHER, "bank", 0),
+        ((NODE, BANK_LISTING), OTHER, "bank", 0),
+        ((BANK_LISTING,), KEY, "bank", 3),
+        ((BANK_LISTING, BANK_LISTING), OTHER, "bank", 3),
         ((NODE,), OTHER, "bank", 3),
-        (({**BANK, "effects": []},), OTHER, "bank", 3),
-        (({**BANK, "effects": "t/pay@1"},), OTHER, "bank", 3),
-        (({**BANK, "public_key": None},), OTHER, "bank", 3),
+        (({**BANK_LISTING, "effects": []},), OTHER, "bank", 3),
+        (({**BANK_LISTING, "effects": "t/pay@1"},), OTHER, "bank", 3),
+        (({**BANK_LISTING, "public_key": None},), OTHER, "bank", 3),
         (({"name": "bank"},), OTHER, "bank", 3),
     ],
 )
@@ -252,14 +189,22 @@ class Snapshots:
         self.nodes[content_hash(data)] = data
         return content_hash(data)
 
-    def decide(self, *, path: Any = None, row: Any = None, **document: Any) -> int:
+    def decide(
+        self, *, path: Any = None, row: Any = None, record: Any = None, **document: Any
+    ) -> int:
         if row is None:
             row = [self.index.root, self.index.count, 0, 0, 0]
         data = cbor({"seq": 1, "frame": INTENT, "cells": {CELL[0]: row}, **document})
         ref = {"hash": content_hash(data), "size": len(data)}
         records = {
             "last": asked(),
-            "snapshot": {"kind": "snapshot", "at": 1, "frame": INTENT, "document": ref},
+            "snapshot": {
+                "kind": "snapshot",
+                "at": 1,
+                "frame": INTENT,
+                "document": ref,
+                **(record or {}),
+            },
         }
         nodes = self.path if path is None else path
         return decide("cell", records, workflow=CELL[0], key=CELL[1], nodes=nodes, values=(data,))
@@ -277,6 +222,10 @@ def test_a_made_up_snapshot_is_refused() -> None:
         count, top = each.index.count, each.index.root
         assert each.decide(seq=2) == 3
         assert each.decide(frame=STATE) == 3
+        assert each.decide(seq=True) == 3
+        assert each.decide(record={"at": True}) == 3
+        assert each.decide(seq=None, record={"at": None}) == 3
+        assert each.decide(frame=b"", record={"frame": b""}) == 3
         assert each.decide(cells=[]) == 3
         assert each.decide(cells={CELL[0]: 1}) == 3
         assert each.decide(cells={}) == 3, "nodes of an index that is not there"
@@ -309,3 +258,57 @@ def test_altered_nodes_with_matching_hashes_are_refused() -> None:
             path = (bytes(changed), *found.path[1:])
             row = [content_hash(path[0]), found.index.count, 0, 0, 0]
             assert found.decide(path=path, row=row) in (0, 3)
+
+
+# Any records, signed again
+
+CBOR_PARTS: list[Any] = [
+    None, True, False, 0, 1, -1, 2**64 - 1, -(2**64), "", "ok", "t/pay@1", b"", b"\x01", INTENT,
+    bytes(64), [], [[]], {}, {"hash": INTENT, "size": 1}, {1: 2}, "\x1b[31m",
+]  # fmt: skip
+
+
+def changed(value: Any, some: random.Random) -> Any:
+    """The map with a few parts changed, or as it is."""
+    return mutated(value, some, CBOR_PARTS) if some.random() < 0.5 else value
+
+
+def signed_again(fields: dict[str, Any]) -> dict[str, Any]:
+    """The receipt with a signature over the fields that it has now, if they can be signed."""
+    try:
+        return {**fields, "signature": receipt(**fields)["signature"]}
+    except (TypeError, AttributeError, ValueError):
+        return fields
+
+
+def any_intent(some: random.Random) -> int:
+    document = cbor(changed({"manifest": {"executors": [NODE, BANK_LISTING]}}, some))
+    ref = {"hash": content_hash(document), "size": len(document)}
+    records = {
+        "manifest": changed({"kind": "manifest", "document": ref}, some),
+        "asked": changed(asked(), some),
+        "settled": signed_again(changed(receipt(leaves=some.choice([0, 3])), some)),
+    }
+    return decide("intent", records, intent=INTENT, values=(document,))
+
+
+def any_cell(some: random.Random) -> int:
+    own = changed({"entry": [CELL[1], STATE, 5, 1, 1, INTENT, INTENT, {}]}, some)
+    place = Snapshots(some.choice([0, 3, 200]), cbor(own.get("entry")))
+    row = [place.index.root, place.index.count, 0, 0, 0]
+    document = cbor(changed({"seq": 1, "frame": INTENT, "cells": {CELL[0]: row}}, some))
+    ref = {"hash": content_hash(document), "size": len(document)}
+    snapshot = {"kind": "snapshot", "at": 1, "frame": INTENT, "document": ref}
+    records = {"last": changed(asked(), some), "snapshot": changed(snapshot, some)}
+    return decide(
+        "cell", records, workflow=CELL[0], key=CELL[1], nodes=place.path, values=(document,)
+    )
+
+
+@pytest.mark.parametrize("make", [any_intent, any_cell])
+def test_both_verifiers_decide_the_same_for_any_records_that_are_signed_again(make: Any) -> None:
+    """The holder of a world's key can sign any record: it holds, or exit 3, and never a bug."""
+    some = random.Random(random.random())
+    codes = [make(some) for _ in range(4000 if long_form() else 150)]
+
+    assert {0, 3} <= set(codes) <= {0, 3}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha512
 from itertools import product
 
 import pytest
@@ -402,6 +403,19 @@ def test_a_key_of_small_order_signs_nothing(point: bytes) -> None:
     for r in SMALL_ORDER:
         for message in (b"", MESSAGE, b"another"):
             assert not is_signed(message, r + bytes(32), point)
+
+
+@pytest.mark.parametrize("point", SMALL_ORDER, ids=lambda point: point.hex()[:8])
+def test_a_signature_whose_r_has_small_order_is_none(point: bytes) -> None:
+    """J-34. With S = k·a the equation of RFC 8032 holds up to that point, so many libraries accept
+    the signature. It gives the secret key away: a = S / k."""
+    seed = sha512(bytes([3]) * 32).digest()
+    scalar = int.from_bytes(seed[:32], "little") & (1 << 254) - 8 | 1 << 254
+    public = bytes(SigningKey(bytes([3]) * 32).verify_key)
+    k = int.from_bytes(sha512(point + public + MESSAGE).digest(), "little")
+    s = (k * scalar % ORDER).to_bytes(32, "little")
+
+    assert not is_signed(MESSAGE, point + s, public)
 
 
 def test_a_second_form_of_a_signature_is_none() -> None:

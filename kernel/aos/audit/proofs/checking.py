@@ -57,8 +57,9 @@ class CheckedProof:
     """The content of a proof that holds.
 
     ``checkpoint`` with its ``note`` or ``head`` is the anchor. ``values`` are by their content
-    hash. ``signer`` is the key that signed the receipt of an intent; ``is_listed`` says that a
-    manifest which is shown names it. ``entry`` is the cell's in the snapshot, None without one.
+    hash. ``effect`` is the one that an intent asks for, and ``signer`` the key that signed its
+    receipt; ``is_listed`` says that a manifest which is shown names it. ``entry`` is the cell's in
+    the snapshot, None without one.
     """
 
     proof: Proof
@@ -69,6 +70,7 @@ class CheckedProof:
     note: Note | None = None
     head: Head | None = None
     old: Checkpoint | None = None
+    effect: str | None = None
     signer: bytes | None = None
     is_listed: bool = False
     entry: SnapshotEntry | None = None
@@ -198,37 +200,40 @@ def _intent(shown: CheckedProof) -> CheckedProof:
     """PF-62 to PF-64."""
     _roles(shown, "asked")
     asked, intent = shown.records["asked"], shown.proof.intent
-    if asked.fields["kind"] != "step":
-        _fails("the record that asked is not a step")
+    if asked.fields["kind"] != "step" or not _is_cell(asked.fields.get("cell")):
+        _fails("the record that asked is not a step of a cell")
     found = [
         each for each in _maps(asked.fields.get("intents", [])) if each.get("intent") == intent
     ]
     if len(found) != 1:
         _fails("the step did not ask for this effect")
+    effect = found[0].get("effect")
+    if not isinstance(effect, str):
+        _fails("the intent in the step names no effect")
     allowed = [_hash_of(found[0].get("params"), "the params")]
     settled = shown.records.get("settled")
     signer = None
     if settled is not None:
         allowed.append(_hash_of(settled.fields.get("payload"), "the payload"))
-        signer = _settled(shown, asked, found[0], settled)
+        signer = _settled(shown, asked, effect, settled)
     manifest = shown.records.get("manifest")
     if manifest is not None:
         if signer is None or settled is None:
             _fails("a manifest is shown, and no receipt that an executor signed")
         allowed.append(_listed(shown, asked, manifest, settled, signer))
     _only_values(shown, allowed)
-    return _with(shown, signer=signer, is_listed=manifest is not None)
+    return _with(shown, effect=effect, signer=signer, is_listed=manifest is not None)
 
 
 def _settled(
-    shown: CheckedProof, asked: ProvedRecord, intent: Mapping[str, Any], settled: ProvedRecord
+    shown: CheckedProof, asked: ProvedRecord, effect: str, settled: ProvedRecord
 ) -> bytes | None:
     """The key that signed the receipt; None if the kernel settled the intent itself (PF-63)."""
     fields = settled.fields
     if fields["kind"] not in ("receipt", "kernel_receipt"):
         _fails("the record that settled the intent is no receipt")
     same = (fields.get("intent"), fields.get("effect"), fields.get("cell"))
-    if same != (shown.proof.intent, intent.get("effect"), asked.fields.get("cell")):
+    if same != (shown.proof.intent, effect, asked.fields.get("cell")):
         _fails("the receipt is of another intent")
     if settled.seq <= asked.seq:
         _fails("the receipt is from before the step that asked")
@@ -346,8 +351,10 @@ def _at_rest(shown: CheckedProof, snapshot: ProvedRecord) -> tuple[Hash, Snapsho
     if data is None:
         _fails("the document of the snapshot is missing")
     fields = _map(data, "the snapshot")
-    named = (fields.get("seq"), fields.get("frame"))
-    if named != (snapshot.fields.get("at"), snapshot.fields.get("frame")):
+    at, frame = snapshot.fields.get("at"), snapshot.fields.get("frame")
+    if not _is_nat(at) or not _is_hash(frame):
+        _fails("the record of the snapshot is not readable")
+    if not _is_nat(fields.get("seq")) or (fields["seq"], fields.get("frame")) != (at, frame):
         _fails("the document is of another place in the journal than the record says")
     cells = fields.get("cells")
     if not isinstance(cells, dict):
@@ -433,6 +440,13 @@ def _hash_of(slot: object, what: str) -> Hash:
         ):
             return Hash(hash)
     raise _failure(f"{what} is not readable")
+
+
+def _is_cell(value: object) -> bool:
+    match value:
+        case [str(), bytes()]:
+            return True
+    return False
 
 
 def _is_hash(value: object) -> bool:

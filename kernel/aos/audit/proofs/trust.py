@@ -129,12 +129,8 @@ def _said(shown: CheckedProof) -> Iterator[str]:
 def _of_intent(shown: CheckedProof) -> Iterator[str]:
     records, intent = shown.records, shown.proof.intent
     assert intent is not None
-    effect = next(
-        each["effect"]
-        for each in records["asked"].fields["intents"]
-        if each.get("intent") == intent
-    )
-    yield f"{_line(records['asked'], shown)} asked for {effect}, intent {hash_text(Hash(intent))}"
+    asked = _line(records["asked"], shown)
+    yield f"{asked} asked for {shown.effect}, intent {hash_text(Hash(intent))}"
     settled = records.get("settled")
     if settled is None:
         return
@@ -147,7 +143,7 @@ def _of_intent(shown: CheckedProof) -> Iterator[str]:
     yield f"{_line(settled, shown)} settled it: {status}, {signed}"
     if shown.is_listed:
         manifest = records["manifest"]
-        yield f"{_line(manifest, shown)} lists this key as the one of {name} for {effect}"
+        yield f"{_line(manifest, shown)} lists this key as the one of {name} for {shown.effect}"
 
 
 def _of_cell(shown: CheckedProof) -> Iterator[str]:

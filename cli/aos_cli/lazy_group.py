@@ -25,6 +25,15 @@ class Listed(TyperCommand):
         super().__init__(command.name, help=command.help, rich_help_panel=command.panel)
         self._command = command
 
+    def part(self, word: str) -> Listed | None:
+        """The command below this one that ``word`` names. A group finds its own commands."""
+        command = self._command
+        if command.is_group:
+            return None
+        return next(
+            (Listed(each) for each in registry.below(command.path) if each.name == word), None
+        )
+
     def load(self) -> TyperCommand | TyperGroup:
         """The command itself, with its arguments and options."""
         command = self._command
@@ -57,7 +66,12 @@ class Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command.load() if isinstance(command, Listed) else command, rest
+        if not isinstance(command, Listed):
+            return name, command, rest
+        part = command.part(rest[0]) if rest else None
+        if part is not None:
+            return f"{name} {part.name}", part.load(), rest[1:]
+        return name, command.load(), rest
 
 
 def _epilog(command: registry.Command) -> str:

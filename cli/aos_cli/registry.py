@@ -25,7 +25,8 @@ class Command(NamedTuple):
     help: str
     examples: tuple[str, ...]
     function: str = ""
-    """Empty for a group. The path of a group's command begins with the group's path."""
+    """Empty for a group. The path of a group's command begins with the group's path; so does that
+    of a command below another command, such as ``checkpoint status`` below ``checkpoint``."""
 
     @property
     def name(self) -> str:
@@ -524,7 +525,12 @@ COMMANDS: Final = (
     ),
     Command(
         "checkpoint", PROVE, "Write a signed checkpoint: the end of the log of all frames.",
-        ("aos checkpoint --out shop.checkpoint",), "checkpoint:checkpoint",
+        ("aos checkpoint --out shop.checkpoint", "aos checkpoint status"), "checkpoint:checkpoint",
+    ),
+    Command(
+        "checkpoint status", PROVE,
+        "Show how far checkpoints reach, and who holds one outside of the folder.",
+        ("aos checkpoint status",), "checkpoint_status:status",
     ),
     Command(
         "proof", PROVE, "Write one file that proves a record, an effect or a cell to anyone.",

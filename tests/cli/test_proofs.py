@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,86 @@ def test_a_run_makes_checkpoints(aos: Aos, lived_in: Path, tmp_path: Path) -> No
     assert ended.code == 0
     assert ended.err.count("no checkpoint") == 0
     assert aos("verify", "--checkpoint", path / "log/checkpoint", world=path).code == 0
+
+
+@pytest.fixture
+def alone(settled: Path, tmp_path: Path) -> Path:
+    """A world that never had a checkpoint."""
+    world = copied(settled, tmp_path / "alone")
+    shutil.rmtree(world / "log", ignore_errors=True)
+    return world
+
+
+def test_the_status_names_the_last_checkpoint_that_someone_else_holds(
+    aos: Aos, alone: Path, tmp_path: Path
+) -> None:
+    """C-131a, PF-29b."""
+    none = aos("checkpoint", "status", world=alone)
+    assert none.code == 1
+    assert none.out.splitlines()[1:] == [
+        "last checkpoint: none", "kept outside of this folder: none",
+    ]  # fmt: skip
+    assert "aos checkpoint --out FILE" in none.err
+    assert aos("checkpoint", "--out", alone / "log" / "inside", world=alone).code == 0
+    inside = aos("checkpoint", "status", "--json", world=alone)
+    assert (inside.code, inside.json["outside"]) == (1, None)
+    assert inside.json["latest"]["records_since"] == 0
+
+    kept = tmp_path / "kept"
+    assert aos("checkpoint", "--out", kept, world=alone).code == 0
+    end = aos("checkpoint", "status", "--json", world=alone).json
+    assert end["outside"] == {
+        **{name: end["latest"][name] for name in ("frames", "seq", "root", "witnesses")},
+        "frames_since": 0, "records_since": 0, "file": str(kept), "time": end["outside"]["time"],
+    }  # fmt: skip
+
+    assert aos("snapshot", world=alone).code == 0
+    assert aos("checkpoint", world=alone).code == 0
+    found = aos("checkpoint", "status", world=alone)
+    assert found.code == 0
+    assert "0 records written since" in found.out
+    assert "1 record written since" in found.out
+    assert f"  in {kept}, written at 20" in found.out
+    assert aos("checkpoint", "status", "--json", world=alone).json["outside"]["seq"] == end["seq"]
+
+
+def test_the_status_reports_a_journal_that_is_shorter_than_its_checkpoint(
+    aos: Aos, alone: Path, tmp_path: Path
+) -> None:
+    older = copied(alone, tmp_path / "older")
+    assert aos("snapshot", world=alone).code == 0
+    assert aos("checkpoint", "--out", tmp_path / "kept", world=alone).code == 0
+    shutil.copytree(alone / "log", older / "log")
+
+    found = aos("checkpoint", "status", world=older)
+
+    assert found.code == 3
+    assert "rolled back" in found.err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b"\xff", b'{"checkpoint": "x", "seq": 1, "file": null, "time": 1}',
+     b'{"checkpoint": "x", "seq": true, "file": null, "time": 1}',
+     b'{"checkpoint": 1, "seq": 1, "file": null, "time": 1}'],
+)  # fmt: skip
+def test_a_damaged_note_about_the_checkpoint_outside_is_named(
+    aos: Aos, settled: Path, kept: Path, content: bytes
+) -> None:
+    assert kept.exists()
+    (settled / "log" / ".outside").write_bytes(content)
+
+    found = aos("checkpoint", "status", world=settled)
+
+    assert found.code == 3
+    assert found.err.count("\n") == 1
+
+
+def test_verify_names_the_command_that_finds_what_it_cannot(aos: Aos, settled: Path) -> None:
+    """C-41."""
+    last = aos("verify", world=settled).out.splitlines()[-1]
+
+    assert last == (
+        "  verify alone finds neither a rollback nor a rewriting of the journal: "
+        "see aos checkpoint status"
+    )

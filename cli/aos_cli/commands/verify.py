@@ -127,3 +127,6 @@ def _show(report: VerifyReport, what: str, checkpoints: int) -> None:
     line(f"  {rows}, {report.seconds:.1f} s")
     if report.log_root is not None:
         line(f"  root {hash_text(report.log_root)}")
+    if not checkpoints:
+        way = "see aos checkpoint status" if what == "world" else "compare with --checkpoint FILE"
+        line(f"  verify alone finds neither a rollback nor a rewriting of the journal: {way}")

@@ -3,6 +3,7 @@
     DIR/log/tile/…            tiles (``tiles.py``)
     DIR/log/checkpoint        the newest checkpoint; the tiles up to it are durable before it is
     DIR/log/checkpoint.tsr    the time-stamp over it, if there is one
+    DIR/log/.outside          the last checkpoint that was kept outside of the folder (outside.py)
 
 Any static file server may publish the folder. It holds headers and no records.
 """
@@ -23,7 +24,9 @@ from aos.store.plain_files import PlainFolder
 LOG: Final = "log"
 CHECKPOINT: Final = "checkpoint"
 TIMESTAMP: Final = "checkpoint.tsr"
+OUTSIDE: Final = ".outside"
 TIMESTAMP_BYTES_MAX: Final = 256 * 1024
+OUTSIDE_BYTES_MAX: Final = 512 * 1024
 
 
 class StoredLog:
@@ -66,6 +69,10 @@ class StoredLog:
     def timestamp(self) -> bytes | None:
         """The time-stamp next to it, or None."""
         return self._read((TIMESTAMP,), TIMESTAMP_BYTES_MAX)
+
+    def outside(self) -> bytes | None:
+        """The note about the last checkpoint that was kept outside of the folder, or None."""
+        return self._read((OUTSIDE,), OUTSIDE_BYTES_MAX)
 
     def file(self, path: tuple[str, ...]) -> bytes | None:
         """A file of the log by the parts of its path below the folder, or None.

@@ -9,11 +9,13 @@ all of its own (spec/proofs.md, PF-25 to PF-29). The world may run meanwhile.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from aos.audit.headerlog.checkpoint import Checkpoint, log_key, origin_of
+from aos.audit.headerlog.outside import OutsideCheckpoint
 from aos.audit.headerlog.signed_note import Note, NoteKey
 from aos.audit.proofs.sources import Source
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
@@ -21,6 +23,7 @@ from aos.host.checkpoints.extending import Extended, extend
 from aos.host.checkpoints.log_folder import LogFolder
 from aos.host.checkpoints.named_files import write_named
 from aos.host.checkpoints.timestamps import is_stamp_of, stamp
+from aos.host.checkpoints.witness_service import seconds_now
 from aos.host.checkpoints.witnesses import Witness, ask
 from aos.host.folder.adoption import check_place
 from aos.host.folder.adoption import origin_of as origin_of_world
@@ -84,11 +87,26 @@ def make_checkpoint(
         bundles = [stack.enter_context(open_bundle(each)) for each in archives]
         maker = _Maker(folder, Source(store, archives=bundles), log)
         made = maker.make(witnesses, timestamp, rebuild=rebuild, progress=progress)
-    if out is not None:
-        if made.timestamp is not None:
-            write_named(out.with_name(out.name + TIMESTAMP_SUFFIX), made.timestamp)
-        write_named(out, made.note.whole.encode())
+        if out is not None:
+            if made.timestamp is not None:
+                write_named(out.with_name(out.name + TIMESTAMP_SUFFIX), made.timestamp)
+            write_named(out, made.note.whole.encode())
+        _note_outside(made, folder.path, out, log)
     return made
+
+
+def _note_outside(made: MadeCheckpoint, world: Path, out: Path | None, log: LogFolder) -> None:
+    """Keep in the log which checkpoint someone else holds, if it is this one (PF-29b)."""
+    file = None if out is None else out.resolve()
+    is_outside = file is not None and not file.is_relative_to(world.resolve())
+    if is_outside or made.cosigned:
+        log.put_outside(
+            OutsideCheckpoint(
+                note=made.note, checkpoint=made.checkpoint, seq=made.seq,
+                file=os.fsencode(file).decode(errors="replace") if is_outside and file else None,
+                time=seconds_now(),
+            ).to_bytes()
+        )  # fmt: skip
 
 
 @contextlib.contextmanager

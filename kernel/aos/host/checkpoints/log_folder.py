@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from aos.audit.headerlog.stored_log import CHECKPOINT, TIMESTAMP, StoredLog
+from aos.audit.headerlog.stored_log import CHECKPOINT, OUTSIDE, TIMESTAMP, StoredLog
 from aos.audit.headerlog.tiles import Tile
 from aos.errors import Unavailable
 from aos.store.plain_files import PlainFolder
@@ -40,6 +40,11 @@ class LogFolder(StoredLog):
         else:
             self._put(self._folder, TIMESTAMP, timestamp)
         self._put(self._folder, CHECKPOINT, note)
+        self._folder.sync()
+
+    def put_outside(self, data: bytes) -> None:
+        """Replace the note of the last checkpoint that was kept outside, durably."""
+        self._put(self._folder, OUTSIDE, data)
         self._folder.sync()
 
     def drop_partial(self, tile: Tile) -> None:

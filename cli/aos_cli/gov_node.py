@@ -129,14 +129,15 @@ class GovNode:
         """Sign a vote without submitting it; return it with the changes of the proposal.
 
         Raises:
-            Refused: The proposal is unknown or closed, or the key is no approver's.
+            BadUsage: There is no such proposal.
+            Refused: The proposal is closed, or the key is no approver's.
         """
         about = self.about()
+        changes = self._client.document("/v1/proposal", proposal=proposal)["changes"]
         found = next((each for each in about.proposals if each.seq == proposal), None)
         if found is None:
             raise Refused(f"there is no open proposal {proposal} (see aos gov list)")
         vote = governance_for(about, action, proposal, key=key, seen=seen, note=note)
-        changes = self._client.document("/v1/proposal", proposal=proposal)["changes"]
         return VoteFile(world=about.world, change=found.change, vote=vote), changes
 
     def name_of(self, seq: int) -> str:

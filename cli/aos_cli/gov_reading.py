@@ -11,8 +11,9 @@ from aos.core.decide.answers import Refusal
 from aos.core.decide.approved import open_proposal
 from aos.core.journal.inputs import STRICT
 from aos.core.state.proposals import Proposal
-from aos.errors import BadUsage, Refused
+from aos.errors import BadUsage
 from aos.host.apply.proposal_report import journaled_report, proposal_report, proposed_manifest
+from aos.host.apply.signed_governance import declined
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos_cli.apply_target import ApplyTarget
@@ -43,7 +44,8 @@ def stored(world: Path, number: int) -> tuple[Proposal, Loaded]:
     """Return an open proposal and its manifest. The modules are in the world.
 
     Raises:
-        Refused: The proposal is unknown or closed.
+        BadUsage: There is no such proposal.
+        Refused: It is closed.
     """
     with looking_at(world) as view:
         return _stored(view, number)
@@ -94,5 +96,5 @@ def _from_node(node: str, number: int) -> Document:
 def _stored(view: View, number: int) -> tuple[Proposal, Loaded]:
     found = open_proposal(view.state, number)
     if isinstance(found, Refusal):
-        raise Refused(found.message)
+        raise declined(found)
     return found, Loaded(effective=proposed_manifest(view, found.document.hash), modules={})

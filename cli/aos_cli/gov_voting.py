@@ -12,12 +12,13 @@ from aos.audit.report.report_source import ReportSource, source_of_bundle
 from aos.core.decide.answers import Refusal
 from aos.core.decide.approved import open_proposal
 from aos.core.journal.governing import ProposedChange
+from aos.core.journal.inputs import STRICT
 from aos.core.journal.ports import BlobReader
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
 from aos.errors import Damage, Refused, sentence
 from aos.host.apply.report import changes_document
-from aos.host.apply.signed_governance import governor_of, sign_governance
+from aos.host.apply.signed_governance import declined, governor_of, sign_governance
 from aos.host.apply.vote_file import VoteFile
 from aos.host.door.way import About
 from aos.host.folder.folder import open_folder, read_key
@@ -43,7 +44,8 @@ def signed_away(
     with the changes of the proposal.
 
     Raises:
-        Refused: The proposal is unknown or closed, or the key is no approver's.
+        BadUsage: There is no such proposal.
+        Refused: The proposal is closed, or the key is no approver's.
         Damage: The bundle does not verify.
     """
     signer = None if key is None else read_key(key)
@@ -60,7 +62,7 @@ def signed_away(
         principal = governor_of(signer, action, governance=governance, operators=state.operators)
         found = open_proposal(state, proposal)
         if isinstance(found, Refusal):
-            raise Refused(found.message)
+            raise declined(found)
         vote = sign_governance(
             action, proposal, found.change, world=state.world, principal=principal, key=signer,
             seen=seen, note=note,
@@ -108,10 +110,23 @@ def check_vote(vote: VoteFile, about: About) -> None:
     if known is not None and known.change != vote.change:
         raise Refused(
             sentence(f"this vote is for another change than proposal {known.seq}",
-                     expected=_change(known.change), found=_change(vote.change),
+                     expected=_parts(known.change, vote.change),
+                     found=_parts(vote.change, known.change),
                      hint=f"look at the proposal and sign again: aos gov show {known.seq}")
         )  # fmt: skip
 
 
-def _change(change: ProposedChange) -> str:
-    return f"{hash_text(change.document)} in mode {change.mode or 'strict'}"
+def _parts(change: ProposedChange, other: ProposedChange) -> str:
+    """The parts of ``change`` that are not those of ``other``."""
+    texts = zip(_texts(change), _texts(other), strict=True)
+    return " and ".join(own for own, different in texts if own != different)
+
+
+def _texts(change: ProposedChange) -> tuple[str, ...]:
+    return (
+        f"from manifest {hash_text(change.base)}",
+        f"to manifest {hash_text(change.document)}",
+        f"by patch {hash_text(change.patch)}",
+        f"in mode {change.mode or STRICT}",
+        f"leaving the workflows {', '.join(change.leaves)}" if change.leaves else "leaving none",
+    )

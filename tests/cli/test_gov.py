@@ -214,9 +214,19 @@ def test_votes_that_the_rules_forbid_change_nothing(gov: Story, tmp_path: Path) 
     unchanged(gov("approve", number), before, 1, "this key may not approve in this world")
     unchanged(gov.vote("withdraw", number, "ann"), before, 1, "who proposed it")
     unchanged(gov("approve", number, "--key", wide), before, 1, "others may read this secret key")
-    unchanged(gov.vote("approve", "999", "ann"), before, 1, "no proposal is record 999")
-    unchanged(gov("apply", "999"), before, 1, "no proposal is record 999")
-    unchanged(gov("show", "999"), before, 2, f"expected one of {number}")
+    unchanged(gov.vote("approve", "999", "ann"), before, 2, "no proposal is record 999")
+    for words in (
+        ("apply",),
+        ("show",),
+        ("shadow",),
+        ("withdraw",),
+        ("reject", "--key", gov.manifests / "ann.key"),
+    ):
+        unchanged(gov(words[0], "999", *words[1:]), before, 2, "no proposal is record 999")
+    mistyped = tmp_path / "an.key"
+    for verb in ("approve", "reject", "withdraw"):
+        refused = gov(verb, number, "--key", mistyped)
+        unchanged(refused, before, 2, "expected a file with a secret key")
     huge = "9" * 20
     unchanged(gov.vote("approve", huge, "ann"), before, 2, "expected the number of a record")
     unchanged(gov("apply", "0"), before, 2, "expected the number of a record")
@@ -304,7 +314,14 @@ def test_votes_are_signed_with_a_bundle_alone_and_submitted_later(
     for change, code, text in (
         ({"world": good["base"]}, 1, "this vote is for another world"),
         ({"document": good["base"]}, 1, "this vote is for another change"),
-        ({"mode": "pin"}, 1, "this vote is for another change"),
+        ({"mode": "pin"}, 1, "expected in mode strict, found in mode pin"),
+        ({"base": good["document"]}, 1, f"expected from manifest {good['base']}, found from "),
+        ({"patch": good["base"]}, 1, f"found by patch {good['base']} (look at the proposal"),
+        (
+            {"leaves": ["host/puppet@1"]},
+            1,
+            "expected leaving none, found leaving the workflows host",
+        ),
         ({"proposal": 1}, 1, "no proposal is record 1"),
         ({"action": "reject"}, 1, "the signature is not ann's"),
         ({"principal": "bob"}, 1, "the signature is not bob's"),

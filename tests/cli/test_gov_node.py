@@ -84,13 +84,13 @@ def test_a_manifest_is_proposed_voted_on_and_applied(twins: Twins, tmp_path: Pat
     twins.both("show", first)
     twins.both("show", first, "--json")
     twins.both("show", "1", code=2)
-    twins.both("apply", "999", code=1)
+    twins.both("apply", "999", code=2)
 
     twins.both("apply", first, code=1)
     twins.both("approve", first, *twins.key("ann"), "--note", "yes")
     twins.both("approve", first, *twins.key("ann"), code=1)
     twins.both("approve", first, *twins.key("eve"), code=1)
-    twins.both("reject", "1", *twins.key("bob"), code=1)
+    twins.both("reject", "1", *twins.key("bob"), code=2)
     for where, world in (("--world", twins.folder), ("--node", twins.node)):
         out = tmp_path / f"vote{where}"
         words = ("approve", first, *twins.key("cat"), "--out", out)

@@ -389,7 +389,7 @@ def test_misuse_of_gov_shadow_is_refused(world: Path, manifests: Path) -> None:
     def gov(*words: str | Path) -> Result:
         return here("gov", "shadow", *words, "--world", world)
 
-    refused(gov("4711"), 2, "there is no such proposal")
+    refused(gov("4711"), 2, "no proposal is record 4711")
     refused(gov(number, "--check", "x"), 2, "--check: expected blake3:")
     refused(gov(number, "--check", none), 2, "--check: there is no such report")
     refused(gov(number, "--check", none, "--all"), 2, "--check goes with --answers alone")

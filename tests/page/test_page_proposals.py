@@ -176,7 +176,7 @@ def test_a_report_that_does_not_have_its_form_is_no_page_but_a_sentence(
         ("proposals/{open}/report?report=x", 400, "report: expected"),
         ("proposals/{open}/report?report=" + "0" * 64, 404, "has no journaled report blake3:0000"),
         ("proposals/{withdrawn}/report?report=" + "0" * 64, 404, "journals one"),
-        ("proposals/3/report?report=" + "0" * 64, 404, "there is no such proposal"),
+        ("proposals/3/report?report=" + "0" * 64, 404, "no proposal is record 3"),
     ],
 )
 def test_a_report_that_is_not_there_has_a_sentence(

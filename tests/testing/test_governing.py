@@ -122,7 +122,7 @@ def test_words_that_are_no_one_and_worlds_that_are_not_governed_are_told() -> No
     proposal = world.propose(version(2), modules=MODULES)
     with pytest.raises(BadUsage, match="expected operator or ann or bob or cat, found eve"):
         world.approve(proposal, "eve")
-    with pytest.raises(BadUsage, match="there is no such proposal: expected 3"):
+    with pytest.raises(BadUsage, match="no proposal is record 99: expected 3"):
         world.proposal(99)
     with pytest.raises(InputRefused) as refused:
         world.approve(99)

@@ -14,7 +14,7 @@ from nacl.signing import SigningKey
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW
 from aos.errors import BadUsage, Refused
-from aos.host.apply.signed_governance import governor_of
+from aos.host.apply.signed_governance import declined, governor_of
 from aos.host.door.writer import Writer
 from aos.host.folder.folder import read_key
 from aos.values.digests import Hash, parse_hash
@@ -140,7 +140,7 @@ def submit(
                 row["seq"] = _admitted(governor.submit_governance(given))
                 assert given.proposal is not None, "a vote file has one"
                 row["status"] = _status(governor, given.proposal, given.action)["status"]
-            except Refused as refused:
+            except (BadUsage, Refused) as refused:
                 row["refused"] = str(refused)
             rows.append(row)
     if json:
@@ -221,9 +221,9 @@ def _status(governor: Writer | GovNode, proposal: int, action: str) -> dict[str,
 
 
 def _admitted(answer: Answer) -> int:
-    """The record of an answer. Raises: Refused: A rule declines it."""
+    """The record of an answer. Raises: Refused, BadUsage: A rule declines it (``declined``)."""
     if isinstance(answer, Refusal):
-        raise Refused(answer.message)
+        raise declined(answer)
     return answer.seq
 
 

@@ -18,6 +18,7 @@ from aos.client.sending import Accepted, SendAnswer
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.inputs import SETTLE
 from aos.errors import BadUsage, Refused, excerpt, sentence
+from aos.host.apply.signed_governance import declined
 from aos.host.door.writer import Item
 from aos.manifest.load import Loaded
 from aos.values.cbor import Value, decode_ingress, encode
@@ -181,12 +182,12 @@ def try_manifest(
     """Send a manifest and its modules for a dry run, or the record of a proposal, which has its own
     mode; return the report (H-71b), with ``leaves``.
 
-    Raises as ``post_document``, and Refused.
+    Raises as ``post_document``, and Refused, or BadUsage if there is no such proposal.
     """
     body = yield from _manifest_body(manifest, mode=mode, leave_cells=leave_cells)
     found = yield from post_document("/v1/manifests/try", body | {"show": show})
     if isinstance(found, Refusal):
-        raise Refused(found.message)
+        raise declined(found)
     return found
 
 

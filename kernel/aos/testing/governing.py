@@ -210,9 +210,8 @@ def _unknown(desk: Desk, proposal: int) -> BadUsage:
     known = [*desk.state.proposals.open, *desk.state.proposals.closed]
     return BadUsage(
         sentence(
-            "there is no such proposal",
+            f"no proposal is record {proposal}",
             expected=" or ".join(map(str, known)) or "world.propose(…) first",
-            found=str(proposal),
         )
     )
 

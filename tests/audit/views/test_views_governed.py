@@ -68,8 +68,8 @@ def test_closed_proposals_are_read_from_the_journal() -> None:
     assert "votes" not in rows[applied]
 
 
-def test_a_number_that_no_proposal_has_is_told_with_those_that_are_there() -> None:
-    with pytest.raises(BadUsage, match=f"there is no such proposal.*{opened()}"):
+def test_a_number_that_no_proposal_has_is_refused_as_the_kernel_refuses_it() -> None:
+    with pytest.raises(BadUsage, match=r"no proposal is record 1 \(see aos gov list\)"):
         proposal(view(), 1)
 
 

@@ -13,11 +13,12 @@ from typing import Any, Final
 from aos.audit.lens.ports import first_kept
 from aos.audit.views.record_view import Document, document
 from aos.audit.views.view import View
+from aos.core.decide.approved import unknown_proposal
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Governance, Record
 from aos.core.journal.shadow_report import ReportInvalid, read_report_head
 from aos.core.state.proposals import Cast
-from aos.errors import BadUsage, Damage, Pruned, sentence
+from aos.errors import BadUsage, Damage, Pruned
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text
 
@@ -48,14 +49,7 @@ def proposal(view: View, seq: int) -> Document:
     """
     known = view.state.proposals
     if seq not in known.open and seq not in known.closed:
-        some = ", ".join(map(str, sorted([*known.open, *known.closed])[-8:]))
-        raise BadUsage(
-            sentence(
-                "there is no such proposal",
-                where=str(seq),
-                expected=f"one of {some}" if some else "a proposal first: aos gov propose PATH",
-            )
-        )
+        raise BadUsage(unknown_proposal(seq))
     found = _head(view, seq)
     history = _History()
     for record in _about(view, seq):

@@ -56,10 +56,7 @@ def open_proposal(state: State, seq: object) -> Proposal | Refusal:
         return proposal
     closed = state.proposals.closed.get(seq) if type(seq) is int else None
     if closed is None:
-        named = str(seq) if type(seq) is int else describe(seq)
-        return refusal(
-            Rule.PROPOSAL_IS_UNKNOWN, f"no proposal is record {named} (see aos gov list)"
-        )
+        return refusal(Rule.PROPOSAL_IS_UNKNOWN, unknown_proposal(seq))
     if closed == "stale":
         return refusal(
             Rule.PROPOSAL_IS_STALE,
@@ -68,6 +65,12 @@ def open_proposal(state: State, seq: object) -> Proposal | Refusal:
     return refusal(
         Rule.PROPOSAL_IS_CLOSED, f"proposal {seq} is {closed}, for good (propose it again)"
     )
+
+
+def unknown_proposal(seq: object) -> str:
+    """The sentence about a record that is no proposal."""
+    named = str(seq) if type(seq) is int else describe(seq)
+    return f"no proposal is record {named} (see aos gov list)"
 
 
 def found_proposal(state: State, seq: object) -> Proposal | None:

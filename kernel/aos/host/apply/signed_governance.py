@@ -10,12 +10,13 @@ from dataclasses import replace
 
 from nacl.signing import SigningKey
 
+from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.governing import PROPOSE, GovernanceInput, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.records import Principal
 from aos.core.journal.signing import is_signed
 from aos.core.journal.vocabulary import VOTES
-from aos.errors import Damage, Refused, sentence
+from aos.errors import AosError, BadUsage, Damage, Refused, sentence
 from aos.host.apply.apply import check_modules
 from aos.manifest.effective import Effective
 from aos.manifest.governance import GovernanceBlock
@@ -141,3 +142,9 @@ def check_proposal(
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
     check_modules(effective, modules, in_force=in_force)
+
+
+def declined(refusal: Refusal) -> AosError:
+    """The error of a refusal: a number that names no proposal is wrong usage, as for a reader."""
+    is_unknown = refusal.rule is Rule.PROPOSAL_IS_UNKNOWN
+    return (BadUsage if is_unknown else Refused)(refusal.message)

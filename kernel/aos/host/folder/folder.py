@@ -238,14 +238,21 @@ def read_key(file: Path) -> SigningKey:
     """Read a secret key, 64 hex digits, from a file that the user names.
 
     Raises:
-        Unavailable: The file cannot be read.
+        BadUsage: There is no such file, or it cannot be opened.
         Refused: Others than its owner may read it.
         Damage: It holds something else.
     """
     try:
         fd = open_named(file)
     except OSError as error:
-        raise _no_key(file, error) from error
+        raise BadUsage(
+            sentence(
+                "the key cannot be read",
+                where=str(file),
+                expected="a file with a secret key, as aos key new writes it",
+                found=error.strerror,
+            )
+        ) from error
     return _key_in(file, fd)
 
 

@@ -68,6 +68,28 @@ def test_the_example_has_the_hashes_that_were_published() -> None:
     assert read == made
 
 
+@pytest.mark.parametrize("listed", vectors()["ingress"], ids=lambda each: str(each["ingress"]))
+def test_a_list_of_events_from_outside_has_the_hashes_that_were_published(listed: Any) -> None:
+    """M-30b, M-21, M-22: the example with such a list, an empty one too."""
+    example = vectors()["example"]
+    files = {name: json.dumps(contents).encode() for name, contents in example["files"].items()}
+    artifacts = {name: bytes.fromhex(data) for name, data in example["artifacts"].items()}
+    for name, contents in example["files"].items():
+        for each in contents:
+            if each["$kind"] == "manifest":
+                each["routing"]["ingress"] = listed["ingress"]
+                files[name] = json.dumps(contents).encode()
+
+    made = load({**files, **artifacts}).effective
+
+    assert hash_text(made.hash) == listed["effective_hash"]
+    assert hash_text(made.manifest_hash) == listed["manifest_hash"]
+    document = cbor2.loads(bytes.fromhex(example["document"]))
+    document["manifest"]["routing"]["ingress"] = sorted(listed["ingress"])
+    assert digest("aos/manifest/1", document["manifest"]) == listed["manifest_hash"]
+    assert made.document == cbor2.dumps(document, canonical=True)
+
+
 def test_another_encoder_computes_the_same_hashes() -> None:
     example = vectors()["example"]
     document = cbor2.loads(bytes.fromhex(example["document"]))

@@ -71,6 +71,51 @@ def test_a_route_that_no_longer_creates_is_removed_and_added() -> None:
     ]
 
 
+def accepting(*schemas: str) -> dict[str, Any]:
+    documents = good()
+    documents[MANIFEST]["routing"]["ingress"] = list(schemas)
+    return documents
+
+
+def test_a_list_of_events_from_outside_is_a_change_of_authority() -> None:
+    """M-30b, M-60: a list in the place of none takes from senders all that it does not name."""
+    changes = after(accepting("acme/Tick@1", "acme/Placed@1"))
+
+    assert shown(changes.authority) == [
+        "+ a sender may send acme/Placed@1",
+        "+ a sender may send acme/Tick@1",
+        "- a sender may send every event",
+    ]
+    assert changes.routes == ()
+    assert shown(after(accepting()).authority) == ["- a sender may send every event"]
+
+
+def test_an_event_that_is_opened_or_closed_is_a_change_of_authority() -> None:
+    """M-60."""
+    old, new = accepting("acme/Placed@1", "acme/Moved@1"), accepting("acme/Moved@1", "acme/Tick@1")
+
+    changes = difference(loaded(old).effective, loaded(new).effective)
+
+    assert shown(changes.authority) == [
+        "- a sender may send acme/Placed@1",
+        "+ a sender may send acme/Tick@1",
+    ]
+    assert shown(difference(loaded(old).effective, loaded().effective).authority) == [
+        "- a sender may send acme/Moved@1",
+        "- a sender may send acme/Placed@1",
+        "+ a sender may send every event",
+    ]
+
+
+def test_the_list_of_a_first_manifest_is_told() -> None:
+    """M-60: every event is open where no manifest says otherwise."""
+    told = shown(difference(None, loaded(accepting("acme/Tick@1")).effective).authority)
+
+    assert [line for line in told if "a sender" in line] == ["+ a sender may send acme/Tick@1"]
+    untold = shown(difference(None, loaded().effective).authority)
+    assert not any("a sender" in line for line in untold)
+
+
 def test_another_order_of_routes_is_a_change() -> None:
     documents = good()
     documents[MANIFEST]["routing"]["subscriptions"].reverse()

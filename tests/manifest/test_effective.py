@@ -15,7 +15,9 @@ import pytest
 from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.limits import StepLimits
+from aos.manifest.linear_names import RELEASED, RESERVED, SENT_TO_LINEAR
 from aos.manifest.load import load
+from aos.manifest.schedule_names import SENT_TO_SCHEDULES
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash, digest
 from aos.values.errors import ValueProblem
@@ -152,6 +154,101 @@ def test_documents_with_different_meanings_have_different_hashes(
 
     assert changed.hash != effective().hash
     assert Effective.from_document(changed.document) == changed
+
+
+def with_ingress(*listed: str) -> Effective:
+    documents = good()
+    documents[MANIFEST]["routing"]["ingress"] = list(listed)
+    return loaded(documents).effective
+
+
+def test_a_manifest_without_a_list_accepts_every_event() -> None:
+    """M-30b."""
+    assert effective().ingress is None
+    assert effective().is_open("acme/Tick@1")
+    assert b"ingress" not in effective().document
+
+
+@pytest.mark.parametrize("listed", [(), ("acme/Tick@1", "acme/Moved@1")])
+def test_a_list_of_events_from_outside_is_all_that_is_accepted(listed: tuple[str, ...]) -> None:
+    """M-30b, M-21: also where it is empty, which is no list that is absent."""
+    found = with_ingress(*listed)
+
+    assert found.ingress == frozenset(listed)
+    assert [found.is_open(route.event) for route in found.subscriptions] == [
+        route.event in listed for route in found.subscriptions
+    ]
+    assert found.hash != effective().hash
+    assert Effective.from_document(found.document).ingress == found.ingress
+    document: Any = decode_record(found.document)
+    assert document["manifest"]["routing"]["ingress"] == sorted(listed)
+
+
+def test_the_order_of_the_events_from_outside_changes_no_byte() -> None:
+    """M-22."""
+    one, other = "acme/Placed@1", "acme/Moved@1"
+
+    assert with_ingress(one, other).document == with_ingress(other, one).document
+
+
+def test_a_manifest_without_routes_may_accept_nothing() -> None:
+    """M-30b, M-21: the list stays where the rest of ``routing`` is left out."""
+    documents = good()
+    documents[MANIFEST]["routing"] = {"ingress": []}
+
+    found = loaded(documents).effective
+
+    assert found.ingress == frozenset()
+    assert Effective.from_document(found.document) == found
+
+
+@pytest.mark.parametrize(
+    ("package", "sent", "own"),
+    [
+        ("aos/linear@1", SENT_TO_LINEAR, {RESERVED, RELEASED}),
+        ("aos/schedule@1", SENT_TO_SCHEDULES, {"aos/ScheduleDone@1"}),
+    ],
+)
+def test_the_events_that_drive_a_package_count_as_listed(
+    package: str, sent: frozenset[str], own: set[str]
+) -> None:
+    """M-30c: and those that only its workflows emit do not."""
+    documents = good()
+    documents[MANIFEST]["uses"] = [package]
+    documents[MANIFEST]["routing"]["ingress"] = ["acme/Tick@1"]
+    del documents[MANIFEST]["executors"]
+
+    found = loaded(documents).effective
+
+    assert found.ingress == {"acme/Tick@1", *sent}
+    assert own <= found.schemas.keys()
+    assert not any(found.is_open(event) for event in own)
+    routed = {route.event for route in found.subscriptions if route.event.startswith("aos/")}
+    assert routed - own == sent, "each event that drives it has a route"
+
+
+def test_a_list_with_the_events_of_a_package_is_the_same_list() -> None:
+    """M-30c."""
+    documents = good()
+    documents[MANIFEST]["uses"] = ["aos/linear@1"]
+    documents[MANIFEST]["routing"]["ingress"] = []
+    found = loaded(documents).effective
+
+    documents[MANIFEST]["routing"]["ingress"] = [*sorted(SENT_TO_LINEAR)]
+
+    assert loaded(documents).effective == found
+
+
+def test_a_list_in_a_journal_cannot_lack_the_events_of_a_package() -> None:
+    """M-30c, M-46."""
+    documents = good()
+    documents[MANIFEST]["uses"] = ["aos/linear@1"]
+    documents[MANIFEST]["routing"]["ingress"] = []
+    document: Any = decode_record(loaded(documents).effective.document)
+    document["manifest"]["routing"]["ingress"].remove("aos/LinearClaim@1")
+
+    with pytest.raises(Damage, match="aos/LinearClaim@1 must be listed"):
+        Effective.from_document(encode(document))
 
 
 def test_a_list_of_subscriptions_keeps_its_order() -> None:

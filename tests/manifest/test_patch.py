@@ -94,6 +94,7 @@ CHANGES: tuple[Change, ...] = (
     lambda documents: documents[MANIFEST]["executors"][1].pop("retired_keys"),
     lambda documents: documents[MANIFEST].pop("executors"),
     drop_count,
+    lambda documents: documents[MANIFEST]["routing"].update(ingress=["acme/Placed@1"]),
     approvers("ab", 1),
 )
 """Changes of the good manifest, all of which can be made together, in this order."""

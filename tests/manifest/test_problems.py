@@ -63,6 +63,11 @@ def subscribe(**entry: str | bool) -> Change:
     return lambda documents: documents[MANIFEST]["routing"]["subscriptions"].append(entry)
 
 
+def accept(*schemas: str) -> Change:
+    """List ``schemas`` as the only events from outside."""
+    return put("manifest", "routing", "ingress", to=list(schemas))
+
+
 def add(file: str, *nodes: object) -> Change:
     def change(documents: Documents) -> None:
         documents[file] = [*documents.get(file, []), *nodes]
@@ -236,6 +241,15 @@ ROUTING: list[tuple[str, Change]] = [
         "a subscription to a continuation",
         subscribe(event="sys/EffectReceiptEnvelope@1", workflow=ORDER, key_field="effect"),
     ),
+    ("an event of the ingress that nothing defines", accept("acme/Plced@1", "acme/Nope@1")),
+    (
+        "an event of the ingress that nothing subscribes to",
+        accept("acme/Charge@1", "acme/OrderEvent@1"),
+    ),
+    ("a continuation in the ingress", accept("sys/TimerFired@1")),
+    ("an event of the ingress twice", accept("acme/Tick@1", "acme/Tick@1")),
+    ("a text for the ingress", put("manifest", "routing", "ingress", to="acme/Tick@1")),
+    ("no name in the ingress", accept("Tick")),
     ("one subscription twice", subscribe(event="acme/Tick@1", op="acme/count@1")),
     (
         "one subscription twice, and one of them creates nothing",

@@ -129,6 +129,8 @@ class Reader:
     intents: dict[bytes, Intent] = field(default_factory=dict)
     cells: dict[Cell, Mailbox] = field(default_factory=dict)
     ring: list[Cell] = field(default_factory=list)
+    ingress: list[str] | None = None
+    """The schemas that are accepted from outside; None if all are."""
     limits: dict[str, int] = field(default_factory=dict)
     step_limits: dict[str, dict[str, int]] = field(default_factory=dict)
     """The step limits of each workflow in force."""
@@ -236,6 +238,7 @@ class Reader:
         self.approvers = {
             each["name"]: bytes.fromhex(each["public_key"][8:]) for each in block["approvers"]
         }
+        self.ingress = read["manifest"].get("routing", {}).get("ingress")
         self.limits = read["limits"]["world"]
         self.step_limits = read["limits"]["workflows"]
         self.limits_at[self.seq] = self.step_limits
@@ -304,6 +307,8 @@ class Reader:
         return [hash for each in self.cells.values() for hash in each.open]
 
     def _event(self, record: Record) -> None:
+        is_open = self.ingress is None or record["schema"] in self.ingress
+        need(is_open, "an event that is accepted from outside", self.seq, record["schema"])
         self._deliver(record, (self.seq, 0))
 
     def _receipt(self, record: Record) -> None:

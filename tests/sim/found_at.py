@@ -64,6 +64,7 @@ FOUND_AT: Final = {
     "an older snapshot is taken": 23,
     "a deletion is as old as the base": 21,
     "every event creates its instance": 0,
+    "every event is accepted from outside": 42,
     "a module gets states and events without new fields": 20,
     "a module gets null for new fields that its schema lacks": 20,
     "an event is refused for new fields that are null": 20,

@@ -92,6 +92,8 @@ def event(model: Model, given: Given, stamp: Record) -> Record | int:
         raise Refused("world_has_no_manifest")
     if schema not in manifest.types or schema in CONTINUATIONS:
         raise Refused("event_schema_is_unknown")
+    if manifest.ingress_list is not None and schema not in manifest.ingress_list:
+        raise Refused("event_is_internal")
     try:
         data = manifest.ingress(schema, given["value"], manifest.limits["event_bytes"])
     except Misfit as misfit:

@@ -28,7 +28,7 @@ from aos.core.state.cell import Cell, Mail, OpenIntent, ReceiptMail
 from aos.core.state.state import State
 from aos.host.world.pipeline import Pipeline
 from aos.manifest.builtins import KERNEL_EFFECTS
-from aos.manifest.effective import Route
+from aos.manifest.effective import Effective, Route
 from aos.values.digests import Hash, parse_hash
 from tests.sim import ends, mutants_governance, mutants_pins, mutants_snapshot, threads
 from tests.sim.failure import SimFailure
@@ -374,6 +374,10 @@ def _everything_creates(patch: Patch) -> None:
         patch.setattr(module, "place", place)
 
 
+def _everything_is_open(patch: Patch) -> None:
+    patch.setattr(Effective, "is_open", lambda *_: True)
+
+
 MUTANTS: Final[Sequence[Mutant]] = (
     Mutant("a receipt goes to another cell", _another_cell, alone=True),
     Mutant("submissions are not remembered", _no_dedup),
@@ -411,6 +415,7 @@ MUTANTS: Final[Sequence[Mutant]] = (
     Mutant("an ended instance keeps its turn", _ended_stays_in_the_ring, alone=True),
     Mutant("an ended instance keeps its fault", _end_keeps_fault, alone=True),
     Mutant("every event creates its instance", _everything_creates),
+    Mutant("every event is accepted from outside", _everything_is_open, alone=True),
     *(Mutant(name, put) for name, put in mutants_snapshot.MUTANTS),
     *(Mutant(name, put) for name, put in mutants_pins.MUTANTS),
     *(Mutant(name, put, alone) for name, put, alone in mutants_governance.MUTANTS),

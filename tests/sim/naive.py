@@ -99,6 +99,7 @@ class Manifest:
             name: each for (kind, name), each in self.nodes.items() if kind == "defeffect"
         }
         self.subscriptions: list[Node] = node.get("routing", {}).get("subscriptions", [])
+        self.ingress_list: list[str] | None = node.get("routing", {}).get("ingress")
         self.modules = {
             each["name"]: bytes.fromhex(each["hash"].removeprefix("blake3:"))
             for each in node["modules"]

@@ -161,11 +161,13 @@ class Plans:
             in_params={"late": late} if self._has_grown("params", version) else {},
         )
         signers, manifest = self._executors(version, flows)
+        routes = _some_only_to_existing(
+            _routes(flows, self._chance("routes", version)), self._chance("creates", version)
+        )
         loaded = air(
             nodes,
-            _some_only_to_existing(
-                _routes(flows, self._chance("routes", version)), self._chance("creates", version)
-            ),
+            routes,
+            routing=_routing(routes, self._chance("ingress", version)),
             version=self.seed * 10 + version,
             limits=_limits(self._chance("limits", version)),
             **self._governance(version),
@@ -425,6 +427,15 @@ def _some_only_to_existing(
 ) -> list[dict[str, object]]:
     """Let some routes create no instance (K-42a)."""
     return [{**each, "creates": False} if chance.random() < 0.15 else each for each in routes]
+
+
+def _routing(routes: list[dict[str, object]], chance: random.Random) -> dict[str, object]:
+    """Let one manifest in five accept only some of its events from outside (M-30b)."""
+    found: dict[str, object] = {"subscriptions": routes}
+    if chance.random() < 0.2:
+        events = sorted({str(each["event"]) for each in routes})
+        found["ingress"] = [event for event in events if chance.random() < 0.8]
+    return found
 
 
 def _limits(chance: random.Random) -> dict[str, dict[str, int]]:

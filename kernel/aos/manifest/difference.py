@@ -112,7 +112,7 @@ class ScheduleChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorityChange:
-    """A power that an executor, workflow, secret or approver gains (``added``) or loses
+    """A power that an executor, workflow, secret, sender or approver gains (``added``) or loses
     (``removed``), or the fate of a key (``changed``)."""
 
     change: Change
@@ -251,8 +251,10 @@ def _changed(
 
 
 def _authority(old: Effective | None, new: Effective) -> Iterator[AuthorityChange]:
-    before = set() if old is None else set(_powers(old))
+    before = set() if old is None else {*_powers(old), *_powers_of_senders(old)}
     after = set(_powers(new))
+    if old is not None or new.ingress is not None:  # a first manifest accepts every event
+        after |= set(_powers_of_senders(new))
     for who, what in before - after:
         yield AuthorityChange(change="removed", who=who, what=what)
     for who, what in after - before:
@@ -305,6 +307,14 @@ def _powers(effective: Effective) -> Iterator[tuple[str, str]]:
         return
     for executor in effective.executors.values():
         yield from _powers_of(executor)
+
+
+def _powers_of_senders(effective: Effective) -> Iterator[tuple[str, str]]:
+    if effective.ingress is None:
+        yield "a sender", "may send every event"
+        return
+    for schema in effective.ingress:
+        yield "a sender", f"may send {schema}"
 
 
 def _powers_of_approvers(governance: GovernanceBlock) -> Iterator[tuple[str, str]]:

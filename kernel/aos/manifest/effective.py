@@ -46,6 +46,12 @@ SEMANTICS: Final = 1
 FLOW_STATE: Final = "aos/Flow@1"
 """The state schema of every flow, and of no other workflow (spec/flow.md, FL-10)."""
 
+ONLY_OWN_STEPS: Final = (
+    "is not accepted from outside: only the world's own steps emit it (routing.ingress of the "
+    "manifest in force does not list it)"
+)
+"""The end of a sentence about the schema of an event that is not open at ingress (M-30b)."""
+
 DOCUMENTS_KEPT: Final = 8
 """Number of cached documents. A manifest is read when it is admitted, folded and replayed, and its
 immutable typed view is the same each time."""
@@ -211,6 +217,8 @@ class Effective:
         manifest_hash: Hash of the manifest node alone, with every reference's hash filled in.
         executors: None if the manifest has no such list: then the world's key signs for all.
         subscriptions: In the order of the manifest.
+        ingress: The schemas of the events that the kernel accepts from outside (M-30b); None if it
+            accepts all.
         plans: In the order of types and versions.
         schedules: In the order of ids.
         governance: The approvers of the next manifest; None if an operator alone may apply it.
@@ -229,6 +237,7 @@ class Effective:
     limits: WorldLimits = field(compare=False)
     subscriptions: tuple[Route, ...] = field(compare=False)
     by_event: Mapping[str, tuple[Route, ...]] = field(compare=False, repr=False)
+    ingress: frozenset[str] | None = field(compare=False)
     plans: tuple[StepPlan, ...] = field(compare=False)
     schedules: tuple[ScheduleEntry, ...] = field(compare=False)
     governance: GovernanceBlock | None = field(compare=False)
@@ -237,6 +246,11 @@ class Effective:
     def routes(self, event_schema: str) -> tuple[Route, ...]:
         """The subscriptions for events of this schema, in the order of the manifest."""
         return self.by_event.get(event_schema, ())
+
+    def is_open(self, event_schema: str) -> bool:
+        """Whether events of this schema are accepted from outside, and not only from the world's
+        own steps (M-30b)."""
+        return self.ingress is None or event_schema in self.ingress
 
     @classmethod
     def from_document(cls, document: bytes) -> Effective:
@@ -442,6 +456,7 @@ class _Maker:
             limits=self.limits.world,
             subscriptions=subscriptions,
             by_event=MappingProxyType({event: tuple(routes) for event, routes in by_event.items()}),
+            ingress=_ingress(self.manifest),
             plans=tuple(map(plan_of, self.manifest.get("plans", ()))),
             schedules=tuple(map(schedule_of, self.manifest.get("schedules", ()))),
             governance=governance_of(self.manifest.get("governance")),
@@ -602,6 +617,11 @@ def _names(manifest: Node, section: str) -> list[str]:
 def _subscriptions(manifest: Node) -> list[Node]:
     subscriptions: list[Node] = manifest.get("routing", {}).get("subscriptions", [])
     return subscriptions
+
+
+def _ingress(manifest: Node) -> frozenset[str] | None:
+    listed: list[str] | None = manifest.get("routing", {}).get("ingress")
+    return None if listed is None else frozenset(listed)
 
 
 def definition_hash(node: Node) -> Hash:

@@ -125,12 +125,7 @@ def _manifest(node: Mapping[str, Any]) -> Node:
     if "executors" in node:
         entries = [_executor(entry) for entry in _objects(node, "executors")]
         made["executors"] = sorted(entries, key=lambda entry: entry["name"])
-    if "routing" in node:
-        routing = _object(node, "routing")
-        if routing.get("subscriptions"):
-            made["routing"] = {
-                "subscriptions": [_subscription(s) for s in _objects(routing, "subscriptions")]
-            }
+    made |= _unless(_optional(node, "routing", _routing), routing={})
     made |= _optional(node, "governance", _governance)
     made |= _unless(_optional(node, "limits", _manifest_limits), limits={})
     made |= _unless(_optional(node, "plans", _plans), plans=[])
@@ -151,6 +146,16 @@ def _schedules(node: Mapping[str, Any], field: str) -> list[Node]:
     except ScheduleInvalid as problem:
         raise Misshapen(f"{field}: {problem}") from problem
     return [schedule_node(entry) for entry in sorted(entries, key=lambda entry: entry.id)]
+
+
+def _routing(node: Mapping[str, Any], field: str) -> Node:
+    routing = _object(node, field)
+    made: Node = {}
+    if routing.get("subscriptions"):
+        made["subscriptions"] = [_subscription(s) for s in _objects(routing, "subscriptions")]
+    if "ingress" in routing:  # an empty list accepts nothing, an absent one everything
+        made["ingress"] = sorted(_texts(routing, "ingress"))
+    return made
 
 
 def _subscription(entry: Mapping[str, Any]) -> Node:

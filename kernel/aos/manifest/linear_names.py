@@ -30,5 +30,9 @@ INSTANCE: Final = "aos/LinearInstance@1"
 NOT_FROM_SENDERS: Final = frozenset({RESERVED, RELEASED, CLAIM, EXTEND, RESULT})
 """Events that only the package itself and the claims of workers may make (spec/linear.md, L-31)."""
 
+SENT_TO_LINEAR: Final = frozenset({START, RESERVE, SIGNAL, CANCEL, CLAIM, EXTEND, RESULT})
+"""Events of senders, and those that a node sends for the claims of workers. Only instances and
+business keys make the others."""
+
 OUTBOUND_REFUSED: Final = (SYSTEM, "aos/Linear")
 """Beginnings of schemas that a handler cannot emit."""

@@ -21,9 +21,10 @@ from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective, definition_hash, make
 from aos.manifest.expressions import COMMENT, without_comments
 from aos.manifest.forms import AGENTOS, KINDS, Misshapen, Node, canonical
+from aos.manifest.ingress_rules import SENT_TO_PACKAGES
 from aos.manifest.meaning import SECTIONS
 from aos.manifest.names import is_name, is_system
-from aos.manifest.packages import IMPLIED, PACKAGES, Package, package
+from aos.manifest.packages import IMPLIED, PACKAGES, package
 from aos.manifest.schedule_fitting import schedules_fit
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
@@ -356,13 +357,14 @@ class _Source:
                 at = f"/uses/{index}"
                 self.problems.append(manifest.problem(at, f"unknown package {name}", hint))
             else:
-                self._take_package(package(name), node)
+                self._take_package(name, node)
         for workflow in IMPLIED:
             if _names_workflow(node, workflow):
-                self._take_package(package(workflow), node)
+                self._take_package(workflow, node)
         self.manifest = replace(manifest, node=node)
 
-    def _take_package(self, used: Package, node: Node) -> None:
+    def _take_package(self, name: str, node: Node) -> None:
+        used = package(name)
         self.files = {**self.files, **used.files}
         for index, definition in enumerate(used.definitions):
             located = _Located(file=used.file, pointer=f"/{index}", node=definition)
@@ -374,6 +376,10 @@ class _Source:
         routing = node.get("routing", {})
         routes = [*routing.get("subscriptions", []), *used.subscriptions]
         node["routing"] = {**routing, "subscriptions": routes}
+        if "ingress" in routing:
+            listed = routing["ingress"]
+            more = sorted(SENT_TO_PACKAGES.get(name, frozenset()).difference(listed))
+            node["routing"]["ingress"] = [*listed, *more]
 
     def _no_manifest(self) -> None:
         air = [file for file in self.files if file.endswith(AIR_SUFFIX)]

@@ -25,6 +25,7 @@ from aos.manifest.definition_rules import DEFINITION_RULES, WORKFLOW_SCHEMAS
 from aos.manifest.executor_rules import executors
 from aos.manifest.expressions import closure
 from aos.manifest.governance import governance
+from aos.manifest.ingress_rules import ingress
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES
 from aos.manifest.names import is_name
 from aos.manifest.plan_rules import plan_rules
@@ -106,7 +107,10 @@ def _manifest(manifest: Node, catalog: Catalog) -> Found:
                 yield f"/{section}", f"{name} is listed twice", None
             else:
                 yield from catalog.use(kind, name, f"/{section}/{index}/name")
-    yield from routing(manifest.get("routing", {}).get("subscriptions", []), catalog)
+    subscriptions = manifest.get("routing", {}).get("subscriptions", [])
+    yield from routing(subscriptions, catalog)
+    if "ingress" in manifest.get("routing", {}):
+        yield from ingress(manifest["routing"]["ingress"], subscriptions, catalog)
     if "executors" in manifest:
         yield from executors(manifest["executors"], catalog)
     limits = manifest.get("limits", {})

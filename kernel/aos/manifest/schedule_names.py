@@ -17,5 +17,8 @@ RESUME: Final = "aos/ScheduleResume@1"
 TRIGGER: Final = "aos/ScheduleTrigger@1"
 DELETE: Final = "aos/ScheduleDelete@1"
 
+SENT_TO_SCHEDULES: Final = frozenset({SET, PAUSE, RESUME, TRIGGER, DELETE})
+"""Events of senders, and those that set the schedules of a manifest (spec/schedule.md, SC-30)."""
+
 NOT_SCHEDULED: Final = (SYSTEM, "aos/Schedule")
 """Beginnings of schemas that a schedule cannot emit."""

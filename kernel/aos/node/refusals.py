@@ -24,6 +24,7 @@ STATUSES: Final[Mapping[Rule, int]] = MappingProxyType(
     {
         Rule.WORLD_HAS_NO_MANIFEST: 409,
         Rule.EVENT_SCHEMA_IS_UNKNOWN: 404,
+        Rule.EVENT_IS_INTERNAL: 403,
         Rule.EVENT_IS_INVALID: 422,
         Rule.EVENT_KEY_IS_INVALID: 422,
         Rule.EVENT_REACHES_TOO_MANY: 409,

@@ -87,9 +87,14 @@ Fields = dict[str, dict[str, object]]
 
 
 def orders_alone(
-    *, placed: Fields | None = None, charged: Fields | None = None, state: Fields | None = None
+    *,
+    placed: Fields | None = None,
+    charged: Fields | None = None,
+    state: Fields | None = None,
+    ingress: list[str] | None = None,
 ) -> Loaded:
-    """The shop without its ledger, with more fields in two of its schemas, or another state."""
+    """The shop without its ledger, with more fields in two of its schemas, another state, or a list
+    of the events that are accepted from outside."""
     receipt = {"ref": "sys/EffectReceiptEnvelope@1"}
     nodes = [
         schema(PLACED, {"record": {"order_id": TEXT, "amount": INTEGER, **(placed or {})}}),
@@ -108,7 +113,10 @@ def orders_alone(
             effects=[CHARGE, TIMER],
         ),
     ]
-    return air(nodes, [route(PLACED, ORDER, "order_id")], version=2)
+    routing: dict[str, object] = {"subscriptions": [route(PLACED, ORDER, "order_id")]}
+    if ingress is not None:
+        routing["ingress"] = ingress
+    return air(nodes, [], version=2, routing=routing)
 
 
 # Differences
@@ -301,6 +309,21 @@ def test_a_command_reaches_the_paired_effect() -> None:
 
     assert report["same"], report["differences"]
     assert report["inputs"] == {"admitted": 4, "refused": 0}
+
+
+def test_an_event_that_the_manifest_no_longer_accepts_from_outside_is_told() -> None:
+    """SH-11, M-30b."""
+    world = ruled(Rule())
+    place(world, "o-1")
+    proposed = orders_alone(ingress=[])
+
+    report = shadowed(world, proposed, {ORDER: Rule().order})
+
+    assert report["inputs"] == {"admitted": 0, "refused": 1}
+    (found,) = report["differences"]
+    assert found["classes"] == ["step_missing", "event_refused"]
+    same = shadowed(world, orders_alone(ingress=[PLACED]), {ORDER: Rule().order})
+    assert same["inputs"] == {"admitted": 1, "refused": 0}
 
 
 def test_a_command_to_a_cell_that_has_not_failed_is_refused() -> None:

@@ -61,6 +61,64 @@ def test_an_event_that_does_not_fit_is_refused(
     assert [type(each) for each in world.seal()] == [Manifest]
 
 
+def accepting(*schemas: str) -> MemoryWorld:
+    """Counters in which ``t/Start@1`` makes a step emit ``t/Add@1``; ``schemas`` are all that is
+    accepted from outside."""
+    arms = {"Start": {"ref": "t/Start@1"}, "Receipt": {"ref": "sys/EffectReceiptEnvelope@1"}}
+    nodes = [
+        *NODES,
+        schema("t/Start@1", {"record": {"key": {"text": {}}}}),
+        schema("t/StarterEvent@1", {"variant": arms}),
+        workflow("t/starter@1", state="t/Count@1", event="t/StarterEvent@1", key_schema="t/Key@1"),
+        workflow(COUNTER, state="t/Count@1", event="t/CounterEvent@1", key_schema="t/Key@1"),
+    ]
+    routes = [route("t/Start@1", "t/starter@1", "key"), route("t/Add@1", COUNTER, "key")]
+    loaded = air(nodes, [], routing={"subscriptions": routes, "ingress": list(schemas)})
+    state = encode({"sum": 1})
+
+    def start(_: Envelope) -> Envelope:
+        return {"state": state, "domain_events": [emit("t/Add@1", add("a"))]}
+
+    return MemoryWorld(loaded, {"t/starter@1": start, COUNTER: lambda _: {"state": state}})
+
+
+@pytest.mark.parametrize("value", [add("a"), {"odd": 1}])
+def test_an_event_that_only_steps_emit_is_refused_from_outside(value: Value) -> None:
+    """K-11, M-30b: before its value is looked at, and whatever its submission id."""
+    world = accepting("t/Start@1")
+
+    answer = refused(world.send("t/Add@1", value, "s" * 300))
+
+    assert answer.rule is Rule.EVENT_IS_INTERNAL
+    assert answer.message == (
+        "t/Add@1 is not accepted from outside: only the world's own steps emit it "
+        "(routing.ingress of the manifest in force does not list it)"
+    )
+    assert [type(each) for each in world.seal()] == [Manifest]
+
+
+def test_steps_emit_what_nobody_can_send() -> None:
+    """M-30b: the list is about events from outside alone."""
+    world = accepting("t/Start@1")
+
+    assert isinstance(world.send("t/Start@1", {"key": "a"}), Admitted)
+    world.run()
+
+    assert world.state_of(COUNTER, "a") == {"sum": 1}
+
+
+def test_a_manifest_that_closes_an_event_refuses_it_also_when_it_is_sent_again() -> None:
+    """K-11: M-30b is looked at before K-12, as the schema and the value are."""
+    world = accepting("t/Start@1", "t/Add@1")
+    assert isinstance(world.send("t/Add@1", add("a"), "s-1"), Admitted)
+    world.run()
+
+    world.apply(accepting().loaded)
+
+    assert refused(world.send("t/Add@1", add("a"), "s-1")).rule is Rule.EVENT_IS_INTERNAL
+    assert refused(world.send("t/Nope@1", {})).rule is Rule.EVENT_SCHEMA_IS_UNKNOWN
+
+
 def test_a_built_in_schema_is_an_event_like_any_other() -> None:
     """K-11: only continuations are apart."""
     commit = "sys/WorkspaceCommit@1"

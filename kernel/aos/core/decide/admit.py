@@ -49,7 +49,7 @@ from aos.core.state.state import State
 from aos.core.state.submissions import Submission
 from aos.errors import Damage
 from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
-from aos.manifest.effective import Effective
+from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem, quoted
 from aos.values.show import describe
@@ -216,6 +216,8 @@ def admit_event(
         return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, f"{given.schema} {ONLY_DELIVERED}")
     if schema is None:
         return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, _unknown_schema(effective, given.schema))
+    if not effective.is_open(given.schema):
+        return refusal(Rule.EVENT_IS_INTERNAL, f"{given.schema} {ONLY_OWN_STEPS}")
     try:
         data = schema.from_ingress(given.value, max_bytes=effective.limits.event_bytes)
     except ValueProblem as error:

@@ -15,6 +15,7 @@ class Rule(enum.Enum):
 
     WORLD_HAS_NO_MANIFEST = "world_has_no_manifest"
     EVENT_SCHEMA_IS_UNKNOWN = "event_schema_is_unknown"
+    EVENT_IS_INTERNAL = "event_is_internal"
     EVENT_IS_INVALID = "event_is_invalid"
     EVENT_KEY_IS_INVALID = "event_key_is_invalid"
     EVENT_REACHES_TOO_MANY = "event_reaches_too_many"

@@ -97,8 +97,11 @@ class Stage:
     expires at the next claim. ``begin`` starts instances in ``mode``.
     """
 
-    def __init__(self, mode: str = "standard", *, timers: bool = True) -> None:
-        self.world = World(NODES)
+    def __init__(
+        self, mode: str = "standard", *, timers: bool = True, ingress: list[str] | None = None
+    ) -> None:
+        routing = {} if ingress is None else {"routing": {"ingress": ingress}}
+        self.world = World([{**NODES[0], **routing}, *NODES[1:]])
         self.mode = mode
         self.answers: list[tuple[str, str]] = []
         self.details: list[str] = []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from aos.testing import step
+from aos.testing.problems import InputRefused
 from aos.values.cbor import encode
 from tests.linear.stage import (
     DAY,
@@ -275,6 +276,46 @@ def test_an_outbound_event_that_no_handler_may_send_is_refused(
     assert stage.result(completed(), outbound=outbound) == "INVALID"
 
     assert (stage.state(), stage.outbound) == (before, [])
+
+
+def test_a_result_cannot_carry_an_event_that_only_steps_may_emit() -> None:
+    """L-34, M-30b: whoever sends a result chooses its events, so each must be open at ingress."""
+    stage = claimed(Stage(ingress=[]))
+    before = stage.state()
+
+    assert stage.result(completed(), outbound=[shipped()]) == "event_is_internal"
+
+    assert (stage.state(), stage.outbound) == (before, [])
+    assert stage.result(completed()) == "Done"
+    stage.world.close()
+
+
+def test_a_result_may_carry_an_event_that_is_open_at_ingress() -> None:
+    """L-34, M-30b."""
+    stage = claimed(Stage(ingress=[SHIPPED]))
+
+    assert stage.result(completed(), outbound=[shipped()]) == "Done"
+
+    assert stage.outbound == [{"order": "o-1"}]
+    stage.world.close()
+
+
+@pytest.mark.parametrize("name", ["Reserved", "Released"])
+def test_only_the_package_makes_its_own_events_where_the_manifest_has_a_list(name: str) -> None:
+    """L-31, M-30c."""
+    stage = Stage(ingress=[])
+    stage.reserve("b-1")
+    values = {
+        "Reserved": {"biz_key": "b-2", "start": start("i-2")},
+        "Released": {"biz_key": "b-1", "instance": "i-1"},
+    }
+
+    with pytest.raises(InputRefused) as refused:
+        stage.world.send(f"aos/Linear{name}@1", values[name])
+
+    assert refused.value.rule == "event_is_internal"
+    assert (stage.find("i-2"), stage.holder("b-1")) == (None, "i-1")
+    stage.world.close()
 
 
 @pytest.mark.parametrize(("more", "answer"), [(0, "Done"), (1, "Refused")])

@@ -220,7 +220,7 @@ def test_the_events_that_drive_a_package_count_as_listed(
 
     found = loaded(documents).effective
 
-    assert found.ingress == {"acme/Tick@1", *sent}
+    assert found.ingress == frozenset({"acme/Tick@1", *sent})
     assert own <= found.schemas.keys()
     assert not any(found.is_open(event) for event in own)
     routed = {route.event for route in found.subscriptions if route.event.startswith("aos/")}

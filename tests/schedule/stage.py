@@ -51,8 +51,8 @@ def sweep(id: str = "nightly", **more: Any) -> dict[str, Any]:
 class Stage:
     """A world, and the outcomes of its schedules."""
 
-    def __init__(self, *schedules: dict[str, Any], now: str = START) -> None:
-        self.world = World(nodes(*schedules), now=now)
+    def __init__(self, *schedules: dict[str, Any], now: str = START, **more: Any) -> None:
+        self.world = World(nodes(*schedules, **more), now=now)
         self.world.run()
 
     def due(self) -> list[str]:

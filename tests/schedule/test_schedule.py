@@ -478,6 +478,60 @@ def test_a_manifest_that_a_schedule_no_longer_fits_is_refused() -> None:
     stage.world.close()
 
 
+def accepting(*schemas: str) -> dict[str, Any]:
+    """The field of a manifest that accepts these events from outside, and those of its packages."""
+    return {"routing": {"ingress": list(schemas)}}
+
+
+def test_a_sender_cannot_define_a_schedule_for_an_event_that_it_cannot_send() -> None:
+    """SC-22, M-30b: a schedule of a sender is no way around the list."""
+    stage = Stage(sweep(), **accepting())
+    set_ = stage.world.state(SCHEDULE, "nightly")["set"]
+    records = stage.world.records
+
+    for send in (
+        lambda: stage.create(id="mine"),
+        lambda: stage.world.send("aos/ScheduleSet@1", set_ | {"id": "mine", "by_manifest": False}),
+    ):
+        with pytest.raises(InputRefused) as refused:
+            send()
+        assert refused.value.rule == "event_is_internal"
+        assert "shop/Sweep@1 is not accepted from outside" in str(refused.value)
+
+    assert stage.world.records == records
+    stage.world.create_schedule("plans", every_ms=60_000, plan="report")
+    stage.world.close()
+
+
+def test_a_schedule_of_the_manifest_emits_an_event_that_no_sender_can_send() -> None:
+    """SC-32, M-30b: whoever applies the manifest decides it."""
+    stage = Stage(sweep(), **accepting())
+
+    with pytest.raises(InputRefused) as refused:
+        stage.world.send(SWEEP, {"id": "x", "days": 1})
+    assert refused.value.rule == "event_is_internal"
+    stage.world.advance("1d")
+
+    assert len(stage.due()) == 1
+    stage.world.close()
+
+
+def test_a_manifest_that_closes_the_event_of_a_users_schedule_is_refused() -> None:
+    """SC-33, M-30b."""
+    stage = Stage()
+    stage.create(id="mine")
+
+    with pytest.raises(InputRefused) as refused:
+        stage.world.apply(nodes(**accepting()))
+
+    [blocker] = refused.value.blockers
+    assert blocker.kind == "schedule_does_not_fit"
+    assert "shop/Sweep@1 is not accepted from outside" in blocker.detail
+    stage.tell("Delete", "mine")
+    stage.world.apply(nodes(**accepting()))
+    stage.world.close()
+
+
 def test_a_world_that_crashes_before_its_schedules_are_set_sets_them_then() -> None:
     """SC-30."""
     stage = Stage(sweep())

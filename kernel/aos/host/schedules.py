@@ -16,7 +16,7 @@ from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import CellId, slot_bytes
 from aos.core.limits import LIMITS
 from aos.core.state.state import State
-from aos.manifest.effective import Effective
+from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.manifest.schedule_names import DELETE, SCHEDULE, SET
 from aos.manifest.schedule_setting import changes, check_set_value, set_value
 from aos.manifest.schedules import ScheduleInvalid
@@ -26,9 +26,6 @@ from aos.values.errors import ValueProblem
 
 Read: TypeAlias = Callable[[Hash], bytes]
 
-GUARDED: Final = frozenset({SET, DELETE})
-"""Events of senders that ``refused_event`` looks at."""
-
 EVENTS_MAX: Final = 32
 """Events that one step of a schedule emits at most (SC-10)."""
 
@@ -36,27 +33,22 @@ DOES_NOT_FIT: Final = "schedule_does_not_fit"
 """A schedule emits an event that does not fit the new manifest (SC-33)."""
 
 
-def refused_event(state: State, given: EventInput) -> Refusal | None:
-    """Why a schedule must not be set or deleted by a sender; None if it may, or if the kernel
-    refuses the event anyway (SC-22, SC-32)."""
-    manifest = state.manifest
-    schema = None if manifest is None else manifest.schemas.get(given.schema)
-    if manifest is None or schema is None:
-        return None
-    try:
-        value: Any = schema.from_ingress_value(given.value)[1]
-    except ValueProblem:
-        return None
+def refused_schedule(manifest: Effective, schema: str, value: Any) -> Refusal | None:
+    """Why a schedule must not be set or deleted by a sender with an event of ``schema``; None if it
+    may (SC-22, SC-32)."""
     if any(each.id == value["id"] for each in manifest.schedules):
         return _refusal(f"{value['id']} is a schedule of the manifest in force (change it there)")
-    if given.schema == DELETE:
+    if schema == DELETE:
         return None
     if value["by_manifest"]:
         return _refusal("by_manifest: only schedules of a manifest have it")
     try:
         _check(value, manifest)
+        _check_ingress(value, manifest)
+    except EventIsInternal as problem:
+        return Refusal(rule=Rule.EVENT_IS_INTERNAL, message=f"{schema}: {problem}")
     except ScheduleInvalid as problem:
-        return _refusal(f"{given.schema}: {problem}")
+        return _refusal(f"{schema}: {problem}")
     return None
 
 
@@ -91,6 +83,7 @@ def schedule_blockers(state: State, new: Effective, read: Read) -> Iterator[Bloc
             continue
         try:
             _check(value, new)
+            _check_ingress(value, new)
         except ScheduleInvalid as problem:
             yield Blocker(
                 kind=DOES_NOT_FIT,
@@ -154,6 +147,20 @@ def _check(value: Mapping[str, Any], manifest: Effective) -> None:
             f"{len(reached)}",
             "/event",
         )
+
+
+class EventIsInternal(ScheduleInvalid):
+    """A sender defined a schedule that emits an event which is not open at ingress."""
+
+
+def _check_ingress(value: Mapping[str, Any], manifest: Effective) -> None:
+    """Check that a sender may define a schedule which emits this event.
+
+    Raises:
+        EventIsInternal: Only the world's own steps and the schedules of the manifest may emit it.
+    """
+    if not manifest.is_open(value["event"]):
+        raise EventIsInternal(f"event: {value['event']} {ONLY_OWN_STEPS}", "/event")
 
 
 def _refusal(message: str) -> Refusal:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from aos.errors import Refused
+from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.manifest.linear_names import OUTBOUND_REFUSED
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
@@ -50,14 +51,16 @@ def outcome_value(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def outbound_values(
-    events: Sequence[Mapping[str, Any]], schemas: Mapping[str, Schema]
+    events: Sequence[Mapping[str, Any]], manifest: Effective | None
 ) -> list[dict[str, Any]]:
     """The values of ``aos/LinearOutbound@1``, each event in the normal form of its schema.
 
     Raises:
-        OutcomeInvalid: A schema is unknown, not for handlers, or the value does not fit it.
+        OutcomeInvalid: A schema is unknown, not for handlers or not open at ingress, or the value
+            does not fit it.
     """
     found = []
+    schemas: Mapping[str, Schema] = {} if manifest is None else manifest.schemas
     for index, event in enumerate(events):
         at, name = f"/outbound/{index}", event["schema"]
         schema = schemas.get(name)
@@ -67,6 +70,8 @@ def outbound_values(
             raise OutcomeInvalid(
                 f"unknown schema {name}: the manifest in force does not have it", f"{at}/schema"
             )
+        if manifest is not None and not manifest.is_open(name):
+            raise OutcomeInvalid(f"{name} {ONLY_OWN_STEPS}", f"{at}/schema")
         try:
             found.append({"schema": name, "value": _event_bytes(event, schema)})
         except ValueProblem as problem:

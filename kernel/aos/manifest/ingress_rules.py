@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aos.manifest import builtins
-from aos.manifest.catalog import Catalog, Found, Node, did_you_mean, each_once
+from aos.manifest.catalog import Catalog, Found, each_once
 from aos.manifest.linear_names import LINEAR, SENT_TO_LINEAR
 from aos.manifest.schedule_names import SCHEDULE, SENT_TO_SCHEDULES
 
@@ -18,14 +18,13 @@ SENT_TO_PACKAGES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 name of the package, which is that of its workflow (M-30c)."""
 
 
-def ingress(listed: Sequence[str], subscriptions: Sequence[Node], catalog: Catalog) -> Found:
+def ingress(listed: Sequence[str], catalog: Catalog) -> Found:
     """Every broken rule of the list."""
-    routed = {entry["event"] for entry in subscriptions}
     for index, name in each_once(list(listed)):
         if index is None:
             yield "/routing/ingress", f"{name} is listed twice", None
         else:
-            yield from _entry(name, f"/routing/ingress/{index}", routed, catalog)
+            yield from _entry(name, f"/routing/ingress/{index}", catalog)
     for package, sent in SENT_TO_PACKAGES.items():
         missing = sorted(sent - set(listed))
         if missing and catalog.node("defworkflow", package) is not None:
@@ -36,18 +35,11 @@ def ingress(listed: Sequence[str], subscriptions: Sequence[Node], catalog: Catal
             )
 
 
-def _entry(name: str, pointer: str, routed: set[str], catalog: Catalog) -> Found:
-    if not catalog.exists("defschema", name):
-        yield from catalog.use("defschema", name, pointer)
-    elif name in builtins.CONTINUATIONS:
+def _entry(name: str, pointer: str, catalog: Catalog) -> Found:
+    yield from catalog.use("defschema", name, pointer)
+    if name in builtins.CONTINUATIONS:
         yield (
             pointer,
             f"{name} {builtins.ONLY_DELIVERED}",
             "remove it from the list: receipts find the instance that asked for the effect",
-        )
-    elif name not in routed:
-        yield (
-            pointer,
-            f"no workflow subscribes to {name}",
-            did_you_mean(name, routed) or "remove it from the list, or add its subscription",
         )

@@ -107,10 +107,10 @@ def _manifest(manifest: Node, catalog: Catalog) -> Found:
                 yield f"/{section}", f"{name} is listed twice", None
             else:
                 yield from catalog.use(kind, name, f"/{section}/{index}/name")
-    subscriptions = manifest.get("routing", {}).get("subscriptions", [])
-    yield from routing(subscriptions, catalog)
-    if "ingress" in manifest.get("routing", {}):
-        yield from ingress(manifest["routing"]["ingress"], subscriptions, catalog)
+    routes = manifest.get("routing", {})
+    yield from routing(routes.get("subscriptions", []), catalog)
+    if "ingress" in routes:
+        yield from ingress(routes["ingress"], catalog)
     if "executors" in manifest:
         yield from executors(manifest["executors"], catalog)
     limits = manifest.get("limits", {})
@@ -156,7 +156,9 @@ def _unlisted(subject: Subject, section: str, more: str) -> RuleFinding:
 def schema_roots(manifest: Node, definitions: Iterable[Node]) -> set[str]:
     """The schemas that a manifest names directly, and those of these workflows and effects."""
     roots = {entry["name"] for entry in manifest["schemas"]}
-    roots |= {entry["event"] for entry in manifest.get("routing", {}).get("subscriptions", [])}
+    routes = manifest.get("routing", {})
+    roots |= {entry["event"] for entry in routes.get("subscriptions", [])}
+    roots |= set(routes.get("ingress", []))
     for node in definitions:
         if node["$kind"] == "defworkflow":
             roots |= {node[use] for use in WORKFLOW_SCHEMAS if use in node}

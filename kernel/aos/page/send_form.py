@@ -21,7 +21,7 @@ from aos.core.decide.answers import Rule
 from aos.errors import AosError
 from aos.host.errors import Busy
 from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
-from aos.manifest.effective import Effective
+from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.manifest.names import is_system
 from aos.node import json_schema
 from aos.node.access import check_scope
@@ -142,10 +142,13 @@ def _parsed(text: str) -> Any:
 
 
 def routed(manifest: Effective | None, caller: Token) -> dict[str, list[str]]:
-    """Return the events that a caller may send, with the workflows that take each."""
+    """Return the events that are open at ingress and that a caller may send, with the workflows
+    that take each."""
     found: dict[str, list[str]] = {}
-    for route in () if manifest is None else manifest.subscriptions:
-        if not_allowed(caller, route.event) is None:
+    if manifest is None:
+        return found
+    for route in manifest.subscriptions:
+        if manifest.is_open(route.event) and not_allowed(caller, route.event) is None:
             workflows = found.setdefault(route.event, [])
             if route.workflow not in workflows:
                 workflows.append(route.workflow)
@@ -233,6 +236,8 @@ def _known(manifest: Effective | None, schema: str) -> Effective:
             f"event schema {quoted(schema)} is not in the manifest in force (Send an event lists "
             "those that a workflow takes)",
         )  # fmt: skip
+    if not manifest.is_open(schema):
+        raise Problem(403, Rule.EVENT_IS_INTERNAL.value, f"{schema} {ONLY_OWN_STEPS}")
     return manifest
 
 

@@ -45,9 +45,10 @@ from aos.core.snapshot.take import take
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.apply.apply import sign_manifest
+from aos.host.event_checks import GUARDED, refused_event
 from aos.host.executors.redelivery import Redelivery, left_open
 from aos.host.folder.restore import restore
-from aos.host.schedules import GUARDED, refused_event, refused_manifest, schedule_events
+from aos.host.schedules import refused_manifest, schedule_events
 from aos.host.world.erasing import unerasable
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded

@@ -97,11 +97,10 @@ class StepHandlers:
         held = {
             "instance": ctx.instance, "worker": WORKER, "epoch": ctx.epoch, "seq": ctx.seq,
         }  # fmt: skip
-        schemas = desk.state.effective.schemas
         try:
             result = {
                 "outcome": outcome_value(found["outcome"]),
-                "outbound": outbound_values(found["outbound"], schemas),
+                "outbound": outbound_values(found["outbound"], desk.state.effective),
             }
         except OutcomeInvalid as problem:
             # As in a worker: what the node refuses becomes a retry.

@@ -249,6 +249,9 @@ def test_many_workers_claim_one_plan_step_and_one_gets_it(api: Api) -> None:
         ({"outcome": {"status": "completed"}, "outbound": [
             {"schema": "sys/EffectError@1", "value": {}}]}, "result_does_not_fit",
          "/outbound/0/schema"),
+        ({"outcome": {"status": "completed"}, "outbound": [
+            {"schema": "job/Audited@1", "value": {"job": "x"}}]}, "result_does_not_fit",
+         "/outbound/0/schema"),
         ({"outcome": {"status": "dead", "error": ""}, "outbound": [
             {"schema": "aos/LinearCancel@1", "value": {}}]}, "result_does_not_fit",
          "/outbound/0/schema"),

@@ -1,4 +1,5 @@
-"""A world with one plan of three plan steps."""
+"""A world with one plan of three plan steps. It accepts one event from outside, and those of its
+package."""
 
 from __future__ import annotations
 
@@ -26,9 +27,11 @@ def manifest(**more: Any) -> dict[str, bytes]:
     nodes = [
         {
             "$kind": "manifest", "air_version": "2", "uses": ["aos/linear@1"], "plans": [PLAN],
-            "schemas": [{"name": "job/Done@1"}], "modules": [], "workflows": [], "effects": [],
+            "schemas": [{"name": "job/Done@1"}, {"name": "job/Audited@1"}], "modules": [],
+            "workflows": [], "effects": [], "routing": {"ingress": ["job/Done@1"]},
             **more,
         },
+        {"$kind": "defschema", "name": "job/Audited@1", "type": {"record": {"job": {"text": {}}}}},
         {"$kind": "defschema", "name": "job/Done@1", "type": {"record": {"job": {"text": {}}}}},
     ]  # fmt: skip
     return {"m.air.json": json.dumps(nodes).encode()}

@@ -416,6 +416,8 @@ def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
         found = excerpt(repr(item.submission_id))
         message = f"{excerpt(item.schema)}: submission_id: not UTF-8 text: {found}"
         return Refusal(rule=Rule.EVENT_IS_INVALID, message=message)
+    if manifest is not None and not manifest.is_open(item.schema):
+        manifest = None
     if manifest is not None and item.schema in manifest.sealing:
         problem = sealing_problem(manifest.schemas[item.schema], value, manifest.schemas)
         if problem is not None:

@@ -39,6 +39,7 @@ FIRST_SHOWN: Final = 10
 _OF_ALL_CELLS: Final = (
     Rule.WORLD_HAS_NO_MANIFEST,
     Rule.EVENT_SCHEMA_IS_UNKNOWN,
+    Rule.EVENT_IS_INTERNAL,
     Rule.EVENT_IS_INVALID,
 )
 """Refusals of the first cell's event that all others would get, too."""

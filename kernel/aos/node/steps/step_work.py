@@ -275,9 +275,7 @@ class StepWork:
             value = {
                 **_held(item, instance, seq),
                 "outcome": outcome_value(item["outcome"]),
-                "outbound": outbound_values(
-                    item.get("outbound", ()), {} if manifest is None else manifest.schemas
-                ),
+                "outbound": outbound_values(item.get("outbound", ()), manifest),
             }
         except OutcomeInvalid as problem:
             raise Problem(

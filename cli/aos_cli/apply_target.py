@@ -115,7 +115,7 @@ class ApplyTarget:
             ways = ways_out(
                 self.world, loaded, applied.blockers, mode=mode, leave_cells=leave_cells
             )
-        return apply_report(applied, gate, ways, loaded.effective)
+        return apply_report(applied, gate, ways, loaded)
 
     def _applied(self, writer: Writer, loaded: Loaded, *, mode: str, leave_cells: bool) -> Applied:
         """Apply a manifest. A governed world asks for a proposal first, also of the manifest that

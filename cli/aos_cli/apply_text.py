@@ -48,6 +48,7 @@ def is_fine(report: ApplyReport) -> bool:
 def show_report(report: ApplyReport) -> None:
     """Print the changes of a manifest, and whether it is in force now or what is in its way."""
     show_changes(report["changes"])
+    show_open_events(report["open_events"])
     many = len(report["blockers"])
     if report["applied"]:
         line(f"applied as record {report['seq']}", style="bold")
@@ -97,6 +98,19 @@ def show_changes(changes: Mapping[str, Any]) -> None:
         line("routes are in another order: events fan out in the order of the manifest")
     if not any(changes.values()):
         line("nothing changes")
+
+
+def show_open_events(found: Sequence[Mapping[str, str]]) -> None:
+    """Warn of events that workflows emit and that anyone may send (C-21c)."""
+    if not found:
+        return
+    note(
+        "warning: workflows emit these events, and anyone who may send events can send them, too "
+        "(list the events that are accepted from outside in routing.ingress of the manifest)",
+        style="yellow",
+    )
+    for each in found:
+        note(f"  {each['event']}, emitted by {each['workflow']}")
 
 
 def _definitions(found: Sequence[str]) -> list[str]:

@@ -128,7 +128,7 @@ def test_apply_as_json(aos: Aos, manifest: Path, tmp_path: Path) -> None:
 
     keys = [
         "manifest", "applied", "in_force", "seq", "changes", "blockers", "groups", "ways_out",
-        "states", "refused", "fates", "flows",
+        "states", "refused", "fates", "flows", "open_events",
     ]  # fmt: skip
     assert list(first) == list(again) == keys
     assert list(first["changes"]) == [

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,10 @@ def _report(
         ways = ways_out(world, loaded, applied.blockers, mode=mode, leave_cells=leave_cells)
     with open_reader(world) as reader:
         leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
-    return {**apply_report(applied, gate, ways, loaded.effective), "leaves": list(leaves)}
+        missing = {each.hash for each in loaded.effective.modules.values()} - loaded.modules.keys()
+        stored = {each: reader.store.blob(each) for each in missing if reader.store.has_blob(each)}
+    complete = replace(loaded, modules={**loaded.modules, **stored})
+    return {**apply_report(applied, gate, ways, complete), "leaves": list(leaves)}
 
 
 if __name__ == "__main__":

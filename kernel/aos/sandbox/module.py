@@ -143,6 +143,22 @@ def compiled_part(wasm: bytes) -> bytes:
     return b"".join(parts)
 
 
+def constants(wasm: bytes) -> bytes:
+    """The content of a module's data section, where compilers put the texts of its code.
+
+    Raises:
+        Unreadable: A section goes past the end of the module.
+    """
+    found, at = b"", len(MAGIC) + len(VERSION)
+    reader = _Reader(wasm)
+    while at < len(wasm):
+        end = reader.section_end(at)
+        if wasm[at] == DATA:
+            found = wasm[at:end]
+        at = end
+    return found
+
+
 class _Reader:
     """A position in the bytes, and the declarations found before it."""
 

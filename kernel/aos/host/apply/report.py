@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from aos.audit.lens.gate_document import gate_document
@@ -17,19 +18,21 @@ from aos.core.decide.migration import Converted
 from aos.core.journal.faults import Fault
 from aos.core.journal.records import CellId
 from aos.host.apply.apply import Applied
+from aos.host.apply.open_events import open_events
 from aos.host.apply.ways_out import WaysOut, groups
 from aos.manifest.difference import Difference
 from aos.manifest.effective import Effective
+from aos.manifest.load import Loaded
 from aos.values.digests import hash_text
 
 ApplyReport: TypeAlias = dict[str, Any]
 
 
 def apply_report(
-    applied: Applied, gate: FlowGate, ways: WaysOut | None, manifest: Effective
+    applied: Applied, gate: FlowGate, ways: WaysOut | None, loaded: Loaded
 ) -> ApplyReport:
-    """The report about applying ``manifest``. ``ways`` is None unless there are blockers."""
-    answer = applied.answer
+    """The report about applying ``loaded``. ``ways`` is None unless there are blockers."""
+    answer, manifest = applied.answer, loaded.effective
     refused = None
     if isinstance(answer, Refusal) and answer.rule is not Rule.MANIFEST_IS_IN_FORCE:
         refused = {"rule": answer.rule.value, "message": answer.message}
@@ -52,6 +55,7 @@ def apply_report(
         if applied.fates is None
         else {name: dict(each) for name, each in sorted(applied.fates.by_workflow.items())},
         "flows": gate_document(gate, lambda cell: _key(cell, manifest)),
+        "open_events": [asdict(each) for each in open_events(loaded)],
     }
 
 

@@ -12,13 +12,20 @@ from typing import Any, Final
 import pytest
 
 from aos.manifest.forms import ATTEMPTS_DEFAULT, BASE_MS_DEFAULT, CAP_MS_DEFAULT, TIMEOUT_MS_DEFAULT
-from aos.manifest.limits import EFFECT_RANGES, STEP_RANGES, WORLD_RANGES, StepLimits, WorldLimits
+from aos.manifest.limits import (
+    EFFECT_RANGES,
+    FRESH_WORLD_LIMITS,
+    STEP_RANGES,
+    WORLD_RANGES,
+    StepLimits,
+    WorldLimits,
+)
 
 PAGE: Final = Path(__file__).parents[2] / "spec" / "guides" / "limits.md"
 SOURCE: Final = re.compile(r"`(?P<file>\w[\w/]*\.py)` `(?P<name>\w+(?:\.\w+)?)`")
 UNITS: Final[Mapping[str, int]] = {
     "": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
-    "ns": 1, "ms": 1, "s": 1, "h": 3600, "days": 24 * 3600 * 10**9,
+    "ns": 1, "ms": 1, "s": 1, "h": 3600, "hour": 3600 * 10**9, "days": 24 * 3600 * 10**9,
 }  # fmt: skip
 DEFAULTS_OF_EFFECT: Final[Mapping[str, int]] = {
     "attempts": ATTEMPTS_DEFAULT, "base_ms": BASE_MS_DEFAULT, "cap_ms": CAP_MS_DEFAULT,
@@ -51,24 +58,24 @@ def limits(prefix: str) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "kind", "ranges"),
+    ("prefix", "defaults", "ranges"),
     [
-        ("limits.step.", StepLimits, STEP_RANGES),
-        ("limits.world.", WorldLimits, WORLD_RANGES),
+        ("limits.step.", StepLimits(), STEP_RANGES),
+        ("limits.world.", FRESH_WORLD_LIMITS, WORLD_RANGES),
     ],
 )
 def test_each_limit_of_a_manifest_is_there_with_its_default_and_range(
-    prefix: str, kind: Any, ranges: Any
+    prefix: str, defaults: Any, ranges: Any
 ) -> None:
     shown = limits(prefix)
 
-    assert list(shown) == [each.name for each in fields(kind)]
+    assert list(shown) == [each.name for each in fields(defaults)]
     for name, (default, range_) in shown.items():
         low, high = range_.split(" to ")
         if name == "keys":
             assert default == "`limits.world.instance_keys`"
         else:
-            assert number(default) == getattr(kind(), name), name
+            assert number(default) == getattr(defaults, name), name
         assert (number(low), number(high)) == (ranges[name].low, ranges[name].high), name
 
 

@@ -90,6 +90,20 @@ def test_a_list_of_events_from_outside_has_the_hashes_that_were_published(listed
     assert made.document == cbor2.dumps(document, canonical=True)
 
 
+def test_a_document_without_the_limit_of_window_time_keeps_its_bytes_and_meaning() -> None:
+    """M-43a."""
+    example = vectors()["example"]
+    older, newer = bytes.fromhex(example["older"]["document"]), bytes.fromhex(example["document"])
+
+    read = Effective.from_document(older)
+
+    assert hash_text(read.hash) == example["older"]["effective_hash"]
+    assert read.limits.dedup_step_ns is None
+    both = cbor2.loads(older), cbor2.loads(newer)
+    assert both[1]["limits"]["world"].pop("dedup_step_ns") == 3600 * 10**9
+    assert both[0] == both[1]
+
+
 def test_another_encoder_computes_the_same_hashes() -> None:
     example = vectors()["example"]
     document = cbor2.loads(bytes.fromhex(example["document"]))

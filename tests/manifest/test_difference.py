@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from aos.manifest.difference import Difference, difference
@@ -171,6 +172,16 @@ def test_a_limit_that_a_document_leaves_out_at_its_default_is_shown_like_any_oth
 
     assert (there.limit, there.old, there.new) == ("stream_rate", 100, 7)
     assert (back.limit, back.old, back.new) == ("stream_rate", 7, 100)
+
+
+def test_a_limit_that_older_documents_do_not_have_is_shown_as_not_set() -> None:
+    """M-43a."""
+    newer = loaded().effective
+    older = replace(newer, limits=replace(newer.limits, dedup_step_ns=None))
+
+    [there] = difference(older, newer).limits
+
+    assert str(there) == "~ world dedup_step_ns: not set -> 3600000000000"
 
 
 def test_a_key_that_is_only_replaced_is_pointed_out() -> None:

@@ -21,10 +21,10 @@ from aos.manifest.forms import (
 )
 from aos.manifest.limits import (
     EFFECT_RANGES,
+    FRESH_WORLD_LIMITS,
     STEP_RANGES,
     WORLD_RANGES,
     StepLimits,
-    WorldLimits,
 )
 from aos.values.errors import SchemaProblems
 from aos.values.schema import compile_schemas
@@ -80,7 +80,7 @@ def test_limits_are_the_same_in_both_places() -> None:
     }
     for said, ranges, defaults in (
         (COMMON["StepLimits"]["properties"], STEP_RANGES, asdict(StepLimits())),
-        (COMMON["WorldLimits"]["properties"], WORLD_RANGES, asdict(WorldLimits())),
+        (COMMON["WorldLimits"]["properties"], WORLD_RANGES, asdict(FRESH_WORLD_LIMITS)),
         (retry, EFFECT_RANGES, retry_defaults),
     ):
         assert said == {

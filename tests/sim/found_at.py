@@ -24,6 +24,7 @@ FOUND_AT: Final = {
     "a cell cancels another's effect": 114,
     "an at-most-once effect runs again": 2,
     "the journal clock goes back": 4,
+    "a leap of the clock forgets submissions": 0,
     "timers fire early": 11,
     "requested keys are forgotten": 2,
     "a cascade does not get deeper": 2,

@@ -166,6 +166,8 @@ class Model:
         self.world_key = b""
         self.operators: dict[str, bytes] = {}
         self.clock = 0
+        self.window = 0
+        """The window time (K-12a)."""
         self.seq = 1
         self.serial = 0
         self.controls = 0
@@ -205,10 +207,18 @@ class Model:
         self.world = digest("aos/world/1", record["nonce"], record["world_key"])
         self.world_key = record["world_key"]
         self.operators = {each["name"]: each["key"] for each in record["operators"]}
-        self.clock, self.seq = record["stamp"]["ns"], 2
+        self.clock = self.window = record["stamp"]["ns"]
+        self.seq = 2
 
-    def tick(self, stamp: Record) -> int:
-        """Take an input's stamp and number its record."""
+    def window_after(self, stamp: Record, manifest: Manifest | None) -> int:
+        """K-12a: the window time after a record with this stamp under this manifest."""
+        ahead = max(0, stamp["ns"] - self.clock)
+        limits = {} if manifest is None else manifest.limits
+        return self.window + min(ahead, limits.get("dedup_step_ns", ahead))
+
+    def tick(self, stamp: Record, comes: Manifest | None = None) -> int:
+        """Take an input's stamp and number its record; ``comes`` is the manifest that it brings."""
+        self.window = self.window_after(stamp, comes or self.manifest)
         self.clock = max(self.clock, stamp["ns"])
         self.seq += 1
         return self.seq - 1

@@ -166,7 +166,7 @@ def _differ(one: Any, two: Any, path: str) -> list[tuple[str, Any, Any]]:
 def view(model: Model) -> Record:
     """The state in plain values; ``view.py`` has the same of the kernel's."""
     return {
-        "clock": model.clock,
+        "clock": (model.clock, model.window),
         "seq": model.seq,
         "serials": (model.serial, model.controls),
         "manifest": (model.manifest and model.manifest.hash, model.manifest_seq),

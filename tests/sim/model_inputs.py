@@ -135,7 +135,7 @@ def _submitted(model: Model, name: str, stamp: Record, schema: str, data: bytes)
     if not 1 <= size <= 256:
         raise Refused("submission_id_is_invalid")
     seq, what, at = model.submissions.get(name, (0, b"", 0))
-    if not seq or max(model.clock, stamp["ns"]) - at > model.now.limits["dedup_ns"]:
+    if not seq or model.window_after(stamp, model.now) - at > model.now.limits["dedup_ns"]:
         return None
     if what != digest("aos/submission/1", schema, content(data)):
         raise Refused("submission_id_is_taken")
@@ -145,11 +145,11 @@ def _submitted(model: Model, name: str, stamp: Record, schema: str, data: bytes)
 def _remember(model: Model, name: str, seq: int, what: bytes) -> None:
     limits = model.now.limits
     model.submissions.pop(name, None)
-    model.submissions[name] = (seq, what, model.clock)
+    model.submissions[name] = (seq, what, model.window)
     model.marks.submitted.append((name, seq))
     kept = [
         (name, each) for name, each in model.submissions.items()
-        if model.clock - each[2] <= limits["dedup_ns"]
+        if model.window - each[2] <= limits["dedup_ns"]
     ]  # fmt: skip
     model.submissions = dict(kept[-limits["dedup_rows"] :])
 
@@ -193,7 +193,7 @@ def manifest(model: Model, given: Given, stamp: Record) -> Record:
         misfits = standing or _stored(model, manifest, mode)
         if misfits:
             raise Refused("manifest_does_not_fit", sorted(misfits))
-    seq = model.tick(stamp)
+    seq = model.tick(stamp, manifest)
     model_pins.comes_in(model, manifest, seq, mode=mode)
     model_governance.comes_in(model, given.get("proposal"))
     model.serial += 1

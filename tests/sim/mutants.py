@@ -184,7 +184,14 @@ def _clock_goes_back(patch: Patch) -> None:
     def advance(state: State, stamp: Any) -> None:
         state.clock_ns = stamp.ns
 
-    patch.setattr(fold, "_advance_clock", advance)
+    patch.setattr(fold, "advance_clock", advance)
+
+
+def _window_leaps(patch: Patch) -> None:
+    def window_at(state: State, stamp_ns: int) -> int:
+        return max(state.clock_ns, stamp_ns)
+
+    patch.setattr(State, "window_at", window_at)
 
 
 def _timers_early(patch: Patch) -> None:
@@ -394,6 +401,7 @@ MUTANTS: Final[Sequence[Mutant]] = (
     Mutant("a cell cancels another's effect", _foreign_canceled, alone=True),
     Mutant("an at-most-once effect runs again", _at_most_once_again, alone=True),
     Mutant("the journal clock goes back", _clock_goes_back),
+    Mutant("a leap of the clock forgets submissions", _window_leaps),
     Mutant("timers fire early", _timers_early, alone=True),
     Mutant("requested keys are forgotten", _keys_forgotten, alone=True),
     Mutant("a cascade does not get deeper", _cascade_without_depth),

@@ -457,6 +457,9 @@ def _limits(chance: random.Random) -> dict[str, dict[str, int]]:
         "stream_rate": some(1, 2, None),
         "stream_frames": some(1, 3, 6, None, None),
     }
+    # Its own chance, so that the draws of all other parts stay as they are.
+    steps = random.Random(repr(world))
+    world["dedup_step_ns"] = steps.choice([SECOND // 10, SECOND, None])
     step = {
         "effects": some(0, 2, 3, 4, *[None] * 8),
         "events": some(0, 2, 3, 4, *[None] * 8),

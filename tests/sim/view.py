@@ -14,7 +14,7 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
 
     s = state.snapshot
     return {
-        "clock": state.clock_ns,
+        "clock": (state.clock_ns, state.window_ns),
         "seq": state.next_seq,
         "serials": (state.serial, state.controls),
         "manifest": (state.manifest and state.manifest.hash, state.manifest_seq),

@@ -79,11 +79,12 @@ class LimitChange:
 
     owner: str
     limit: str
-    old: int
-    new: int
+    old: int | None
+    new: int | None
 
     def __str__(self) -> str:
-        return f"~ {self.owner} {self.limit}: {self.old} -> {self.new}"
+        old, new = ("not set" if each is None else each for each in (self.old, self.new))
+        return f"~ {self.owner} {self.limit}: {old} -> {new}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from it (spec/manifest.md, M-40 to M-46).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
@@ -30,7 +30,14 @@ from aos.manifest.forms import (
 from aos.manifest.governance import GovernanceBlock, governance_of
 from aos.manifest.http_params import HttpParams
 from aos.manifest.keys import parse_key
-from aos.manifest.limits import STEP_RANGES, WORLD_RANGES, Range, StepLimits, WorldLimits
+from aos.manifest.limits import (
+    FRESH_WORLD_LIMITS,
+    STEP_RANGES,
+    WORLD_RANGES,
+    Range,
+    StepLimits,
+    WorldLimits,
+)
 from aos.manifest.manifest_secrets import SECRET_REF, Secret, secret_of
 from aos.manifest.names import is_system
 from aos.manifest.plans import StepPlan, plan_of
@@ -295,7 +302,7 @@ def make(manifest: Node, definitions: Definitions) -> Effective:
     left out.
     """
     limits = _AllLimits(
-        world=WorldLimits(**manifest.get("limits", {}).get("world", {})),
+        world=replace(FRESH_WORLD_LIMITS, **manifest.get("limits", {}).get("world", {})),
         workflows={
             name: StepLimits(**_asked(manifest, definitions["defworkflow", name]))
             for name in _names(manifest, "workflows")

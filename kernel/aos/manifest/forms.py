@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from aos.errors import excerpt
 from aos.manifest.expressions import without_comments
-from aos.manifest.limits import StepLimits, WorldLimits
+from aos.manifest.limits import FRESH_WORLD_LIMITS, StepLimits
 from aos.manifest.plans import PlanInvalid, plan_node, plan_of
 from aos.manifest.schedules import ScheduleInvalid, schedule_node, schedule_of
 
@@ -224,7 +224,7 @@ def _step_limits(node: Mapping[str, Any], field: str) -> Node:
 def _manifest_limits(node: Mapping[str, Any], field: str) -> Node:
     limits = _object(node, field)
     made: Node = {}
-    for part, defaults in (("step", StepLimits()), ("world", WorldLimits())):
+    for part, defaults in (("step", StepLimits()), ("world", FRESH_WORLD_LIMITS)):
         if part in limits:
             complete = asdict(defaults)
             given = _whole_fields(_object(limits, part), complete)

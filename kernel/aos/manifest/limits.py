@@ -14,7 +14,8 @@ from typing import ClassVar, Final, Self
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 GIB: Final = 1024 * MIB
-DAY_NS: Final = 24 * 3600 * 10**9
+HOUR_NS: Final = 3600 * 10**9
+DAY_NS: Final = 24 * HOUR_NS
 
 _LEFT_OUT: Final = -1
 """The value of a limit that a document leaves out. No limit is negative."""
@@ -93,7 +94,10 @@ class WorldLimits(_Limits):
     open_intents: int = 1_000_000
     """Open intents of the world."""
     dedup_ns: int = 7 * DAY_NS
-    """How long a submission id is remembered, in ns of journal time."""
+    """How long a submission id is remembered, in ns of window time."""
+    dedup_step_ns: int | None = None
+    """The most ns by which one record advances the window time; None: as far as it advances the
+    journal clock, as in documents that were made before this limit was added."""
     dedup_rows: int = 10_000_000
     instance_keys: int = 10_000
     """Requested idempotency keys that are remembered for one instance, unless its workflow sets
@@ -107,7 +111,11 @@ class WorldLimits(_Limits):
     stream_frames: int = 100_000
     """Stream frames of one intent in all."""
 
-    LATER = frozenset({"stream_bytes", "stream_rate", "stream_frames"})
+    LATER = frozenset({"stream_bytes", "stream_rate", "stream_frames", "dedup_step_ns"})
+
+
+FRESH_WORLD_LIMITS: Final = WorldLimits(dedup_step_ns=HOUR_NS)
+"""The limits of a world whose author sets none, in a document that this release makes (M-43a)."""
 
 
 STEP_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
@@ -131,6 +139,7 @@ WORLD_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
         "instance_intents": Range(low=1, high=1_000_000),
         "open_intents": Range(low=1, high=100_000_000),
         "dedup_ns": Range(low=1, high=366 * DAY_NS),
+        "dedup_step_ns": Range(low=1, high=366 * DAY_NS),
         "dedup_rows": Range(low=1, high=1_000_000_000),
         "instance_keys": Range(low=1, high=1_000_000),
         "abandoned_intents": Range(low=1, high=100_000_000),

@@ -34,7 +34,7 @@ from aos.core.journal.records import (
 )
 from aos.core.journal.vocabulary import ReceiptOutcome, ReceiptStatus
 from aos.core.state.cell import OpenIntent
-from aos.core.state.fold import fold
+from aos.core.state.fold import advance_clock, fold
 from aos.core.state.state import State
 from aos.manifest.names import NODE
 from aos.values.digests import Hash
@@ -55,7 +55,7 @@ class ShadowState:
 
     def pass_by(self, stamp: Stamp) -> None:
         """Take note of the time of a recorded input."""
-        self.state.clock_ns = max(self.state.clock_ns, stamp.ns)
+        advance_clock(self.state, stamp)
 
     def begin_record(self, seq: int | None) -> int:
         """Make ``seq`` the sequence of the next record."""

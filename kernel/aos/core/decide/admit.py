@@ -342,6 +342,5 @@ def _utf8_size(text: str) -> int | None:
 
 
 def _is_forgotten(state: State, earlier: Submission, stamp: Stamp) -> bool:
-    """Whether the dedup window has expired, by the journal clock after this input."""
-    now = max(state.clock_ns, stamp.ns)
-    return earlier.at_ns < now - state.effective.limits.dedup_ns
+    """Whether the dedup window has expired, by the window time after this input."""
+    return earlier.at_ns < state.window_at(stamp.ns) - state.effective.limits.dedup_ns

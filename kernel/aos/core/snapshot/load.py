@@ -217,6 +217,7 @@ class _Loader:
         state = State(
             tip=Tip(world=_hash(fields["world"]), seq=seq, frame=_hash(fields["frame"]), log=log),
             clock_ns=fields["clock_ns"],
+            window_ns=fields.get("window_ns", fields["clock_ns"]),
             next_seq=seq + 1,
             world_key=fields["world_key"],
             operators=tuple(Principal(name, key) for name, key in fields["operators"]),

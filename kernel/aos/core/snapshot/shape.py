@@ -168,6 +168,7 @@ _PROPOSAL: Final = row(
 _CLOSED: Final = row(nat, one_of(*CLOSED_STATUSES))
 
 _OPTIONS: Final[Mapping[str, Shape]] = {
+    "window_ns": nat,
     "proposed": lambda value: nat(value) and value > 0,
     "proposals": lambda value: listed(either(_PROPOSAL, _CLOSED))(value) and len(value) > 0,
     "eras": listed(row(nat, hash, listed(text))),
@@ -189,6 +190,8 @@ def check_document(value: Mapping[str, Value]) -> None:
             raise Damage(f"the snapshot has {name:.40}, which is no field of it")
         if not known[name](each):
             raise Damage(f"the snapshot's {name} is none that is written")
+    if value.get("window_ns") == value["clock_ns"]:
+        raise Damage("the snapshot's window_ns is its clock_ns, and then it is left out")
     log: Any = value["log"]
     size, peaks = log
     if len(peaks) != size.bit_count():

@@ -2,7 +2,7 @@
 
     document = {format, world, seq, frame, log, clock_ns, world_key, operators, semantics, serial,
                 controls, revoked, pinned, manifest, manifest_seq, snapshot, cells, submissions,
-                work, eras?, ancestors?, proposed?, proposals?}
+                work, window_ns?, eras?, ancestors?, proposed?, proposals?}
 
 ``cells`` has the root of each workflow's index, ``submissions`` the chunks of the dedup window,
 ``work`` the pages of all open work. The document's content hash is the root of the world at that
@@ -92,6 +92,7 @@ def _document(
         **({} if state.eras.is_one else {"eras": eras}),
         **({"ancestors": ancestors} if ancestors else {}),
         **_proposals(state.proposals),
+        **({} if state.window_ns == state.clock_ns else {"window_ns": state.window_ns}),
         "format": FORMAT,
         "world": state.world,
         "seq": state.tip.seq,

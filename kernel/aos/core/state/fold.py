@@ -123,14 +123,14 @@ def fold(state: State, record: Record, read: BlobReader) -> None:
         case Control():
             _fold_control(state, record)
         case Governance():
-            _advance_clock(state, record.stamp)
+            advance_clock(state, record.stamp)
             fold_governance(state, record)
         case Faulted():
             _fold_fault(state, record)
         case Manifest():
             _fold_manifest(state, record, read)
         case Start():
-            _advance_clock(state, record.stamp)
+            advance_clock(state, record.stamp)
         case Fork():
             _fold_fork(state, record)
         case Genesis():
@@ -138,8 +138,11 @@ def fold(state: State, record: Record, read: BlobReader) -> None:
     state.next_seq = record.seq + 1
 
 
-def _advance_clock(state: State, stamp: Stamp) -> None:
-    state.clock_ns = max(state.clock_ns, stamp.ns)
+def advance_clock(state: State, stamp: Stamp) -> None:
+    """Count the stamp of a record (K-4, K-12a)."""
+    if stamp.ns > state.clock_ns:
+        state.window_ns = state.window_at(stamp.ns)
+        state.clock_ns = stamp.ns
 
 
 def _fold_genesis(state: State, record: Genesis) -> None:
@@ -150,7 +153,7 @@ def _fold_genesis(state: State, record: Genesis) -> None:
             f"record 1: semantics: expected {SEMANTICS}, found {record.semantics} "
             "(use the release that wrote this journal)"
         )
-    _advance_clock(state, record.stamp)
+    advance_clock(state, record.stamp)
     state.world_key = record.world_key
     state.operators = record.operators
     state.semantics = record.semantics
@@ -163,7 +166,7 @@ def _fold_fork(state: State, record: Fork) -> None:
             f"record {record.seq} is a fork of world {record.parent.hex()[:16]} after record "
             f"{record.at}: expected world {state.world.hex()[:16]} and record {record.seq - 1}"
         )
-    _advance_clock(state, record.stamp)
+    advance_clock(state, record.stamp)
     state.tip = replace(state.tip, world=forked_world_id(record))
     state.ancestors = (*state.ancestors, Ancestor(record.parent, record.at))
     state.world_key = record.world_key
@@ -194,9 +197,10 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
         raise Damage(
             f"record {record.seq} applies proposal {record.proposal}, which is not open before it"
         )
-    _advance_clock(state, record.stamp)
-    state.proposals.close_all(applied=record.proposal)
     state.manifest = Effective.from_document(read(record.document.hash))
+    # Its own limit holds for its own stamp: a clock that is ahead forgets no id (K-12a).
+    advance_clock(state, record.stamp)
+    state.proposals.close_all(applied=record.proposal)
     state.manifest_seq = record.seq
     era = era_of(record.seq, state.manifest)
     state.eras.begin(era, state.manifest, read, pins=record.mode == PIN)
@@ -209,7 +213,7 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
 
 
 def _fold_event(state: State, record: Event) -> None:
-    _advance_clock(state, record.stamp)
+    advance_clock(state, record.stamp)
     if record.submission_id is not None:
         _remember(state, record.submission_id, record)
     root = Root(record.seq, record.stamp)
@@ -224,8 +228,8 @@ def _remember(state: State, submission_id: str, record: Event) -> None:
     limits = state.effective.limits
     state.submissions.remember(
         submission_id,
-        Submission(record.seq, payload, state.clock_ns),
-        oldest_ns=state.clock_ns - limits.dedup_ns,
+        Submission(record.seq, payload, state.window_ns),
+        oldest_ns=state.window_ns - limits.dedup_ns,
         most=limits.dedup_rows,
     )
 
@@ -300,7 +304,7 @@ def _fold_fault(state: State, record: Faulted) -> None:
 
 
 def _fold_receipt(state: State, record: Receipt) -> None:
-    _advance_clock(state, record.stamp)
+    advance_clock(state, record.stamp)
     if record.outcome == "abandoned":
         if record.abandoned:
             raise _abandons_alone(record)
@@ -373,7 +377,7 @@ def _forget_work(state: State, intent: Hash) -> None:
 
 
 def _fold_stream(state: State, record: Stream) -> None:
-    _advance_clock(state, record.stamp)
+    advance_clock(state, record.stamp)
     intent = _open_for(state, record)
     stream = state.streams.setdefault(record.intent, StreamState())
     if record.frame_seq <= stream.last:
@@ -400,7 +404,7 @@ def _open_for(state: State, record: Stream | Attempt) -> OpenIntent:
 
 
 def _fold_attempt(state: State, record: Attempt) -> None:
-    _advance_clock(state, record.stamp)
+    advance_clock(state, record.stamp)
     intent = _open_for(state, record)
     last = state.attempt(intent)
     match record.phase:
@@ -435,7 +439,7 @@ def _fold_snapshot(state: State, record: Snapshot) -> None:
             f"record {record.seq} is a snapshot after record {record.at}: expected one after the "
             f"last, which is of record {before}"
         )
-    _advance_clock(state, record.stamp)
+    advance_clock(state, record.stamp)
     state.snapshot = Mark(record.seq, record.at, record.document.hash)
 
 
@@ -446,7 +450,7 @@ def _fold_control(state: State, record: Control) -> None:
         )
     if record.action not in (END, REMOVE) and (record.dropped is not None or record.abandoned):
         raise Damage(f"record {record.seq} ends no instance, and drops or abandons its work")
-    _advance_clock(state, record.stamp)
+    advance_clock(state, record.stamp)
     state.controls += 1
     root = Root(record.seq, record.stamp)
     match record:

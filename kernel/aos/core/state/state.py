@@ -104,7 +104,10 @@ class Ancestor:
 
 @dataclass(slots=True, eq=False)
 class State:
-    """The whole world. ``clock_ns`` is the journal clock: the highest stamp so far.
+    """The whole world.
+
+    ``clock_ns`` is the journal clock (K-4), ``window_ns`` the window time, by which submission ids
+    are forgotten (K-12a).
 
     ``intents`` are the open intents in the order of opening; ``abandoned`` those whose receipts no
     cell waits for. ``owed`` are receipts that the core makes itself before the ring continues.
@@ -125,6 +128,7 @@ class State:
     tip: Tip
     limits: Limits = LIMITS
     clock_ns: int = 0
+    window_ns: int = 0
     next_seq: int = 1
     world_key: bytes = b""
     operators: tuple[Principal, ...] = ()
@@ -165,6 +169,15 @@ class State:
         """Whether the intent was opened in a world from which this one was forked: executors do not
         run it here (K-113)."""
         return bool(self.ancestors) and intent.seq <= self.ancestors[-1].at
+
+    def window_at(self, stamp_ns: int) -> int:
+        """The window time after a record with this stamp: it grows with the journal clock, but by
+        at most ``dedup_step_ns`` for one record (K-12a)."""
+        ahead = stamp_ns - self.clock_ns
+        if ahead <= 0:
+            return self.window_ns
+        most = None if self.manifest is None else self.manifest.limits.dedup_step_ns
+        return self.window_ns + (ahead if most is None else min(ahead, most))
 
     @property
     def world(self) -> Hash:

@@ -22,7 +22,7 @@ from aos.values.errors import ValueProblem
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """An event that was submitted under an id: its record, payload hash and time."""
+    """An event that was submitted under an id: its record, its payload hash and the window time."""
 
     seq: int
     payload: Hash

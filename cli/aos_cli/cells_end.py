@@ -10,6 +10,7 @@ from aos.audit.lens.words import count
 from aos.core.decide.answers import Admitted, Answer, Refusal
 from aos.core.journal.inputs import REMOVE
 from aos.errors import BadUsage, Refused
+from aos.host.package_cells import OWN_COMMANDS
 from aos_cli import chosen_cells
 from aos_cli.cell_commands import Answered, command_each
 from aos_cli.chosen_cells import Chosen
@@ -109,6 +110,8 @@ def _list(order: Order, found: list[Chosen], *, json: bool) -> None:
         line(f"  {each.cell.text} · {text}")
     if len(found) > CELLS_SHOWN:
         line(f"  and {len(found) - CELLS_SHOWN:,} more (--json lists them all)")
+    for workflow in sorted({each.cell.workflow for each in found} & OWN_COMMANDS.keys()):
+        note(f"{workflow} belongs to a package: what still runs ends by {OWN_COMMANDS[workflow]}")
 
 
 def _work(open_ones: int, mail: int) -> str:

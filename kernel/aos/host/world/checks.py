@@ -1,7 +1,8 @@
-"""Checks of an input that need the store, made just before the kernel's own (H-30, H-47d, H-47e).
+"""Checks of an input made just before the kernel's own (H-30, H-47d, H-47e, L-52).
 
 The kernel decides from its state alone. These checks also read the store: for receipts of intents
 that are settled already, modules whose bytes the world lacks, and values that a snapshot needs.
+And they know the packages, of which the kernel knows nothing.
 Everything runs on the core's thread, except ``durable``.
 """
 
@@ -25,6 +26,7 @@ from aos.core.state.state import State
 from aos.errors import Damage
 from aos.host.event_checks import GUARDED, refused_event
 from aos.host.schedules import refused_manifest
+from aos.host.package_cells import refused_command
 from aos.host.world.collecting import Arrivals
 from aos.host.world.erasing import unerasable
 from aos.host.world.overlay import Overlay
@@ -55,7 +57,9 @@ class Checks:
         if isinstance(given, GovernanceInput):
             return self._lacks_proposed(given, blobs)
         if isinstance(given, ControlInput):
-            return self._unerasable(given)
+            return self._unerasable(given) or refused_command(
+                self._state, given, self._overlay.read
+            )
         if isinstance(given, SnapshotInput):
             return self._lacks_part(given)
         return None

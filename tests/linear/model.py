@@ -36,7 +36,7 @@ class Model:
         self.is_source, self.wait_timeouts = is_source, wait_timeouts
         self.status, self.current, self.ended_at = "RUNNING", 0, 0
         self.context: dict[str, bytes] = {}
-        self.seen: list[str] = []
+        self.seen: dict[str, str] = {}
         self.buffered: list[dict[str, Any]] = []
         self.last: dict[str, Any] = {}
         self.row.to("READY", next_run_at=now)
@@ -135,6 +135,8 @@ class Model:
     def signal(self, **signal: Any) -> None:
         self.must_run()
         if signal["event_id"] in self.seen:
+            if self.seen[signal["event_id"]] != signal["type"]:
+                raise Refused("EVENT_ID_TAKEN")
             return
         if self.row.waiting_event_type == signal["type"]:
             self.wake(signal)
@@ -142,7 +144,7 @@ class Model:
             raise Refused("NOT_WAITING")
         else:
             self.buffered.append(signal)  # ruling d
-        self.seen.append(signal["event_id"])
+        self.seen[signal["event_id"]] = signal["type"]
 
     def cancel(self) -> None:
         if self.status != "CANCELED":

@@ -389,9 +389,72 @@ def test_an_event_id_again_with_another_payload_changes_nothing(stage: Stage) ->
     before = stage.state()
 
     assert stage.signal(payload=encode(2)) == "Done"
-    assert stage.signal("SENT", payload=encode(3)) == "Done"
 
     assert stage.state() == before
+
+
+@pytest.mark.parametrize("is_buffered", [False, True])
+def test_an_event_id_again_with_another_type_is_refused(stage: Stage, is_buffered: bool) -> None:
+    """L-26: it is another event, and dropping it in silence would lose it."""
+    claimed(stage)
+    if not is_buffered:
+        stage.result(waiting())
+    first, other = ("SENT", "PAID") if is_buffered else ("PAID", "SENT")
+    if is_buffered and stage.mode == "source":
+        return  # this mode buffers nothing
+    stage.signal(first, payload=encode(1))
+    before = stage.state()
+
+    assert stage.signal(other, payload=encode(1)) == "EVENT_ID_TAKEN"
+    assert stage.details[-1] == first
+    assert stage.signal(first) == "Done"
+    assert stage.state() == before
+
+    assert stage.signal(other, event_id="e-2") in ("Done", "NOT_WAITING")
+
+
+def signaled(state: dict[str, Any], *signals: tuple[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """The state after these signals, each an event id and a type, and the answers to them."""
+    answers = []
+    for event_id, type in signals:
+        signal = {"instance": "i-1", "event_id": event_id, "type": type, "payload": NULL}
+        after = step(NODES, LINEAR, event=("aos/LinearSignal@1", signal), state=state)
+        state = after.state
+        answer = after.annotation
+        reason = answer["$value"]["reason"]["$tag"] if answer["$tag"] == "Refused" else "Done"
+        answers.append(reason)
+    return state, answers
+
+
+def test_ids_that_a_build_without_types_has_seen_are_still_done(stage: Stage) -> None:
+    """L-26: an instance of an earlier build continues, and knows the types from then on."""
+    claimed(stage).result(waiting())
+    old = stage.world.state(LINEAR, "i-1") | {"seen": ["e-1", "e-2"], "seen_types": None}
+
+    state, answers = signaled(
+        old, ("e-2", "SENT"), ("e-3", "PAID"), ("e-1", "SENT"), ("e-3", "SENT"), ("e-3", "PAID")
+    )
+
+    assert answers == ["Done", "Done", "Done", "EVENT_ID_TAKEN", "Done"]
+    assert (state["seen"], state["seen_types"]) == (["e-1", "e-2", "e-3"], ["PAID"])
+
+
+def test_of_1000_ids_of_an_earlier_build_the_types_stay_those_of_the_last_ones(
+    stage: Stage,
+) -> None:
+    """L-26"""
+    claimed(stage).result(waiting())
+    ids = [f"e-{number}" for number in range(1_000)]
+    old = stage.world.state(LINEAR, "i-1") | {"seen": ids, "seen_types": ["PAID"] * 998}
+
+    state, answers = signaled(old, ("e-1", "SENT"), ("new", "PAID"), ("e-1", "SENT"))
+    assert answers == ["Done", "Done", "Done"]
+    assert (len(state["seen"]), len(state["seen_types"])) == (1_000, 999)
+    state["steps"][0]["waiting_event_type"] = "SENT"
+    state["steps"][0]["status"] = {"$tag": "WAITING"}
+    state, answers = signaled(state, ("more", "SENT"), ("e-2", "SENT"), ("more", "PAID"))
+    assert answers == ["Done", "EVENT_ID_TAKEN", "EVENT_ID_TAKEN"]
+    assert (len(state["seen"]), len(state["seen_types"])) == (1_000, 1_000)
 
 
 def test_of_1001_event_ids_the_first_is_forgotten(stage: Stage) -> None:
@@ -403,10 +466,11 @@ def test_of_1001_event_ids_the_first_is_forgotten(stage: Stage) -> None:
         NODES,
         LINEAR,
         event=("aos/LinearSignal@1", signal),
-        state=stage.world.state(LINEAR, "i-1") | {"seen": seen},
+        state=stage.world.state(LINEAR, "i-1") | {"seen": seen, "seen_types": ["PAID"] * 1_000},
     )
 
     assert after.state["seen"] == [*seen[1:], "e-1000"]
+    assert len(after.state["seen_types"]) == 1_000
 
 
 @pytest.mark.parametrize("event", ["Claim", "Extend", "Result", "Signal", "Cancel"])
@@ -504,7 +568,10 @@ def largest_state(seq: int) -> dict[str, Any]:
     rows = state["steps"]
     done = rows[1] | {"status": {"$tag": "DONE"}}
     rows[: seq + 1] = [done] * seq + [rows[0] | {"woken_by": large}]
-    return state | {"current_step_seq": seq, "seen": ids, "buffered": early}
+    types = [name] * len(ids)
+    return state | {
+        "current_step_seq": seq, "seen": ids, "seen_types": types, "buffered": early,
+    }  # fmt: skip
 
 
 def _event(name: str, **value: Any) -> tuple[str, dict[str, Any]]:

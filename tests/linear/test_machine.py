@@ -266,7 +266,7 @@ def _columns(state: dict[str, Any]) -> dict[str, Any]:
         "status": state["status"],
         "current": state["current_step_seq"],
         "context": state["context"],
-        "seen": state["seen"],
+        "seen": list(zip(state["seen"], state["seen_types"] or [], strict=True)),
         "buffered": state["buffered"],
         "ended_at": ended_at,
     }
@@ -279,7 +279,7 @@ def _columns_of(model: Model) -> dict[str, Any]:
         "status": model.status,
         "current": model.current,
         "context": model.context,
-        "seen": model.seen,
+        "seen": list(model.seen.items()),
         "buffered": model.buffered,
         "ended_at": [model.ended_at if model.status == end else None for end in ends],
     }

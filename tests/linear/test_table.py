@@ -415,10 +415,11 @@ def _expected(before: dict[str, Any], cell: str, *, now: int, mode: str) -> dict
         state |= {"current_step_seq": current + 1, "current_step_type": "NOTIFY"}
         rows[current + 1] |= {"status": "READY", "next_run_at": now}
     if cell == "T10":
-        state["seen"] = ["e-1"]
+        state |= {"seen": ["e-1"], "seen_types": ["PAID"]}
         row["woken_by"] = _signal("PAID") if mode == "standard" else None  # ruling e
     if cell.startswith("buffered"):
-        state |= {"seen": ["e-1"], "buffered": [_signal(cell.removeprefix("buffered "))]}
+        signal = _signal(cell.removeprefix("buffered "))
+        state |= {"seen": ["e-1"], "seen_types": [signal["type"]], "buffered": [signal]}
     if cell in ENDS:
         state |= {"status": ENDS[cell], f"{ENDS[cell].lower()}_at": now}
     if cell == "canceled":

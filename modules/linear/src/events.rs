@@ -209,6 +209,9 @@ pub enum Reason {
     Taken,
     #[schema(rename = "BUFFER_FULL")]
     BufferFull,
+    /// A signal of another type had this event id.
+    #[schema(rename = "EVENT_ID_TAKEN")]
+    EventIdTaken,
     /// Mode `source` only: no plan step waits for a signal of this type.
     #[schema(rename = "NOT_WAITING")]
     NotWaiting,

@@ -316,10 +316,13 @@ impl Instance {
     fn signal(&mut self, signal: Signal, now: Time) -> Answered {
         self.must_run()?;
         limits::signal(&signal)?;
-        if self.has_seen(&signal.event_id) {
-            return Ok(Answer::Done);
-        }
         let Signal { event_id, event_type, payload, .. } = signal;
+        if let Some(known) = self.seen_type(&event_id) {
+            return match known.is_none_or(|known| known == event_type) {
+                true => Ok(Answer::Done),
+                false => Err(Refusal::new(Reason::EventIdTaken, known.unwrap_or_default())),
+            };
+        }
         let wakes = self.waiting_for() == Some(&*event_type);
         if !wakes && !self.is_standard() {
             let detail = "no plan step waits for this type";
@@ -329,10 +332,7 @@ impl Instance {
         if !wakes {
             self.must_have_room(&signal)?;
         }
-        if self.seen.len() == limits::SEEN_MAX {
-            self.seen.remove(0);
-        }
-        self.seen.push(signal.event_id.clone());
+        self.remember(&signal);
         match wakes {
             true => self.wake(signal, now),
             false => self.buffered.push(signal),
@@ -344,9 +344,27 @@ impl Instance {
         self.steps[self.current_step_seq as usize].waiting_event_type.as_deref()
     }
 
-    fn has_seen(&self, event_id: &str) -> bool {
-        self.seen.iter().any(|seen| seen == event_id)
-            || self.buffered.iter().any(|signal| signal.event_id == event_id)
+    /// The type of an earlier signal with this id: `Some(None)` if an earlier build of this module
+    /// has seen it, which kept no types.
+    fn seen_type(&self, event_id: &str) -> Option<Option<&str>> {
+        if let Some(signal) = self.buffered.iter().find(|signal| signal.event_id == event_id) {
+            return Some(Some(&signal.event_type));
+        }
+        let place = self.seen.iter().rev().position(|seen| seen == event_id)?;
+        let types = self.seen_types.as_deref().unwrap_or_default();
+        Some(types.iter().rev().nth(place).map(|known| &**known))
+    }
+
+    fn remember(&mut self, signal: &WakeUp) {
+        let types = self.seen_types.get_or_insert_default();
+        if self.seen.len() == limits::SEEN_MAX {
+            self.seen.remove(0);
+            if types.len() == limits::SEEN_MAX {
+                types.remove(0);
+            }
+        }
+        self.seen.push(signal.event_id.clone());
+        types.push(signal.event_type.clone());
     }
 
     fn must_have_room(&self, signal: &WakeUp) -> Result<(), Refusal> {

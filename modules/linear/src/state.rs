@@ -41,6 +41,8 @@ pub struct Instance {
     pub steps: Vec<Row>,
     /// The last 1,000 event ids that woke a plan step or were buffered, oldest first.
     pub seen: Vec<String>,
+    /// The types of the last of these, in the same order. Builds without it kept no types.
+    pub seen_types: Option<Vec<String>>,
     /// Signals that have woken nothing yet, oldest first.
     pub buffered: Vec<WakeUp>,
     pub last_result: Option<Accepted>,

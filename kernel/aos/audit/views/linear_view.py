@@ -49,6 +49,7 @@ _WORDS: Final = {
     "TAKEN": "the running instance {} has this business key",
     "BUFFER_FULL": "{}: the signal is not kept (send it again later)",
     "NOT_WAITING": "{}",
+    "EVENT_ID_TAKEN": "a signal of type {} had this event id (give each event an id of its own)",
     "INVALID": "{}",
 }
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -151,3 +151,22 @@ def trip(id: str, city: str = "Lisbon") -> dict[str, str]:
 
 def event(id: str, city: str = "Lisbon", **more: Any) -> dict[str, Any]:
     return {"schema": WANTED, "value": trip(id, city), **more}
+
+
+def unread_claim(
+    url: str,
+    body: Mapping[str, Any],
+    cause: Callable[[], object] = lambda: None,
+    *,
+    until_answered: bool = True,
+) -> None:
+    """Let a client claim, wait until ``cause`` has brought it an answer, and end without reading
+    it, as a worker does that is killed in that moment."""
+    data = json.dumps(body).encode()
+    node = httpx.URL(url)
+    with socket.create_connection((node.host, node.port or 0), timeout=WAIT_S) as client:
+        head = f"POST /v1/work/claim HTTP/1.1\r\nHost: {node.netloc.decode()}\r\n"
+        client.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        cause()
+        if until_answered:
+            assert client.recv(64, socket.MSG_PEEK).startswith(b"HTTP/1.1 200")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from uvicorn.server import ServerState
 
 from aos.node.bodies import BodyRoom, ClientGoneError, receive_body
 from aos.node.bounds import BoundedProtocol
+from aos.node.delivery import Delivery, connection_of
 from aos.node.problems import Problem
 
 
@@ -201,3 +204,75 @@ def test_a_body_ends_at_its_limit_its_time_or_with_its_client() -> None:
         asyncio.run(read(some, 5, declared=6))
     with pytest.raises(ClientGoneError):
         asyncio.run(read(gone, 5))
+
+
+async def watched(scope: Any, receive: Any, send: Any) -> None:
+    """Answer every request, and note how its answer was delivered."""
+    connection = connection_of(scope)
+    connection.watch(scope["state"]["found"].append)
+    await echo(scope, receive, send)
+    scope["state"]["gone"].append(connection.is_gone)
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_connection_shows_whether_the_last_answer_was_read(
+    tmp_path: Path, *, is_local: bool
+) -> None:
+    """N-52a: a client that ended with an unread answer is found out; one that has read its answer,
+    or that sends another request, has it."""
+    reset = Delivery.UNREAD if is_local else Delivery.IN_DOUBT
+    config = uvicorn.Config(watched, http=Small, ws="none", lifespan="off", log_config=None)
+    state = ServerState()
+    found: list[Delivery] = []
+    gone: list[Any] = []
+
+    def connect() -> socket.socket:
+        client = socket.socket(socket.AF_UNIX if is_local else socket.AF_INET)
+        client.settimeout(10)
+        client.connect(address)
+        return client
+
+    async def ask(client: socket.socket) -> None:
+        count = len(gone)
+        client.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+        while len(gone) == count:  # noqa: ASYNC110  # turns of this loop, no time
+            await asyncio.sleep(0.001)
+
+    async def until(count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(found) < count:  # noqa: ASYNC110  # turns of this loop, no time
+                await asyncio.sleep(0.001)
+
+    async def act() -> None:
+        nonlocal address
+        loop = asyncio.get_running_loop()
+        app_state = {"found": found, "gone": gone}
+
+        def make() -> Small:
+            return Small(config=config, server_state=state, app_state=app_state)
+
+        if is_local:
+            address = str(tmp_path / "s")
+            server = await loop.create_unix_server(make, address)
+        else:
+            server = await loop.create_server(make, "127.0.0.1", 0)
+            address = server.sockets[0].getsockname()
+        async with server:
+            reader = connect()
+            await ask(reader)
+            assert reader.recv(65_536)
+            await ask(reader)
+            await until(1)
+            assert reader.recv(65_536)
+            assert not gone[-1]()
+            reader.close()
+            assert gone[-1](), "before the loop has read that"
+            await until(2)
+            other = connect()
+            await ask(other)
+            other.close()
+            await until(3)
+
+    address: Any = None
+    asyncio.run(act())
+    assert found == [Delivery.READ, Delivery.READ, reset]

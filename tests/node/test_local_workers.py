@@ -14,7 +14,7 @@ import httpx
 from tests.cli.shell import here
 from tests.cookbook.worlds import executors
 from tests.copies import copied
-from tests.node.nodes import WAIT_S, event
+from tests.node.nodes import WAIT_S, event, unread_claim
 from tests.node.test_node_process import Started, started, wait_until
 
 AGENCIES = executors("saga", "agencies")
@@ -48,6 +48,23 @@ def test_a_local_worker_is_started_again_and_ends_with_it(template: Path, tmp_pa
 
         node.process.kill()
         wait_until(lambda: not Path(f"/proc/{second}").exists())
+
+
+def test_a_task_that_its_worker_never_read_is_given_out_again_at_once(
+    template: Path, tmp_path: Path
+) -> None:
+    """N-52a, over TCP: the dead client may have read it, so this is the next attempt."""
+    path = copied(template, tmp_path / "trips")
+    with (
+        started(path, tmp_path / "log") as node,
+        httpx.Client(base_url=node.url, timeout=WAIT_S) as client,
+    ):
+        hour = {"lease_ms": 3_600_000}
+        dead = {"worker": "dead", "claim": "c-1", "wait_ms": 60_000, **hour}
+        unread_claim(node.url, dead, lambda: client.post("/v1/events", json=event("n-1")))
+        body = {"worker": "alive", "claim": "c-2", "wait_ms": 20_000}
+        [task] = client.post("/v1/work/claim", json=body).json()["tasks"]
+        assert task["epoch"] == 2
 
 
 def test_a_function_that_runs_ends_before_its_node_does(template: Path, tmp_path: Path) -> None:

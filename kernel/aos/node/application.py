@@ -24,6 +24,7 @@ from aos.node.access import Door, caller_of, check_origin, check_scope
 from aos.node.access_log import AccessLog
 from aos.node.bodies import ClientGoneError
 from aos.node.calls import ApiCall, ApiReply, ApiStream
+from aos.node.delivery import connection_of
 from aos.node.events import DURABLE
 from aos.node.handlers import HANDLERS
 from aos.node.log_files import PREFIX as LOG_PREFIX
@@ -140,6 +141,7 @@ class _Exchange:
             caller=self.caller or _ANYONE,
             query=query,
             headers=self._headers,
+            connection=connection_of(self._scope),
         )
         if route.method == POST:
             await self._read_body(call, take)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
+import socket
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import (
@@ -22,6 +24,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from aos.node.bodies import BODY_S, KIB, PROBLEM
+from aos.node.delivery import SCOPE_KEY, Delivery, DeliveryListener
 from aos.node.problems import Problem
 
 HEADER_BYTES_MAX: Final = 32 * KIB
@@ -40,6 +43,33 @@ GRACE_S: Final = 1.0
 
 class _HeaderIsTooLargeError(Exception):
     """Raised in a callback of the parser, which then stops."""
+
+
+class _RequestConnection:
+    """The connection of one request, for its handler (N-52a)."""
+
+    def __init__(self, protocol: BoundedProtocol) -> None:
+        self._protocol = protocol
+        self.cycle: RequestResponseCycle | None = None
+        self.listener: DeliveryListener | None = None
+
+    def is_gone(self) -> bool:
+        """Return whether the client has closed it, even if the loop has not read that yet."""
+        return self._protocol.is_closed_by_client()
+
+    def watch(self, listener: DeliveryListener) -> None:
+        """Call ``listener`` with the delivery of the answer. A client that has sent its next
+        request before the answer is assumed to read it."""
+        if self._protocol.request_connection is self:
+            self.listener = listener
+        else:
+            listener(Delivery.READ)
+
+    def end(self, delivery: Delivery) -> None:
+        """Tell the listener, if there is one."""
+        listener, self.listener = self.listener, None
+        if listener is not None:
+            listener(delivery)
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -61,6 +91,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         self._header_count = 0
         self._is_refused = False
+        self._is_lost = False
+        self.request_connection = _RequestConnection(self)
+        """That of the last request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -75,9 +108,36 @@ class BoundedProtocol(HttpToolsProtocol):
         self._arm(self.header_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
         self._disarm()
         self._stop_unread()
         super().connection_lost(exc)
+        self.request_connection.end(self._delivery(exc))
+
+    def _delivery(self, exc: Exception | None) -> Delivery:
+        """Whether the last answer was read, after the connection has ended with ``exc``."""
+        cycle = self.request_connection.cycle
+        if cycle is None or not cycle.response_complete:
+            return Delivery.UNREAD
+        if exc is None:
+            return Delivery.READ
+        # A Unix socket reports an error only if bytes of it were not read. A TCP connection can be
+        # reset by others: a router, or the system of a machine that has started again.
+        own = self.transport.get_extra_info("socket")
+        is_local = own is not None and own.family == socket.AF_UNIX
+        return Delivery.UNREAD if is_local else Delivery.IN_DOUBT
+
+    def is_closed_by_client(self) -> bool:
+        """Return whether the client has closed the connection, even if the loop has not read that
+        yet."""
+        if self._is_lost or self.transport.is_closing():
+            return True
+        own = self.transport.get_extra_info("socket")
+        if own is None:
+            return False
+        state = select.poll()
+        state.register(own.fileno(), select.POLLRDHUP)
+        return bool(state.poll(0))
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
@@ -105,6 +165,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.request_connection.end(Delivery.READ)
+        self.request_connection = _RequestConnection(self)
+        self.scope[SCOPE_KEY] = self.request_connection  # type: ignore[typeddict-unknown-key]
         if not self._is_in_headers:
             self._header_bytes = 0
         self._is_in_headers = True
@@ -127,6 +190,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_in_headers = False
         self._arm(self.body_s + GRACE_S)
         super().on_headers_complete()
+        self.request_connection.cycle = self.cycle
 
     def on_message_complete(self) -> None:
         self._disarm()

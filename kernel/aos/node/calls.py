@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aos.node.delivery import SILENT, ClientConnection
 from aos.node.routes import ApiRoute
 from aos.node.tokens import Token
 
@@ -25,6 +26,7 @@ class ApiCall:
     body: Any = None
     size: int = 0
     is_cbor: bool = False
+    connection: ClientConnection = SILENT
 
 
 @dataclass(slots=True, kw_only=True)

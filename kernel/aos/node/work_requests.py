@@ -23,13 +23,14 @@ async def claim_tasks(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/work/claim``: of effects, or with ``steps`` of plan steps."""
     work, steps = _ready(services)
     if "steps" not in call.body:
-        return ApiReply(document=_traced(services, await work.claim(call.body, call.caller)))
+        claimed = await work.claim(call.body, call.caller, call.connection)
+        return ApiReply(document=_traced(services, claimed))
     if "effects" in call.body:
         raise Problem(
             422, "claim_is_of_two_kinds",
             "a claim asks for effects or for steps (send two claims)", pointer="/steps",
         )  # fmt: skip
-    return ApiReply(document=await steps.claim(call.body, call.caller))
+    return ApiReply(document=await steps.claim(call.body, call.caller, call.connection))
 
 
 def _traced(services: Services, claimed: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from aos.core.journal.records import Attempt, KernelReceipt, Receipt
 from aos.errors import AosError
 from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame
 from aos.manifest.names import NODE
+from aos.node.delivery import SILENT, Delivery, DeliveryListener
 from aos.node.leases.leases import Moment
 from aos.node.leases.table import open_table
 from aos.node.leases.work import LeasedWork
@@ -36,6 +37,25 @@ class Token:
 
     def allows(self, verb: str, name: str | None = None) -> bool:
         return verb == "work" and (not self.effects or name in self.effects)
+
+
+@dataclass
+class Connection:
+    """The connection of a claim. ``is_closed``: its client has closed it."""
+
+    is_closed: bool = False
+    listeners: list[DeliveryListener] = field(default_factory=list)
+
+    def is_gone(self) -> bool:
+        return self.is_closed
+
+    def watch(self, listener: DeliveryListener) -> None:
+        self.listeners.append(listener)
+
+    def ends(self, delivery: Delivery) -> None:
+        """The connection shows how the answer of the claim was delivered."""
+        for listener in self.listeners:
+            listener(delivery)
 
 
 @dataclass
@@ -184,7 +204,9 @@ class Stage:
 
     async def claim(self, worker: str = "ann", claim: str = "c", **more: Any) -> list[Any]:
         token = more.pop("token", Token())
-        answer = await self.work.claim({"worker": worker, "claim": claim, **more}, token)
+        connection = more.pop("connection", SILENT)
+        body = {"worker": worker, "claim": claim, **more}
+        answer = await self.work.claim(body, token, connection)
         tasks: list[Any] = answer["tasks"]
         return tasks
 

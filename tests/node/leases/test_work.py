@@ -11,11 +11,13 @@ import pytest
 from aos.core.journal.records import Attempt
 from aos.errors import Unavailable
 from aos.host.executors.limiter import Limit
+from aos.node.bodies import ClientGoneError
+from aos.node.delivery import Delivery
 from aos.node.leases.table import clear_table
 from aos.node.node_settings import NodeSettings
 from aos.node.problems import Problem
 from tests.core.desk import log_of
-from tests.node.leases.stage import ONCE, PAY, Stage, Token, play
+from tests.node.leases.stage import ONCE, PAY, Connection, Stage, Token, play
 
 
 def test_a_task_is_claimed_carried_out_and_settled(tmp_path: Path) -> None:
@@ -87,6 +89,106 @@ def test_a_claim_whose_caller_is_gone_takes_nothing(tmp_path: Path) -> None:
         assert (task["issuer_ref"], task["epoch"]) == ("b", 1), "no worker had this attempt"
 
     assert play(tmp_path, scene).phases() == [("begun", 1)]
+
+
+def test_a_claim_whose_connection_is_closed_takes_nothing_even_before_the_front_reads_that(
+    tmp_path: Path,
+) -> None:
+    """N-52, N-52a: while it waits, at its arrival, and while its tasks become durable."""
+
+    async def scene(stage: Stage) -> None:
+        dead = Connection()
+        gone = asyncio.ensure_future(stage.claim("ann", wait_ms=60_000, connection=dead))
+        alive = asyncio.ensure_future(stage.claim("bob", "1", wait_ms=60_000))
+        await asyncio.sleep(0)
+        dead.is_closed = True
+        stage.open("a")
+        assert [(each["issuer_ref"], each["epoch"]) for each in await alive] == [("a", 1)]
+        assert not gone.done()
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+
+        stage.open("b", effect=ONCE)
+        assert await stage.claim("ann", "2", connection=dead) == []
+
+        dying = Connection()
+        stage.link.may_answer.clear()
+        gone = asyncio.ensure_future(stage.claim("ann", "3", connection=dying))
+        await stage.link.is_asked.wait()
+        dying.is_closed = True
+        stage.link.may_answer.set()
+        with pytest.raises(ClientGoneError):
+            await gone
+        [task] = await stage.claim("bob", "4")
+        assert (task["issuer_ref"], task["epoch"]) == ("b", 1), "no worker had this attempt"
+
+    assert play(tmp_path, scene).phases() == [("begun", 1)]
+
+
+@pytest.mark.parametrize(
+    ("effect", "delivery", "next_epoch"),
+    [
+        (PAY, Delivery.UNREAD, 1),
+        (ONCE, Delivery.UNREAD, 1),
+        (PAY, Delivery.IN_DOUBT, 2),
+        (ONCE, Delivery.IN_DOUBT, None),
+        (PAY, Delivery.READ, None),
+    ],
+)
+def test_a_task_that_was_not_delivered_is_given_out_again_at_once(
+    tmp_path: Path, effect: str, delivery: Delivery, next_epoch: int | None
+) -> None:
+    """N-52a: the same attempt if nobody can have read it, else the next one; one that may run only
+    once stays with its worker in doubt."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", effect=effect)
+        connection = Connection()
+        [first] = await stage.claim("ann", connection=connection)
+        other = asyncio.ensure_future(stage.claim("bob", "2", wait_ms=60_000))
+        await asyncio.sleep(0)
+        connection.ends(delivery)
+        await stage.settle_down()
+        for _ in range(200):
+            await asyncio.sleep(0.001)
+            if other.done():
+                break
+        if next_epoch is None:
+            assert not other.done()
+            assert await stage.beat(first) == "leased"
+            await stage.work.drain()
+        else:
+            assert await stage.beat(first) == "lost"
+        assert [each["epoch"] for each in await other] == ([next_epoch] if next_epoch else [])
+
+    play(tmp_path, scene)
+
+
+def test_a_worker_that_has_spoken_keeps_its_task_when_an_old_connection_breaks(
+    tmp_path: Path,
+) -> None:
+    """N-52a: it made the claim again, prolonged its lease, or has sent its result."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        old, new = Connection(), Connection()
+        [task] = await stage.claim("ann", connection=old)
+        assert await stage.claim("ann", connection=new) == [task]
+        old.ends(Delivery.UNREAD)
+        assert await stage.claim("bob", "2") == []
+        assert await stage.beat(task) == "leased"
+        new.ends(Delivery.UNREAD)
+        assert await stage.claim("bob", "3") == []
+        assert (await stage.result(task))["answer"] == "settled"
+
+        stage.open("b")
+        last = Connection()
+        [task] = await stage.claim("ann", "4", connection=last)
+        assert (await stage.result(task))["answer"] == "settled"
+        last.ends(Delivery.UNREAD)
+        assert await stage.claim("bob", "5") == []
+
+    play(tmp_path, scene)
 
 
 def test_a_claim_that_is_repeated_gets_the_same_tasks(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from aos.values.cbor import encode
 from aos.values.spelling import base64_text
 from tests.node.linear.worlds import make_world
+from tests.node.nodes import unread_claim
 from tests.node.test_node_process import WAIT_S, started, wait_until
 
 ONCE_A_LIFE: Final = 60_000
@@ -189,6 +190,24 @@ def test_a_released_plan_step_is_claimed_again_at_once(api: Api) -> None:
     assert released["answers"] == [{"task": task["task"], "answer": "released"}]
     [again] = api.claim(id, "c2", "w2", wait_ms=30_000)
     assert again["epoch"] == 2
+
+
+def test_a_plan_step_that_its_worker_never_read_is_given_out_again_at_once(api: Api) -> None:
+    """N-52a: the worker ended before it read the answer, or while the instance took its claim."""
+    id = api.start()
+    body = {
+        "worker": "dead", "claim": f"{id}-dead", "wait_ms": 60_000,
+        "steps": [{"name": f"plan-{id}/*"}],
+    }  # fmt: skip
+    unread_claim(str(api.client.base_url), body)
+    [task] = api.claim(id, "alive", "alive", wait_ms=20_000)
+    assert task["epoch"] == 2
+
+    other = api.start()
+    body |= {"claim": f"{other}-dead", "steps": [{"name": f"plan-{other}/*"}]}
+    unread_claim(str(api.client.base_url), body, until_answered=False)
+    [task] = api.claim(other, "alive", "alive", wait_ms=20_000)
+    assert task["epoch"] in (1, 2)
 
 
 def test_a_wait_ends_by_a_signal_with_its_payload(api: Api) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
+from aos.node.bodies import ClientGoneError
+from aos.node.delivery import SILENT, ClientConnection, Delivery
 from aos.node.leases import schemas
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk
 from aos.node.leases.documents import CBOR, task_document
 from aos.node.leases.leases import Pick
 from aos.node.leases.polls import POLLS_MAX, Poll, WantedEffect
-from aos.node.leases.row import LeaseHolder, RetryPolicy
+from aos.node.leases.row import LeaseHolder, RetryPolicy, Row
 from aos.node.problems import Problem
 from aos.values.digests import Hash, hash_text
 
@@ -27,6 +29,7 @@ class ClaimDesk:
     def __init__(self, desk: WorkDesk) -> None:
         self._desk = desk
         self._claiming: dict[tuple[LeaseHolder, str], Poll] = {}
+        self._answered: dict[tuple[LeaseHolder, str], object] = {}
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -34,21 +37,29 @@ class ClaimDesk:
         self._is_stopping = True
         self._desk.polls.empty()
 
-    async def claim(self, body: Body, token: ScopedToken) -> dict[str, Any]:
+    async def claim(
+        self, body: Body, token: ScopedToken, connection: ClientConnection = SILENT
+    ) -> dict[str, Any]:
         """Lease tasks to a worker; wait for one for up to ``wait_ms`` (N-51, N-52).
 
-        If the caller is canceled, its tasks are given back.
+        If the caller is canceled, or the answer does not reach the client of ``connection``, its
+        tasks are given back.
+
+        Raises:
+            ClientGoneError: The client has closed the connection.
         """
         state = self._desk.state
         holder = LeaseHolder(body["worker"], token.name)
         key = holder, body["claim"]
         self._check_claims()
+        self._answered.pop(key, None)  # its worker is there, and gets what it got before
         await self._end_earlier(key)
         self._desk.leases.expire(self._desk.clock())
         self._desk.flush()
         found = self._desk.leases.claimed(holder, body["claim"])
         if not found:
             poll = self._poll(body, token, holder)
+            poll.is_gone = connection.is_gone
             self._claiming[key] = poll
             found = await self._granted(poll, body.get("wait_ms", 0) / 1000)
         else:
@@ -68,7 +79,50 @@ class ClaimDesk:
             text = hash_text(in_force.hash)
             if body.get("manifest") != text:
                 answer["manifest"] = {"hash": text, "document": in_force.document}
+        self._watch_delivery(key, found, connection)
         return answer
+
+    def _watch_delivery(
+        self,
+        key: tuple[LeaseHolder, str],
+        found: Sequence[tuple[Hash, int]],
+        connection: ClientConnection,
+    ) -> None:
+        """Give the tasks of a claim back if its answer does not reach the client (N-52a).
+
+        Raises:
+            ClientGoneError: It cannot: the client has closed the connection.
+        """
+        tasks = self._desk.leases.tasks
+        leased = {
+            intent: entry.row
+            for intent, epoch in found
+            if (entry := tasks.get(intent)) is not None
+            and entry.row is not None
+            and entry.row.epoch == epoch
+        }
+        if not leased:
+            return
+        if connection.is_gone():
+            self._take_back(leased, is_certain=True)
+            raise ClientGoneError
+        this_answer = self._answered[key] = object()
+
+        def delivered(delivery: Delivery) -> None:
+            if self._answered.get(key) is not this_answer:
+                return  # the worker made the claim again
+            del self._answered[key]
+            if delivery is not Delivery.READ:
+                self._take_back(leased, is_certain=delivery is Delivery.UNREAD)
+
+        connection.watch(delivered)
+
+    def _take_back(self, leased: Mapping[Hash, Row], *, is_certain: bool) -> None:
+        for intent, row in leased.items():
+            self._desk.leases.undelivered(
+                intent, row, is_certain=is_certain, now=self._desk.clock()
+            )
+        self._desk.flush()
 
     def _check_claims(self) -> None:
         if self._is_stopping:

@@ -390,11 +390,25 @@ class Leases:
         if began:
             self._stop_lease(entry, f"worker {holder.worker} released it after it had begun")
         else:
-            self._drop_claim(intent, entry.row)
-            self._put(entry, replace(entry.row, phase=Phase.RESERVED, until_ns=0))
-            self._leave(entry, has_begun=False)
-            self._offer(entry)
+            self._take_back(entry, entry.row)
         return True
+
+    def undelivered(self, intent: Hash, leased: Row, *, is_certain: bool, now: Moment) -> None:
+        """The answer with which a worker got the lease ``leased`` did not reach it (N-52a).
+
+        Nothing happens if the worker has prolonged it, or has it no more. If it ``is_certain``, the
+        same attempt is offered again; else the next one, and a task that may run only once stays
+        leased until its time is over.
+        """
+        entry = self.tasks.get(intent)
+        if entry is None or entry.row is not leased or entry.place is not TaskPlace.LEASED:
+            return
+        if not self._has_lease(entry, leased.epoch, leased.holder, now):
+            return
+        if is_certain:
+            self._take_back(entry, leased)
+        elif not entry.task.is_once:
+            self._stop_lease(entry, f"the connection of worker {leased.holder.worker} was reset")
 
     def reclaim(self, intent: Hash, problem: str) -> bool:
         """End a lease on behalf of an operator. Returns False if the task has none."""
@@ -537,6 +551,13 @@ class Leases:
             and entry.attempt <= epoch
             and (entry.place is TaskPlace.ENDING or entry.until_ns > now.steady_ns)
         )
+
+    def _take_back(self, entry: TaskEntry, row: Row) -> None:
+        """A worker does not have a task any more, and has not begun it."""
+        self._drop_claim(entry.task.intent, row)
+        self._put(entry, replace(row, phase=Phase.RESERVED, until_ns=0))
+        self._leave(entry, has_begun=False)
+        self._offer(entry)
 
     def _stop_lease(self, entry: TaskEntry, problem: str) -> None:
         """A worker does not have a task any more, and may have begun it."""

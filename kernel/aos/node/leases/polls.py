@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aos.manifest.names import NODE
+from aos.node.delivery import SILENT
 from aos.node.leases.leases import Leases, Moment, Pick
 from aos.node.leases.offers import Signers
 from aos.node.leases.row import LeaseHolder, RetryPolicy
@@ -34,6 +35,7 @@ class Poll:
     public key with which its worker signs; None if the node signs.
 
     ``result`` gets the picks: none if its time is over, or if the claim was made again.
+    ``is_gone`` says whether its client has closed the connection: then it takes nothing (N-52).
     """
 
     holder: LeaseHolder
@@ -45,6 +47,7 @@ class Poll:
     signs: tuple[str, bytes] | None
     result: asyncio.Future[list[Pick]]
     done: asyncio.Future[None]
+    is_gone: Callable[[], bool] = SILENT.is_gone
     is_repeated: bool = False
     taken: Counter[str] = field(default_factory=Counter)
 
@@ -84,6 +87,8 @@ class Polls:
     def pick(self, poll: Poll) -> list[Pick]:
         """Take the tasks that a claim gets now."""
         picks: list[Pick] = []
+        if poll.is_gone():
+            return picks
         now = self._clock()
         while len(picks) < poll.most:
             pick = self._leases.take(poll, now)

@@ -26,6 +26,7 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.executors.task import Lost, Report, report_to_stderr
+from aos.node.delivery import SILENT, ClientConnection
 from aos.node.leases.claims import ClaimDesk
 from aos.node.leases.desk import (
     Body,
@@ -186,12 +187,15 @@ class LeasedWork:
 
     # Requests of workers
 
-    async def claim(self, body: Body, token: ScopedToken) -> dict[str, Any]:
+    async def claim(
+        self, body: Body, token: ScopedToken, connection: ClientConnection = SILENT
+    ) -> dict[str, Any]:
         """Lease tasks to a worker; wait for one for up to ``wait_ms`` (N-51, N-52).
 
-        If the caller is canceled, its tasks are given back.
+        If the caller is canceled, or the answer does not reach the client of ``connection``, its
+        tasks are given back.
         """
-        return await self._claims.claim(body, token)
+        return await self._claims.claim(body, token, connection)
 
     async def results(self, body: Body, token: ScopedToken) -> dict[str, Any]:
         """Take results of workers (N-57, N-60)."""

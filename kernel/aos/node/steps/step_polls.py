@@ -11,17 +11,20 @@ from dataclasses import dataclass, field
 
 from aos.linear.ready import ReadyList, matches
 from aos.linear.rows import Claimable
+from aos.node.delivery import SILENT
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class StepPoll:
-    """One claim. ``room`` is how many plan steps it takes of each pattern, ``most`` of all."""
+    """One claim. ``room`` is how many plan steps it takes of each pattern, ``most`` of all.
+    ``is_gone`` says whether its client has closed the connection: then it takes nothing."""
 
     worker: str
     claim: str
     room: dict[str, int]
     most: int
     lease_ns: int | None
+    is_gone: Callable[[], bool] = SILENT.is_gone
     picked: asyncio.Future[list[Claimable]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -59,6 +62,8 @@ class StepPolls:
     def pick(self, poll: StepPoll) -> list[Claimable]:
         """Take what a claim gets now. It is reserved until ``ReadyList.put``."""
         found: list[Claimable] = []
+        if poll.is_gone():
+            return found
         while poll.most > 0:
             first = self._ready.take(poll.patterns(), self._clock())
             if first is None:

@@ -8,6 +8,7 @@ decides; it is answered once that step is durable.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,17 +18,20 @@ from aos.audit.views.linear_view import LinearAnswer
 from aos.core.journal.records import CellId, Record, Step
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
+from aos.errors import AosError
 from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
 from aos.linear.ready import ReadyList
 from aos.linear.rows import RUNNING, Claimable, LinearState, claimable, current_row, status_of
 from aos.manifest.linear_names import CLAIM, EXTEND, LINEAR, RESULT
 from aos.node.asking import ask_cell
+from aos.node.bodies import ClientGoneError
+from aos.node.delivery import SILENT, ClientConnection, Delivery
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each
 from aos.node.problems import Problem
 from aos.node.services import Services
 from aos.node.steps.decoded_states import DecodedStates
-from aos.node.steps.step_documents import step_task, task_place
+from aos.node.steps.step_documents import step_task, task_name, task_place
 from aos.node.steps.step_polls import StepPoll, StepPolls
 from aos.values.cbor import encode
 from aos.values.digests import hash_text
@@ -55,6 +59,8 @@ class StepWork:
         self._holder: dict[str, tuple[str, str]] = {}
         self._reserved: set[str] = set()
         self._decoded = DecodedStates()
+        self._answered: dict[tuple[str, str], object] = {}
+        self._releasing: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
     # The journal
@@ -118,9 +124,16 @@ class StepWork:
 
     # Claims
 
-    async def claim(self, body: Body, token: ScopedToken) -> dict[str, Any]:
+    async def claim(
+        self, body: Body, token: ScopedToken, connection: ClientConnection = SILENT
+    ) -> dict[str, Any]:
         """Claim plan steps; wait for one for up to ``wait_ms``. A repeated claim has the leases
-        that it got before and that it still holds."""
+        that it got before and that it still holds. Leases whose answer does not reach the client
+        of ``connection`` are ended.
+
+        Raises:
+            ClientGoneError: The client has closed the connection.
+        """
         _check_scope(token)
         if self._is_stopping:
             raise Problem(503, "stopping", "the node is stopping", retry_after_s=5)
@@ -128,6 +141,7 @@ class StepWork:
             detail = f"{POLLS_MAX} claims are waiting (claim more tasks with each request)"
             raise Problem(429, "too_many_polls", detail, retry_after_s=1)
         worker, claim = _worker(body, token), body["claim"]
+        self._answered.pop((worker, claim), None)  # its worker is there
         most = body.get("max", 1)
         poll = StepPoll(
             worker=worker,
@@ -135,21 +149,64 @@ class StepWork:
             room={each["name"]: each.get("max", most) for each in body["steps"]},
             most=most,
             lease_ns=body["lease_ms"] * _MS if "lease_ms" in body else None,
+            is_gone=connection.is_gone,
         )
         instances = sorted(self._leased.get((worker, claim), ()))
         if not instances:
             instances = await self._claimed(poll, body.get("wait_ms", 0) / 1000)
         form = body.get("form", "json")
         states = [(each, self._state(each)) for each in instances]
+        tasks = [
+            step_task(state, form, time.time_ns())
+            for instance, state in states
+            if state is not None and self._holder.get(instance) == (worker, claim)
+        ]
+        self._watch_delivery((worker, claim), tasks, connection)
         return {
             "world": hash_text(self._services.follower.state.world),
-            "tasks": [
-                step_task(state, form, time.time_ns())
-                for instance, state in states
-                if state is not None and self._holder.get(instance) == (worker, claim)
-            ],
+            "tasks": tasks,
             "unserved": [],
         }
+
+    def _watch_delivery(
+        self, key: tuple[str, str], tasks: Sequence[Body], connection: ClientConnection
+    ) -> None:
+        """End the leases of a claim if its answer does not reach the client (N-52a).
+
+        Raises:
+            ClientGoneError: It cannot: the client has closed the connection.
+        """
+        if not tasks:
+            return
+        worker, _ = key
+        leases = [
+            {"worker": worker, "task": each["task"], "epoch": each["epoch"]} for each in tasks
+        ]
+        if connection.is_gone():
+            self._end_leases(leases)
+            raise ClientGoneError
+        this_answer = self._answered[key] = object()
+
+        def delivered(delivery: Delivery) -> None:
+            if self._answered.get(key) is not this_answer:
+                return  # the worker made the claim again
+            del self._answered[key]
+            if delivery is not Delivery.READ:
+                self._end_leases(leases)
+
+        connection.watch(delivered)
+
+    def _end_leases(self, leases: Sequence[Body]) -> None:
+        """Release leases whose worker has not heard of them, in the background."""
+
+        async def release(lease: Body) -> None:
+            with contextlib.suppress(Problem, AosError):  # the lease ends by itself
+                await self._release(lease)
+
+        for lease in leases:
+            releasing = asyncio.get_running_loop().create_task(release(lease))
+            self._releasing.add(releasing)
+            releasing.add_done_callback(self._releasing.discard)
 
     async def _claimed(self, poll: StepPoll, wait_s: float) -> list[str]:
         loop = asyncio.get_running_loop()
@@ -165,7 +222,7 @@ class StepWork:
                 return claimed
             poll = StepPoll(
                 worker=poll.worker, claim=poll.claim, room=poll.room, most=poll.most,
-                lease_ns=poll.lease_ns,
+                lease_ns=poll.lease_ns, is_gone=poll.is_gone,
             )  # fmt: skip
 
     async def _waited(self, poll: StepPoll, seconds: float) -> list[Claimable]:
@@ -178,14 +235,19 @@ class StepWork:
 
     async def _grant(self, poll: StepPoll, found: Sequence[Claimable]) -> list[str]:
         """Send a claim for each; return the instances that the worker has now. It continues if the
-        caller is gone: the worker gets its leases by the same claim."""
+        caller is gone: then the leases end, unless the worker got them by the same claim."""
         names = [each.instance for each in found]
         self._reserved.update(names)
         granting = asyncio.ensure_future(
             asyncio.gather(*(self._claim_one(poll, each) for each in names), return_exceptions=True)
         )
         granting.add_done_callback(lambda _: self._give_back(found))
-        answers = await asyncio.shield(granting)
+        try:
+            answers = await asyncio.shield(granting)
+        except asyncio.CancelledError:
+            key = poll.worker, poll.claim
+            granting.add_done_callback(lambda _: self._end_unheard(key, names))
+            raise
         problems = [each for each in answers if isinstance(each, BaseException)]
         claimed = [
             instance
@@ -195,6 +257,23 @@ class StepWork:
         if problems and not claimed:
             raise problems[0]
         return claimed
+
+    def _end_unheard(self, key: tuple[str, str], instances: Sequence[str]) -> None:
+        """The caller of a claim went away before its answer."""
+        if key in self._answered:
+            return  # the worker made the claim again, and has its leases
+        states = [self._state(each) for each in instances if self._holder.get(each) == key]
+        self._end_leases(
+            [
+                {
+                    "worker": key[0],
+                    "task": task_name(state["instance"], state["current_step_seq"]),
+                    "epoch": current_row(state)["epoch"],
+                }
+                for state in states
+                if state is not None
+            ]
+        )
 
     def _give_back(self, found: Sequence[Claimable]) -> None:
         """Let others claim these, as far as they still can be claimed."""

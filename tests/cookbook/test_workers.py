@@ -39,6 +39,9 @@ const functions = {
   "t/cancels@1": (_, { signal }) => new Promise((_, fail) => {
     signal.addEventListener("abort", () => fail(signal.reason));
   }),
+  "t/halves@1": () => ({ text: "\\ud83e" }),
+  "t/cycles@1": () => { const found = {}; found.again = found; return found; },
+  "t/says-halves@1": () => { throw new EffectFailed("no", "x".repeat(999) + "🦀"); },
   "t/works@1": (params) => ({ doubled: 2 * params.number }),
 };
 const worker = new Worker(process.env.AOS_NODE, functions, { leaseMs: 1000, name: "w" });
@@ -190,6 +193,10 @@ class ScriptedNode(http.server.BaseHTTPRequestHandler):
 
     def take(self, body: dict[str, Any]) -> tuple[int, object]:
         [item] = body["results"]
+        try:
+            json.dumps(item, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return 400, {"detail": "body: lone surrogate"}
         if item["task"] not in self.tried:
             self.tried.add(item["task"])
             return 503, {"detail": "away"}
@@ -222,7 +229,7 @@ def test_the_javascript_worker_reports_each_end_of_a_function(tmp_path: Path, no
             [node_js, str(module)], env={**os.environ, "AOS_NODE": url}, stderr=subprocess.PIPE
         ) as worker:
             try:
-                wait_until(lambda: len(results) == 5 or worker.poll() is not None)
+                wait_until(lambda: len(results) == 8 or worker.poll() is not None)
                 worker.send_signal(signal.SIGTERM)
                 assert worker.wait(WAIT_S) == 0
             finally:
@@ -235,6 +242,10 @@ def test_the_javascript_worker_reports_each_end_of_a_function(tmp_path: Path, no
         "error", {"code": "no", "message": "never", "retryable": True}
     )  # fmt: skip
     assert ends["t/breaks@1"][0] == "parked"
+    for name in ("t/halves@1", "t/cycles@1"):
+        assert ends[name][0] == "parked"
+        assert ends[name][1]["code"] == "executor_result_invalid"
+    assert ends["t/says-halves@1"][1]["message"] == "x" * 999 + "\ufffd"
     assert ends["t/cancels@1"][0] == "canceled"
     assert ends["t/hangs@1"][0] == "timeout"
     final = {name for name, each in results.items() if each.get("is_final")}

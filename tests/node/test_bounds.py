@@ -226,6 +226,8 @@ def test_a_connection_shows_whether_the_last_answer_was_read(
     found: list[Delivery] = []
     gone: list[Any] = []
 
+    address: Any = None
+
     def connect() -> socket.socket:
         client = socket.socket(socket.AF_UNIX if is_local else socket.AF_INET)
         client.settimeout(10)
@@ -273,6 +275,5 @@ def test_a_connection_shows_whether_the_last_answer_was_read(
             other.close()
             await until(3)
 
-    address: Any = None
     asyncio.run(act())
     assert found == [Delivery.READ, Delivery.READ, reset]

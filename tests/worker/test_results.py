@@ -140,3 +140,23 @@ def test_a_result_at_the_limit_is_taken_and_one_byte_more_is_not() -> None:
 @pytest.mark.parametrize(("cost", "is_fine"), [(None, True), (0, True), (-1, False), (1.5, False)])
 def test_a_cost_is_a_whole_number(cost: object, is_fine: bool) -> None:
     assert (cost_problem(cost) is None) == is_fine
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "text"),
+    [
+        ("\ud83e", "$", "half of a surrogate pair at character 0"),
+        ({"a": ["b", "c\udfff"]}, "$.a[1]", "half of a surrogate pair at character 1"),
+        ({"\ud83e": 1}, "$", "half of a surrogate pair"),
+        ({"a": {2**64: 1}}, "$.a", "between -2^64 and 2^64-1"),
+        ([-(2**64) - 1], "$[0]", "between -2^64 and 2^64-1"),
+    ],
+)
+def test_a_value_without_canonical_bytes_is_refused_with_its_path(
+    given: object, path: str, text: str
+) -> None:
+    """X-46: half a surrogate pair has no UTF-8, and a larger integer has no head in CBOR."""
+    with pytest.raises(ValueProblem) as caught:
+        to_value(given)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert text in str(caught.value)

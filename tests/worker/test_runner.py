@@ -213,6 +213,98 @@ def test_a_wrong_result_parks_its_task_and_names_the_path(result: object, messag
     rehearse([echo], scene)
 
 
+class Raising(dict[str, Any]):
+    """A result that raises when it is read."""
+
+    def items(self) -> Any:
+        raise KeyError("not loaded")
+
+
+def spoiled(error: Exception, **attributes: object) -> Exception:
+    for name, value in attributes.items():
+        setattr(error, name, value)
+    return error
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "text"),
+    [
+        ({"n": "\ud83e"}, "executor_result_invalid", "$.n: expected Unicode text, found half of"),
+        (
+            {"n": None, "\ud83e": 1},
+            "executor_result_invalid",
+            "$: expected Unicode text, found half of a surrogate pair",
+        ),
+        (Raising(), "executor_result_invalid", "the result raised KeyError when it was read"),
+        (spoiled(EffectFailed("x"), code=None), "executor_result_invalid", "the result raised"),
+        (Unreadable(), "exception", "Unreadable: (its text cannot be shown)"),
+        (ValueError("\ud83e"), "exception", "ValueError: ?"),
+    ],
+)
+def test_a_result_or_an_error_that_cannot_be_encoded_ends_its_own_task_only(
+    given: object, code: str, text: str
+) -> None:
+    """X-46, X-47a: its neighbour, which began before, keeps its only attempt."""
+    may_end = asyncio.Event()
+
+    @effect("test/echo@1", attempts=1)
+    async def broken(params: Plain, ctx: EffectContext) -> object:
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    @effect("test/once@1")
+    def neighbour(params: Plain, ctx: EffectContext) -> Plain:
+        while not may_end.is_set():
+            time.sleep(0.001)
+        return {"n": 1}
+
+    async def scene(node: Node) -> None:
+        unhandled: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, each: unhandled.append(each))
+        node.run(1, "test/once@1")
+        node.run(2, "test/echo@1")
+        halt = await node.halt()
+        assert (halt["phase"], halt["code"], halt["intent"]) == ("parked", code, intent_of(2))
+        assert text in halt["problem"]
+        may_end.set()
+        assert await node.result() == ("ok", {"n": 1})
+        assert not unhandled, "such an exception ends the process"
+
+    rehearse([broken, neighbour], scene)
+
+
+def test_a_bug_of_the_worker_in_one_task_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """X-47a."""
+    context_of = TaskRunner._context
+
+    def broken(runner: TaskRunner, job: Any, deadline_ns: int) -> EffectContext:
+        if job.intent == intent_of(2):
+            raise LookupError("a bug")
+        return context_of(runner, job, deadline_ns)
+
+    monkeypatch.setattr(TaskRunner, "_context", broken)
+
+    @effect("test/echo@1", attempts=1)
+    async def echo(params: Plain, ctx: EffectContext) -> Plain:
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(2)
+        halt = await node.halt()
+        assert (halt["phase"], halt["code"]) == ("parked", "exception")
+        assert halt["problem"] == "LookupError: a bug"
+        node.run(1)
+        assert await node.result() == ("ok", {"n": 1})
+
+    rehearse([echo], scene)
+
+
 def test_a_huge_result_parks_its_task() -> None:
     @effect("test/set@1", attempts=1)
     async def huge(params: Plain, ctx: EffectContext) -> Plain:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from aos.values.cbor import INGRESS_DEPTH_MAX, Value
+from aos.values.cbor import INGRESS_DEPTH_MAX, INTEGER_MAX, INTEGER_MIN, Value
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema
 from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE, AttemptFailure
@@ -65,8 +65,12 @@ def to_value(result: object, levels: int = INGRESS_DEPTH_MAX) -> Value:
         ValueProblem: A part of it has no form as a Value; ``path`` leads to it.
     """
     kind = type(result)
-    if result is None or kind in (bool, int, str, bytes):
+    if result is None or kind in (bool, bytes):
         return cast("Value", result)
+    if isinstance(result, str):  # also StrEnum and other kinds of text
+        return unicode_text(str.__str__(result))
+    if isinstance(result, int):
+        return _integer(int(result))
     if levels == 0:
         raise ValueProblem(f"nested too deep: expected at most {INGRESS_DEPTH_MAX} levels")
     if isinstance(result, Mapping):
@@ -75,11 +79,29 @@ def to_value(result: object, levels: int = INGRESS_DEPTH_MAX) -> Value:
         return [_under(index, item, levels - 1) for index, item in enumerate(result)]
     if isinstance(result, bytes | bytearray | memoryview):  # kinds of bytes, such as Sealed
         return bytes(result)
-    if isinstance(result, str):  # StrEnum and other kinds of text
-        return str.__str__(result)
-    if isinstance(result, int):
-        return int(result)
     raise ValueProblem(_strange(result))
+
+
+def unicode_text(text: str) -> str:
+    """Return ``text``.
+
+    Raises:
+        ValueProblem: It holds half of a surrogate pair, for which UTF-8 has no bytes.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueProblem(
+            f"expected Unicode text, found half of a surrogate pair at character {error.start} "
+            "(decode JSON and UTF-16 as a whole, and do not cut them within a character)"
+        ) from None
+    return text
+
+
+def _integer(number: int) -> int:
+    if not INTEGER_MIN <= number <= INTEGER_MAX:
+        raise ValueProblem("expected an integer between -2^64 and 2^64-1 (make a larger one text)")
+    return number
 
 
 def _map(result: Mapping[object, object], levels: int) -> Value:
@@ -87,7 +109,7 @@ def _map(result: Mapping[object, object], levels: int) -> Value:
     for key, item in result.items():
         if isinstance(key, bool) or not isinstance(key, str | int):
             raise ValueProblem(f"map key: expected text or an integer, found {key!r:.40}")
-        plain = str.__str__(key) if isinstance(key, str) else int(key)
+        plain = unicode_text(str.__str__(key)) if isinstance(key, str) else _integer(int(key))
         value[plain] = _under(plain, item, levels)
     return value
 

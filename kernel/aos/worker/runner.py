@@ -30,6 +30,7 @@ from aos.worker.executors import Executors
 from aos.worker.failure import (
     CODE_CHARS_MAX,
     EFFECT_UNKNOWN,
+    RESULT_INVALID,
     AttemptFailure,
     bounded,
     failure_of,
@@ -157,6 +158,8 @@ class TaskRunner:
             result = await self._result(job)
         except asyncio.CancelledError:
             result = job.ended(time.time_ns()).cancel("while it waited for an attempt")
+        except Exception as error:  # noqa: BLE001  # a bug of ours ends its own task, and no other
+            result = self._failed(job, failure_of(error), error)
         if job.redactor is not None:
             _unhide_after(job.redactor, job.overdue)
         del self._jobs[job.intent]
@@ -364,7 +367,32 @@ class TaskRunner:
             ctx.secrets = texts_of(job.secrets.values())
         return ctx
 
+    def _failed(
+        self, job: Job, failure: AttemptFailure, error: BaseException, started: int | None = None
+    ) -> AttemptResult:
+        """The result of an attempt that raised ``error``; it does not show the task's secrets."""
+        if job.redactor is not None:
+            failure = without_secrets(failure, job.redactor)
+        self._tell(job, failure, error)
+        return job.ended(time.time_ns() if started is None else started).fail(failure)
+
     def _judge(
+        self, job: Job, effect: Effect, ended: CallEnd, ctx: EffectContext, started: int
+    ) -> AttemptResult:
+        """The result of a call that has ended. An object of the function may raise when it is
+        read, and that ends this attempt only (X-46)."""
+        try:
+            return self._judged(job, effect, ended, ctx, started)
+        except Exception as error:  # noqa: BLE001  # of any type
+            failure = AttemptFailure(
+                code=RESULT_INVALID,
+                message=f"the result raised {type(error).__name__} when it was read",
+                retryable=True,
+                end="park",
+            )
+            return self._failed(job, failure, error, started)
+
+    def _judged(
         self, job: Job, effect: Effect, ended: CallEnd, ctx: EffectContext, started: int
     ) -> AttemptResult:
         result = job.ended(started)
@@ -372,11 +400,9 @@ class TaskRunner:
         if bad_cost is None:
             result.cost_cents = ctx.cost_cents
         if ended.error is not None:
-            failure = failure_of(ended.error)
-            if job.redactor is not None:
-                failure = without_secrets(failure, job.redactor)
-            self._tell(job, failure, ended.error)
-            return result.fail(failure)
+            failed = self._failed(job, failure_of(ended.error), ended.error, started)
+            failed.cost_cents = result.cost_cents
+            return failed
         value = ended.value
         if isinstance(value, WithBlobs):
             result.blobs = value.blobs

@@ -14,7 +14,7 @@ from aos.values.cbor import Value, encode
 from aos.values.errors import ValueProblem
 from aos.worker.api import CONCURRENCY_DEFAULT, CONCURRENCY_MAX, TIMEOUT_S_MAX, check_function
 from aos.worker.failure import EffectFailed, bounded, failure_of
-from aos.worker.results import to_value
+from aos.worker.results import to_value, unicode_text
 
 TIMEOUT_S_DEFAULT: Final = 300.0
 ERROR_BYTES_MAX: Final = 4_096
@@ -50,7 +50,11 @@ class Waiting:
     """
 
     def __init__(self, event_type: str, timeout: timedelta | float | None = None) -> None:
-        if not 1 <= len(str(event_type).encode("utf-8", "replace")) <= EVENT_TYPE_BYTES_MAX:
+        try:
+            size = len(unicode_text(str(event_type)).encode())
+        except ValueProblem as problem:
+            raise BadUsage(f"Waiting: {problem}") from problem
+        if not 1 <= size <= EVENT_TYPE_BYTES_MAX:
             raise BadUsage(f"Waiting: expected a type of 1 to 256 bytes, found {event_type!r:.80}")
         self.event_type = str(event_type)
         self.timeout_ms = _milliseconds("timeout", timeout)
@@ -126,10 +130,10 @@ class StepContext:
         the schema, which the manifest in force must have.
 
         Raises:
-            BadUsage: The value has no plain form.
+            BadUsage: The name is no Unicode text, or the value has no plain form.
         """
         try:
-            self.outbound.append((schema, to_value(value)))
+            self.outbound.append((unicode_text(schema), to_value(value)))
         except ValueProblem as problem:
             raise BadUsage(f"emit {schema}: {problem}") from problem
 
@@ -235,8 +239,16 @@ def step(
 def outcome_document(returned: object, ctx: StepContext) -> dict[str, Any]:
     """The outcome and the outbound events of a run, as ``/v1/work/results`` takes them.
 
-    Anything that a handler cannot return is a ``retry`` that says so.
+    Anything that a handler cannot return is a ``retry`` that says so, also an object that raises
+    when it is read.
     """
+    try:
+        return _document_of(returned, ctx)
+    except Exception as error:  # noqa: BLE001  # of any type
+        return refused_outcome(f"the result raised {type(error).__name__} when it was read")
+
+
+def _document_of(returned: object, ctx: StepContext) -> dict[str, Any]:
     outbound = [{"schema": schema, "value_cbor": encode(value)} for schema, value in ctx.outbound]
     match returned:
         case None:
@@ -264,10 +276,12 @@ def outcome_document(returned: object, ctx: StepContext) -> dict[str, Any]:
 
 def failed_outcome(error: BaseException) -> dict[str, Any]:
     """The outcome of a run that raised."""
-    if isinstance(error, EffectFailed) and not error.retryable:
-        outcome = {"status": "dead", "error": bounded(str(error), ERROR_BYTES_MAX)}
+    failure = failure_of(error)
+    if isinstance(error, EffectFailed) and not failure.retryable:
+        text = f"{failure.code}: {failure.message}" if failure.message else failure.code
+        outcome = {"status": "dead", "error": bounded(text, ERROR_BYTES_MAX)}
         return {"outcome": outcome, "outbound": []}
-    return refused_outcome(failure_of(error).message)
+    return refused_outcome(failure.message)
 
 
 def refused_outcome(text: str) -> dict[str, Any]:

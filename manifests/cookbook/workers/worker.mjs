@@ -15,6 +15,7 @@ const GRACE_MS = 250; // how long a function may take to end when its signal fir
 const PAUSE_MS = 100; // before a request is sent again; doubled each time
 const PAUSE_MS_MAX = 2_000;
 const MESSAGE_CHARS_MAX = 1_000;
+const MISFIT = new Set([400, 413, 422]); // what the node answers to a body that it does not take
 
 /** Throw it in a function to settle the effect as an error with a code that the workflow can act on. */
 export class EffectFailed extends Error {
@@ -25,7 +26,12 @@ export class EffectFailed extends Error {
 }
 
 /** The node does not allow the request, or does not understand it: a person must act. */
-export class NodeRefused extends Error {}
+export class NodeRefused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /** The node does not answer now: the same request may succeed later. */
 class NodeAway extends Error {
@@ -163,10 +169,7 @@ export class Worker {
   /** Send a result until the node has answered it. */
   async #report(result) {
     for (let ms = PAUSE_MS; ; ms = Math.min(2 * ms, PAUSE_MS_MAX)) {
-      const body = { worker: this.#name, results: [result] };
-      const answers = (await this.#insist("results", body, this.#closing.signal))?.answers;
-      if (answers === undefined) return; // the worker ends, and has given the task back
-      const refused = answers[0].problem;
+      const refused = await this.#refusal(result);
       if (refused === undefined) return;
       const { status, detail } = refused;
       if (status === 404 || status === 409) return; // settled, or another worker has it
@@ -176,6 +179,22 @@ export class Worker {
         const payload = problem("executor_result_invalid", detail);
         result = { ...result, status: status === 403 ? "held" : "parked", payload };
       } else if (!(await this.#rest(ms, this.#closing.signal))) return;
+    }
+  }
+
+  /**
+   * Send a result; return the node's problem with it, if it has one. A request that the node does not
+   * understand, or that is no JSON, is a mistake of this result: it must not end the other tasks.
+   */
+  async #refusal(result) {
+    const body = { worker: this.#name, results: [result] };
+    try {
+      // Without an answer the worker ends, and has given the task back.
+      return (await this.#insist("results", body, this.#closing.signal))?.answers[0].problem;
+    } catch (error) {
+      const isMisfit = error instanceof NodeRefused ? MISFIT.has(error.status) : error instanceof TypeError;
+      if (!isMisfit || result.status === "parked") throw error;
+      return { status: 422, detail: error.message };
     }
   }
 
@@ -241,11 +260,12 @@ export class Worker {
   async #post(operation, body, signal) {
     const headers = { "content-type": "application/json" };
     if (this.#token) headers.authorization = `Bearer ${this.#token}`;
+    const content = JSON.stringify(body); // a TypeError for a BigInt or a cycle
     const ends = either(signal, AbortSignal.timeout((body.wait_ms ?? 0) + ANSWER_MS));
     let answer, document;
     try {
       answer = await fetch(`${this.#url}/v1/work/${operation}`, {
-        method: "POST", headers, body: JSON.stringify(body), signal: ends.signal,
+        method: "POST", headers, body: content, signal: ends.signal,
       });
       document = await answer.json();
     } catch (error) {
@@ -255,8 +275,8 @@ export class Worker {
     }
     if (answer.ok) return document;
     const text = `the node answered ${answer.status}: ${document.detail}`;
-    if (answer.status !== 429 && answer.status < 500) throw new NodeRefused(text);
-    throw new NodeAway(text, 1000 * Number(answer.headers.get("retry-after") ?? 1));
+    if (answer.status !== 429 && answer.status < 500) throw new NodeRefused(text, answer.status);
+    throw new NodeAway(text, retryAfterMs(answer.headers.get("retry-after")));
   }
 
   /** Wait; false if `signal` fires before the end. */
@@ -280,7 +300,19 @@ function failed(error) {
 
 /** A value of sys/EffectError@1. */
 function problem(code, message, retryable = false) {
-  return { code, message: message.slice(0, MESSAGE_CHARS_MAX), retryable };
+  return { code: unicode(code), message: unicode(message), retryable };
+}
+
+/** A bounded text without halves of surrogate pairs, which a node does not take. */
+function unicode(text) {
+  return String(text).slice(0, MESSAGE_CHARS_MAX).replace(/\p{Surrogate}/gu, "\ufffd");
+}
+
+/** `Retry-After` in milliseconds: seconds, or a date. One second without it. */
+function retryAfterMs(text) {
+  if (text === null) return 1000;
+  const ms = /^[0-9]+$/.test(text) ? 1000 * Number(text) : Date.parse(text) - Date.now();
+  return Number.isNaN(ms) ? 1000 : Math.max(0, ms);
 }
 
 /** The wall clock in nanoseconds. JSON.stringify writes a number of this size as an integer. */

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from nacl.signing import SigningKey
 
@@ -15,6 +17,7 @@ from aos.core.journal.records import Receipt
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.node.problems import Problem
 from aos.node.worker import Worker
+from aos.values.cbor import encode
 from aos.worker import EffectContext, Executors, effect
 from tests.core.desk import ARMS, DESK, ONCE, PAY, desk, log_of, nodes, tell, wish
 from tests.memory_world import WORLD_KEY, MemoryWorld, air, route, schema
@@ -295,6 +298,38 @@ def test_a_token_that_does_not_work_ends_the_worker_with_what_to_do(tmp_path: Pa
 def test_invalid_arguments_are_refused(url: str, more: dict[str, Any]) -> None:
     with pytest.raises(BadUsage):
         Worker(url, Executors("shop", [pay]), **more)
+
+
+def test_a_request_that_the_node_refuses_as_a_whole_costs_one_result_only(tmp_path: Path) -> None:
+    """W-4a: the result is parked, and progress that is refused is dropped."""
+    together = threading.Barrier(3)
+
+    @effect(PAY, concurrency=3, attempts=1)
+    def slow(params: Plain, ctx: EffectContext) -> Plain:
+        ctx.progress("step", {"refused": 1})
+        together.wait(10)
+        return {"ref": "refuse me" if ctx.issuer_ref == "b" else "fine"}
+
+    class Strict(NodeWire):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            content = await request.aread()
+            if request.url.path.endswith("/progress") or base64.b64encode(bad)[4:-8] in content:
+                return httpx.Response(400, json={"detail": "body: it is malformed"})
+            return await super().handle_async_request(request)
+
+    bad = encode({"ref": "refuse me"})
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", "b", "c")
+
+        async def act(_: Worker) -> None:
+            await until(stage, lambda: len(stage.world.state.intents) == 1)
+            await until(stage, lambda: ("parked", 1) in stage.phases())
+
+        wire = Strict(lambda: stage.work)
+        await with_worker(stage, wire, act, Executors("shop", [slow]))
+
+    play(tmp_path, scene)
 
 
 SECRETS: Plain = {

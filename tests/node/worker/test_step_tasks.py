@@ -102,12 +102,15 @@ def _ok(**document: Any) -> httpx.Response:
 
 
 def play(
-    scene: Callable[[Front], Awaitable[None]], *functions: Any, said: list[str] | None = None
+    scene: Callable[[Front], Awaitable[None]],
+    *functions: Any,
+    said: list[str] | None = None,
+    front: Front | None = None,
 ) -> None:
     """Run a scene with a worker that has these handlers."""
+    front = front or Front()
 
     async def run() -> None:
-        front = Front()
         worker = Worker(
             "http://node", Executors("shop", functions),
             transport=httpx.MockTransport(front.handle),
@@ -121,6 +124,13 @@ def play(
             await running
 
     asyncio.run(run())
+
+
+class Raising(dict[str, Any]):
+    """A result that raises when it is read."""
+
+    def __iter__(self) -> Any:
+        raise KeyError("not loaded")
 
 
 def returning(value: Any, **settings: Any) -> Any:
@@ -154,6 +164,15 @@ def returning(value: Any, **settings: Any) -> Any:
              "handler, found int"}),
         ({"a": 1.5}, {"status": "retry", "error": "the result is no change of the context: $.a: "
                       "expected no floats, found float 1.5 (use an integer, or dec128 text)"}),
+        ({"text": "\ud83e"}, {"status": "retry", "error": "the result is no change of the context: "
+                             "$.text: expected Unicode text, found half of a surrogate pair at "
+                             "character 0 (decode JSON and UTF-16 as a whole, and do not cut them "
+                             "within a character)"}),
+        (Raising(a=1), {"status": "retry", "error": "the result raised KeyError when it was read"}),
+        (Dead("\ud83e"), {"status": "dead", "error": "?"}),
+        (Retry("\ud83e"), {"status": "retry", "error": "?"}),
+        (EffectFailed("c", "\ud83e"), {"status": "dead", "error": "c: ?"}),
+        (ValueError("\ud83e"), {"status": "retry", "error": "ValueError: ?"}),
         ({1: 2}, {"status": "retry",
                   "error": "the result is no change of the context: $: expected text as keys, "
                   "found 1"}),
@@ -168,6 +187,35 @@ def test_a_result_or_an_exception_of_a_handler_is_its_outcome(value: Any, outcom
         assert found == outcome
 
     play(scene, returning(value))
+
+
+def test_a_request_that_the_node_refuses_as_a_whole_costs_one_result_only() -> None:
+    """W-4a."""
+
+    class Strict(Front):
+        async def handle(self, request: httpx.Request) -> httpx.Response:
+            if b"refuse me" in request.content:
+                return httpx.Response(400, json={"detail": "body: it is malformed"})
+            return await super().handle(request)
+
+    ready = threading.Barrier(3)
+
+    @step("order/*", concurrency=3)
+    def ship(_context: Plain, ctx: StepContext) -> Any:
+        ready.wait(60)
+        return Dead("refuse me") if ctx.step == "B" else None
+
+    async def scene(front: Front) -> None:
+        for name in "ABC":
+            front.offer(name)
+        await front.until(3)
+        found = {each["task"]: each["outcome"] for each in front.results}
+        outcomes = sorted((each["status"], each.get("error")) for each in found.values())
+        assert outcomes == [
+            ("completed", None), ("completed", None), ("retry", "body: it is malformed"),
+        ]  # fmt: skip
+
+    play(scene, ship, front=Strict())
 
 
 def _bytes(text: str) -> bytes:

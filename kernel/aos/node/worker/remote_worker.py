@@ -19,6 +19,7 @@ from aos.errors import AosError, BadUsage, Unavailable
 from aos.manifest.secret_use import named_secrets
 from aos.node.worker.held_tasks import HeldTask, HeldTasks
 from aos.node.worker.node_requests import NodeRequests, bytes_of
+from aos.node.worker.result_requests import first_group, post_results
 from aos.node.worker.step_tasks import StepTasks
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text, parse_hash
@@ -387,18 +388,23 @@ class Worker:
                 self._has_results.set()
 
     async def _send_frames(self) -> None:
-        frames, self._frames = self._frames[:ITEMS_MAX], self._frames[ITEMS_MAX:]
-        if frames:
+        frames = first_group(self._frames)
+        if not frames:
+            return
+        self._frames = self._frames[len(frames) :]
+        try:
             await self._node.post("/v1/work/progress", {"worker": self._name, "frames": frames})
+        except BadUsage as problem:
+            self._say_once(f"{len(frames)} progress reports were refused: {problem}")
 
     async def _send_group(self) -> None:
-        group = dict(list(self._results.items())[:ITEMS_MAX])
+        intents = list(self._results)
+        group = first_group(list(self._results.values()))
         if not group:
             return
-        body = {"worker": self._name, "results": list(group.values())}
-        answer = await self._node.post("/v1/work/results", body)
+        answers = await post_results(self._node, self._name, group)
         away: NodeUnavailable | None = None
-        for (intent, sent), each in zip(group.items(), answer["answers"], strict=True):
+        for intent, sent, each in zip(intents, group, answers, strict=False):
             problem = each.get("problem")
             if problem is not None and problem["status"] in (429, 500, 503):
                 away = NodeUnavailable(problem["detail"])

@@ -15,6 +15,7 @@ from aos.client.node_errors import NodeUnavailable
 from aos.errors import AosError
 from aos.linear.ready import matches
 from aos.node.worker.node_requests import NodeRequests, bytes_of
+from aos.node.worker.result_requests import first_group, post_results
 from aos.values.cbor import decode_record
 from aos.worker.calls import CallEnd, Callers, FunctionCall
 from aos.worker.console import show
@@ -349,13 +350,13 @@ class StepTasks:
                 self._has_results.set()
 
     async def _send_group(self) -> None:
-        group = dict(list(self._results.items())[:ITEMS_MAX])
+        tasks = list(self._results)
+        group = first_group(list(self._results.values()))
         if not group:
             return
-        body = {"worker": self._worker, "results": list(group.values())}
-        answer = await self._node.post("/v1/work/results", body)
+        answers = await post_results(self._node, self._worker, group)
         away: NodeUnavailable | None = None
-        for (task, sent), each in zip(group.items(), answer["answers"], strict=True):
+        for task, sent, each in zip(tasks, group, answers, strict=False):
             problem = each.get("problem")
             if problem is not None and problem["status"] in _LATER:
                 away = NodeUnavailable(problem["detail"])

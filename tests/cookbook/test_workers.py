@@ -213,12 +213,13 @@ class ScriptedNode(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_the_javascript_worker_reports_each_end_of_a_function(tmp_path: Path, node_js: str) -> None:
-    module = tmp_path / "endings.mjs"
-    module.write_text(ENDINGS.replace("WORKER", str(FOLDER / "worker.mjs")))
+def scripted(
+    kind: type[ScriptedNode], command: list[str], *, count: int
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """Run a worker until a node of this kind has ``count`` results. Return them and its errors."""
     results: dict[str, dict[str, Any]] = {}
 
-    class Scripted(ScriptedNode):
+    class Scripted(kind):  # type: ignore[misc, valid-type]  # a class of its own for each test
         pass
 
     Scripted.results, Scripted.tried, Scripted.claims = results, set(), 0
@@ -226,15 +227,57 @@ def test_the_javascript_worker_reports_each_end_of_a_function(tmp_path: Path, no
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         with subprocess.Popen(
-            [node_js, str(module)], env={**os.environ, "AOS_NODE": url}, stderr=subprocess.PIPE
+            command, env={**os.environ, "AOS_NODE": url}, stderr=subprocess.PIPE, text=True
         ) as worker:
             try:
-                wait_until(lambda: len(results) == 8 or worker.poll() is not None)
+                wait_until(lambda: len(results) == count or worker.poll() is not None)
                 worker.send_signal(signal.SIGTERM)
-                assert worker.wait(WAIT_S) == 0
+                _, errors = worker.communicate(timeout=WAIT_S)
+                assert worker.returncode == 0, errors
             finally:
                 worker.kill()
                 server.shutdown()
+    return results, errors
+
+
+class LateNode(ScriptedNode):
+    """Its first answer comes when the leases of a second are over, which the worker hears only if
+    it asks. Those of one effect are lost."""
+
+    def claim(self, body: dict[str, Any]) -> tuple[int, object]:
+        if not type(self).claims:
+            time.sleep(1.2)
+        return super().claim(body)
+
+    def heartbeat(self, body: dict[str, Any]) -> tuple[int, object]:
+        words = {"t/breaks@1": "lost", "t/cancels@1": "canceled"}
+        return 200, {
+            "answers": [{"answer": words.get(each["task"], "leased")} for each in body["leases"]]
+        }
+
+    operations: ClassVar[dict[str, Callable[..., tuple[int, object]]]] = {
+        "claim": claim,
+        "heartbeat": heartbeat,
+        "results": ScriptedNode.take,
+    }
+
+
+def test_the_javascript_worker_asks_before_it_begins_a_task_whose_lease_may_be_over(
+    tmp_path: Path, node_js: str
+) -> None:
+    """W-3a."""
+    module = tmp_path / "endings.mjs"
+    module.write_text(ENDINGS.replace("WORKER", str(FOLDER / "worker.mjs")))
+    results, errors = scripted(LateNode, [node_js, str(module)], count=6)
+    assert "t/works@1" in results
+    assert not {"t/breaks@1", "t/cancels@1"} & results.keys()
+    assert "a mistake" not in errors, "the function has not begun"
+
+
+def test_the_javascript_worker_reports_each_end_of_a_function(tmp_path: Path, node_js: str) -> None:
+    module = tmp_path / "endings.mjs"
+    module.write_text(ENDINGS.replace("WORKER", str(FOLDER / "worker.mjs")))
+    results, _ = scripted(ScriptedNode, [node_js, str(module)], count=8)
 
     ends = {name: (each["status"], each["payload"]) for name, each in results.items()}
     assert ends["t/works@1"] == ("ok", {"doubled": 42})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import ExecutorStats, Outcome, StreamFrame, TaskExecutor
 from aos.values.cbor import encode
+from aos.worker.wire import FD_VARIABLE, PROTOCOL, frame
 from tests.answers import LATE, SETTLED, TAKEN, refused
 from tests.worker.stage import (
     WORLD,
@@ -1028,3 +1030,47 @@ def test_a_worker_started_by_hand_says_so() -> None:
 
     assert done.returncode == BadUsage.exit_code
     assert b"this process is started by the node" in done.stderr
+
+
+def test_a_process_that_was_suspended_while_its_node_died_begins_nothing(tmp_path: Path) -> None:
+    """W-3a: another process may have the tasks that it reads after that."""
+    began, functions = tmp_path / "began", tmp_path / "once.py"
+    functions.write_text(
+        "import pathlib\n"
+        "from aos.worker import effect\n\n\n"
+        "@effect('test/once@1')\n"
+        "def once(params, ctx):\n"
+        f"    pathlib.Path({str(began)!r}).touch()\n"
+        "    return params\n"
+    )
+    ours, theirs = socket.socketpair()
+    environment = {
+        **os.environ,
+        FD_VARIABLE: str(theirs.fileno()),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "aos.worker.child", f"{functions}:once"],
+        env=environment, pass_fds=[theirs.fileno()],
+    ) as process:  # fmt: skip
+        theirs.close()
+        ours.sendall(frame({"op": "hello", "protocol": PROTOCOL, "world": WORLD}))
+        assert ours.recv(65_536), "it is ready"
+        os.kill(process.pid, signal.SIGSTOP)
+        given = task(1, "test/once@1")
+        ours.sendall(
+            frame({"op": "manifest", "document": effective().document})
+            + frame(
+                {
+                    "op": "run", "intent": given.intent, "effect": "test/once@1", "attempt": 1,
+                    "spent": 0, "params": given.params, "idempotency_key": given.idempotency_key,
+                    "workflow": given.workflow, "cell_key": given.cell_key,
+                    "issuer_ref": given.issuer_ref, "blobs": {}, "next_frame": 0,
+                    "has_taker": False,
+                }
+            )
+        )  # fmt: skip
+        ours.close()
+        os.kill(process.pid, signal.SIGCONT)
+        assert process.wait(30) == 0
+    assert not began.exists()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from aos.worker import (
 from aos.worker.api import EffectFunction
 from aos.worker.calls import Callers
 from aos.worker.executor_key import Signer, read_key
+from aos.worker.lease_check import LeaseCheck
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import Message
 from aos.worker.worker_secrets import SecretValue, to_wire
@@ -114,6 +116,7 @@ def rehearse(
     *,
     signer: Signer | None = None,
     setup: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+    leases: LeaseCheck | None = None,
 ) -> Node:
     async def play() -> Node:
         node = Node()
@@ -121,8 +124,9 @@ def rehearse(
         callers = Callers(executors.effects.values())
         resource = await callers.start(setup)
         node.runner = TaskRunner(
-            executors, callers, world=WORLD, signer=signer, resource=resource, send=node.send
-        )
+            executors, callers, world=WORLD, signer=signer, resource=resource, send=node.send,
+            leases=leases,
+        )  # fmt: skip
         node.runner.receive({"op": "manifest", "document": effective().document})
         try:
             await scene(node)
@@ -303,6 +307,60 @@ def test_a_bug_of_the_worker_in_one_task_ends_no_other(monkeypatch: pytest.Monke
         assert await node.result() == ("ok", {"n": 1})
 
     rehearse([echo], scene)
+
+
+@dataclass
+class Leases:
+    """The lease of every task: ``looks`` are the answers of ``is_certain``, the last one for ever;
+    ``is_here`` is that of ``confirm``."""
+
+    looks: list[bool]
+    is_here: bool
+    asked: int = 0
+
+    def is_certain(self, _: Hash) -> bool:
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    async def confirm(self, _: Hash) -> bool:
+        self.asked += 1
+        return self.is_here
+
+
+@pytest.mark.parametrize(
+    ("looks", "is_here", "asked", "ran"),
+    [
+        ([True], True, 0, [1]),
+        ([False, True], True, 1, [1]),
+        ([True, False, False, True], True, 1, [1]),
+        ([False], False, 1, []),
+        ([True, False], False, 1, []),
+    ],
+)
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_function_begins_only_if_its_lease_is_certain_in_that_moment(
+    looks: list[bool], is_here: bool, asked: int, ran: list[int], is_async: bool
+) -> None:
+    """W-3a: the process may have been suspended, also after the runner has looked."""
+    found: list[int] = []
+
+    @effect("test/once@1")
+    async def once(params: Plain, ctx: EffectContext) -> Plain:
+        found.append(ctx.attempt)
+        return params
+
+    @effect("test/once@1")
+    def plain_once(params: Plain, ctx: EffectContext) -> Plain:
+        found.append(ctx.attempt)
+        return params
+
+    leases = Leases(list(looks), is_here)
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/once@1")
+        assert (await node.result())[0] == ("ok" if ran else "canceled")
+
+    rehearse([once if is_async else plain_once], scene, leases=leases)
+    assert (found, leases.asked) == (ran, asked)
 
 
 def test_a_huge_result_parks_its_task() -> None:

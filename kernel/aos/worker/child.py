@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import socket
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aos.errors import AosError, BadUsage
+from aos.values.digests import Hash
 from aos.worker.blob_reads import BlobReads
 from aos.worker.calls import Callers
 from aos.worker.console import flush, say, show
@@ -69,6 +71,25 @@ def serve(make: Callable[[], Executors]) -> int:
     # Threads of calls that never end must not keep the process.
     flush()
     os._exit(0)
+
+
+class _NodeIsThere:
+    """A task is this process's own while its node lives (W-3a). If the process was suspended, the
+    connection may have ended behind tasks that it has not read: another process has these now."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+
+    def is_certain(self, _intent: Hash) -> bool:
+        number = self._channel.fileno()
+        if number < 0:
+            return False
+        state = select.poll()
+        state.register(number, select.POLLRDHUP)
+        return not state.poll(0)
+
+    async def confirm(self, _intent: Hash) -> bool:
+        return False
 
 
 class _Worker:
@@ -128,6 +149,7 @@ class _Worker:
             resource=resource,
             send=link.send,
             reads=BlobReads(link.send),
+            leases=_NodeIsThere(self._channel),
         )
         while not self._waiting.empty():
             self._runner.receive(self._waiting.get_nowait())

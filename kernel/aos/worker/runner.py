@@ -22,7 +22,7 @@ from aos.values.digests import Hash, hash_text
 from aos.worker import redacted_output
 from aos.worker.api import EffectContext, EffectFunction
 from aos.worker.blob_reads import BlobReads
-from aos.worker.calls import CallEnd, Callers, FunctionCall
+from aos.worker.calls import Callee, CallEnd, Callers, FunctionCall
 from aos.worker.causes import Causes
 from aos.worker.console import say, show
 from aos.worker.executor_key import Signer
@@ -36,6 +36,7 @@ from aos.worker.failure import (
     failure_of,
 )
 from aos.worker.job import AttemptResult, Job, RequestContext
+from aos.worker.lease_check import GuardedCall, LeaseCheck, LeaseInDoubt
 from aos.worker.outbox import Outbox
 from aos.worker.policy import Policy, policy_of
 from aos.worker.progress import ProgressStream
@@ -57,7 +58,8 @@ class TaskRunner:
     """Runs the tasks of one process. ``send`` sends a message to the node.
 
     Without ``retries``, a task ends with its first attempt: the node decides about another one.
-    Without ``reads``, functions cannot read blobs of the world.
+    Without ``reads``, functions cannot read blobs of the world. No function begins unless
+    ``leases`` is certain that its task is here (W-3a).
     """
 
     def __init__(
@@ -71,8 +73,10 @@ class TaskRunner:
         send: Callable[[Message], None],
         reads: BlobReads | None = None,
         retries: bool = True,
+        leases: LeaseCheck | None = None,
     ) -> None:
         self._reads = reads
+        self._leases = leases
         self._retries = retries
         self._executors = executors
         self._functions: Mapping[str, EffectFunction[Any]] = executors.effects
@@ -318,6 +322,35 @@ class TaskRunner:
         self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
     ) -> AttemptResult:
         """Run one attempt until it ends, its timeout expires or the node cancels it (X-45)."""
+        while True:
+            if not await self._may_begin(job):
+                canceled = job.ended(time.time_ns())
+                return canceled.cancel("before it began, because its lease was lost")
+            result = await self._begun_attempt(job, function, effect, policy)
+            if result is not None:
+                return result
+
+    async def _may_begin(self, job: Job) -> bool:
+        """Whether the task is here for certain; ask the node in doubt."""
+        leases = self._leases
+        while leases is not None and not leases.is_certain(job.intent):
+            job.is_waiting = True
+            is_here = await leases.confirm(job.intent)
+            job.is_waiting = False
+            if not is_here:
+                return False
+        return True
+
+    def _guarded(self, job: Job, function: EffectFunction[Any]) -> Callee:
+        leases, intent = self._leases, job.intent
+        if leases is None:
+            return function
+        return GuardedCall(function, lambda: leases.is_certain(intent))
+
+    async def _begun_attempt(
+        self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
+    ) -> AttemptResult | None:
+        """Run one attempt to its end; None if it has not begun, because its lease is in doubt."""
         assert job.stream is not None
         started = time.time_ns()
         ctx = self._context(job, started + int(policy.timeout_s * 1e9))
@@ -325,7 +358,7 @@ class TaskRunner:
         params = decode_record(job.params) if job.opened is None else job.opened.params
         # A function may change its params, and the next attempt needs them as they came.
         given = params if job.opened is None else copy.deepcopy(params)
-        call = self._callers.begin(function, given, ctx)
+        call = self._callers.begin(self._guarded(job, function), given, ctx)
         await _first_of(call.ended, job.wish, timeout_s=policy.timeout_s)
         is_late = not call.ended.done() and not job.wish.done()
         if not call.ended.done():
@@ -339,6 +372,8 @@ class TaskRunner:
         ended = call.ended.result() if call.ended.done() else None
         if ended is None or (job.wish.done() and isinstance(ended.error, asyncio.CancelledError)):
             return job.ended(started).cancel("while it ran")
+        if isinstance(ended.error, LeaseInDoubt):
+            return None
         return self._judge(job, effect, ended, ctx, started)
 
     def _context(self, job: Job, deadline_ns: int) -> EffectContext:

@@ -5,7 +5,7 @@
 
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import { hostname } from "node:os";
+import { hostname, uptime } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 
 const WAIT_MS = 30_000; // how long a claim waits for a task at the node
@@ -104,16 +104,17 @@ export class Worker {
         worker: this.#name, claim: randomUUID(), max: free, lease_ms: this.#leaseMs, wait_ms: WAIT_MS,
         effects: Object.keys(this.#functions).map((name) => ({ name })),
       };
+      const asked = uptimeMs();
       const answer = await this.#insist("claim", body, this.#stopping.signal);
       for (const { effect, detail } of answer?.unserved ?? []) {
         if (!refused.has(effect)) console.error(`no tasks of ${effect}: ${detail}`);
         refused.add(effect);
       }
-      for (const task of answer?.tasks ?? []) this.#begin(task);
+      for (const task of answer?.tasks ?? []) this.#begin(task, asked);
     }
   }
 
-  #begin(task) {
+  #begin(task, asked) {
     const id = `${task.task} ${task.epoch}`;
     if (this.#held.has(id)) return;
     const earlier = [...this.#held.values()].filter((each) => each.task === task.task);
@@ -124,6 +125,7 @@ export class Worker {
         // An earlier attempt still runs here, although its lease was lost.
         for (const each of earlier) this.#cancel(each, true);
         await Promise.all(earlier.map((each) => each.ended));
+        if (!(await this.#isLeased(held, asked))) return;
         const result = await this.#carryOut(task, held.abort.signal);
         if (!held.isLost) await this.#report(result);
       } catch (error) {
@@ -133,6 +135,21 @@ export class Worker {
         this.#wake();
       }
     })();
+  }
+
+  /**
+   * Whether a lease that was asked for at `since` lasts for certain. The process or the machine may
+   * have slept, and another worker may have the task: in doubt, ask the node.
+   */
+  async #isLeased(held, since) {
+    while (!held.isLost && uptimeMs() - since > 0.9 * this.#leaseMs) {
+      since = uptimeMs();
+      const leases = [{ task: held.task, epoch: held.epoch }];
+      const body = { worker: this.#name, leases, lease_ms: this.#leaseMs };
+      const answered = await this.#insist("heartbeat", body, this.#closing.signal);
+      if (answered?.answers[0].answer !== "leased") return false;
+    }
+    return !held.isLost;
   }
 
   #fail(error) {
@@ -318,6 +335,11 @@ function retryAfterMs(text) {
 /** The wall clock in nanoseconds. JSON.stringify writes a number of this size as an integer. */
 function now() {
   return Date.now() * 1e6;
+}
+
+/** A clock that never goes back, and counts while the machine sleeps, in milliseconds. */
+function uptimeMs() {
+  return 1000 * uptime();
 }
 
 /** Resolve to null some time after `signal` has fired. */

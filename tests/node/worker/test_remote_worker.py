@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from nacl.signing import SigningKey
 from aos.core.journal.records import Receipt
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.node.problems import Problem
-from aos.node.worker import Worker
+from aos.node.worker import Worker, remote_worker
 from aos.values.cbor import encode
-from aos.worker import EffectContext, Executors, effect
+from aos.worker import EffectContext, Executors, effect, lease_check
 from tests.core.desk import ARMS, DESK, ONCE, PAY, desk, log_of, nodes, tell, wish
 from tests.memory_world import WORLD_KEY, MemoryWorld, air, route, schema
 from tests.node.leases.stage import Stage, play
@@ -330,6 +331,47 @@ def test_a_request_that_the_node_refuses_as_a_whole_costs_one_result_only(tmp_pa
         await with_worker(stage, wire, act, Executors("shop", [slow]))
 
     play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_worker_that_was_suspended_asks_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_over: bool
+) -> None:
+    """W-3a: its answer waited in the socket for longer than the lease. If the journal has the task
+    as lost, the function does not run; if the node prolonged the lease, it runs."""
+    jump_s = 0.0
+    monkeypatch.setattr(lease_check, "boot_s", lambda: time.monotonic() + jump_s)
+    monkeypatch.setattr(remote_worker, "boot_s", lambda: time.monotonic() + jump_s)
+    ran: list[int] = []
+
+    @effect(ONCE)
+    async def once(params: Plain, ctx: EffectContext) -> Plain:
+        ran.append(ctx.attempt)
+        return {"ref": "r"}
+
+    async def scene(stage: Stage) -> None:
+        class Sleepy(NodeWire):
+            async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+                nonlocal jump_s
+                answer = await super().handle_async_request(request)
+                if request.url.path.endswith("/claim") and answer.json()["tasks"]:
+                    jump_s += 40
+                    if is_over:
+                        await stage.pass_s(40)
+                return answer
+
+        stage.open("a", effect=ONCE)
+        wire = Sleepy(lambda: stage.work)
+
+        async def act(_: Worker) -> None:
+            await until(stage, lambda: any(name == "heartbeat" for name, _ in wire.heard))
+            await until(stage, all_settled(stage))
+
+        await with_worker(stage, wire, act, Executors("shop", [once]), report=lambda _: None)
+
+    stage = play(tmp_path, scene)
+    assert ran == ([] if is_over else [1])
+    assert stage.phases() == [("begun", 1), *([("lost", 1)] if is_over else [])]
 
 
 SECRETS: Plain = {

@@ -14,10 +14,19 @@ import httpx
 import pytest
 
 from aos.errors import BadUsage, Unavailable
-from aos.node.worker import Worker
+from aos.node.worker import Worker, step_tasks
 from aos.values.cbor import decode_record, encode
 from aos.values.spelling import base64_text
-from aos.worker import Dead, EffectFailed, Executors, Retry, StepContext, Waiting, step
+from aos.worker import (
+    Dead,
+    EffectFailed,
+    Executors,
+    Retry,
+    StepContext,
+    Waiting,
+    lease_check,
+    step,
+)
 
 Plain = dict[str, Any]
 PAUSE_S = 0.005
@@ -302,10 +311,12 @@ def test_42_a_lease_that_is_over_runs_no_handler() -> None:
 
 
 def test_leases_are_extended_while_a_handler_runs_and_one_that_is_lost_is_canceled() -> None:
-    canceled = threading.Event()
+    began, canceled = threading.Event(), threading.Event()
 
     @step("order/SHIP")
     async def ship(_: Plain, ctx: StepContext) -> None:
+        if ctx.seq:
+            began.set()
         try:
             await asyncio.sleep(0.5 if ctx.seq == 0 else 60)
         except asyncio.CancelledError:
@@ -318,6 +329,7 @@ def test_leases_are_extended_while_a_handler_runs_and_one_that_is_lost_is_cancel
         assert len(front.beats) >= 4
         front.offer(lease_ms=200)
         lost = front.tasks[0]["task"]
+        await until(began.is_set)
         front.lost[lost] = "lost"
         await until(canceled.is_set)
         await asyncio.sleep(0.05)
@@ -345,6 +357,40 @@ def test_a_handler_that_another_one_has_delayed_looks_at_its_lease_again() -> No
 
     play(scene, any_step)
     assert ran == ["BLOCKS", "LONG"]
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_worker_that_was_suspended_asks_before_a_handler_begins(
+    monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    """L-43, W-3a: the answer of its claim waited in the socket for longer than the lease."""
+    jump_s = 0.0
+    monkeypatch.setattr(lease_check, "boot_s", lambda: time.monotonic() + jump_s)
+    monkeypatch.setattr(step_tasks, "boot_s", lambda: time.monotonic() + jump_s)
+    ran: list[str] = []
+
+    @step("order/SHIP")
+    def ship(_: Plain, ctx: StepContext) -> None:
+        ran.append(ctx.step)
+
+    class Sleepy(Front):
+        async def _offered(self, names: set[str]) -> list[Plain]:
+            nonlocal jump_s
+            found = await super()._offered(names)
+            jump_s += 40
+            return found
+
+    async def scene(front: Front) -> None:
+        front.offer()
+        if is_lost:
+            front.lost["step:0:i-1"] = "lost"
+        await until(lambda: bool(front.beats))
+        if not is_lost:
+            await front.until(1)
+        await asyncio.sleep(0.05)
+
+    play(scene, ship, front=Sleepy())
+    assert ran == ([] if is_lost else ["SHIP"])
 
 
 def test_a_handler_past_its_timeout_is_a_retry() -> None:

@@ -13,11 +13,15 @@ from aos.worker.api import EffectFunction
 
 @dataclass(slots=True)
 class HeldTask:
-    """A leased task. ``is_lost``: the node has given up the lease, so the result is of no use."""
+    """A leased task. Its lease of ``lease_s`` lasts until ``until_s`` at least, on the clock that
+    counts while the system sleeps. ``is_lost``: the node has given up the lease, so the result is
+    of no use."""
 
     intent: Hash
     effect: str
     epoch: int
+    until_s: float
+    lease_s: float
     is_lost: bool = False
 
 

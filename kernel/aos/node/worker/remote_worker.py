@@ -29,6 +29,7 @@ from aos.worker.console import say
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.executors import Executors
 from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE
+from aos.worker.lease_check import boot_s, is_fresh
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import Message
 from aos.worker.worker_secrets import UNAVAILABLE
@@ -206,6 +207,8 @@ class Worker:
         """Claim tasks for free slots. The claim keeps its name until it is answered, so no task
         that the node gave to it is lost with a connection (W-2)."""
         pause_s = PAUSE_S
+        # The node may have leased tasks to an earlier request of this claim.
+        began_s = boot_s()
         while not self._stopping.is_set():
             self._is_free.clear()
             asking = asyncio.ensure_future(self._ask(claim, room, effects))
@@ -216,7 +219,7 @@ class Worker:
                     # A slot is free that the waiting claim does not ask for.
                     await asyncio.wait({asking}, timeout=SETTLE_S)
                 if asking.done():
-                    self._take(asking.result())
+                    self._take(asking.result(), began_s)
                     return
             except NodeUnavailable as problem:
                 self._say_once(str(problem))
@@ -248,8 +251,8 @@ class Worker:
             body["manifest"] = self._manifest
         return await self._node.post("/v1/work/claim", body, wait_s=wait_ms / 1000)
 
-    def _take(self, answer: Any) -> None:
-        """Run the tasks of an answered claim."""
+    def _take(self, answer: Any, began_s: float) -> None:
+        """Run the tasks of a claim that began at ``began_s`` and is answered."""
         self._said.clear()
         if self._runner is None:
             self._runner = TaskRunner(
@@ -260,6 +263,7 @@ class Worker:
                 resource=self._resource,
                 send=self._heard,
                 retries=False,
+                leases=self,
             )
         if "manifest" in answer:
             document = bytes_of(answer["manifest"]["document"])
@@ -268,9 +272,9 @@ class Worker:
         for each in answer["unserved"]:
             self._say_once(f"no tasks of {each['effect']}: {each['detail']}")
         for task in answer["tasks"]:
-            self._begin(task)
+            self._begin(task, began_s)
 
-    def _begin(self, task: Mapping[str, Any]) -> None:
+    def _begin(self, task: Mapping[str, Any], began_s: float) -> None:
         assert self._runner is not None
         intent = parse_hash(task["task"])
         message: Message = {
@@ -290,7 +294,8 @@ class Worker:
             "traceparent": task.get("traceparent"),
         }
         earlier = self._tasks.get(intent)
-        self._tasks.add(HeldTask(intent, task["effect"], task["epoch"]))
+        lease_s = self._lease_ms / 1000
+        self._tasks.add(HeldTask(intent, task["effect"], task["epoch"], began_s + lease_s, lease_s))
         if earlier is not None and earlier.epoch == task["epoch"]:
             return
         if self._runner.has(intent):
@@ -446,10 +451,32 @@ class Worker:
     async def _beat_some(self, tasks: Sequence[HeldTask]) -> None:
         leases = [{"task": hash_text(each.intent), "epoch": each.epoch} for each in tasks]
         body = {"worker": self._name, "leases": leases, "lease_ms": self._lease_ms}
+        sent_s = boot_s()
         answer = await self._node.post("/v1/work/heartbeat", body)
         for task, each in zip(tasks, answer["answers"], strict=True):
-            if each["answer"] != "leased" and self._tasks.get(task.intent) is task:
+            if each["answer"] == "leased":
+                task.until_s = sent_s + task.lease_s
+            elif self._tasks.get(task.intent) is task:
                 self._cancel(task, is_lost=each["answer"] == "lost")
+
+    def is_certain(self, intent: Hash) -> bool:
+        """Whether the lease of a task is certain to last a while yet (W-3a)."""
+        held = self._tasks.get(intent)
+        return held is not None and not held.is_lost and is_fresh(held.until_s, held.lease_s)
+
+    async def confirm(self, intent: Hash) -> bool:
+        """Ask the node whether a task is still leased here, until it answers (W-3a)."""
+        pause_s = PAUSE_S
+        while (held := self._tasks.get(intent)) is not None and not held.is_lost:
+            try:
+                await self._beat_some([held])
+            except NodeUnavailable as problem:
+                self._say_once(str(problem))
+                pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
+                await asyncio.sleep(pause_s)
+            else:
+                return not held.is_lost
+        return False
 
     def _cancel(self, task: HeldTask, *, is_lost: bool) -> None:
         assert self._runner is not None

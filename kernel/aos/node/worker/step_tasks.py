@@ -20,6 +20,7 @@ from aos.values.cbor import decode_record
 from aos.worker.calls import CallEnd, Callers, FunctionCall
 from aos.worker.console import show
 from aos.worker.failure import EffectFailed
+from aos.worker.lease_check import GuardedCall, LeaseInDoubt, boot_s, is_fresh
 from aos.worker.runner import CANCEL_GRACE_S
 from aos.worker.step_api import (
     StepContext,
@@ -35,8 +36,6 @@ PAUSE_S: Final = 0.05
 PAUSE_S_MAX: Final = 10.0
 BEAT_S_MAX: Final = 10.0
 BEAT_S_MIN: Final = 0.02
-MARGIN_S_MAX: Final = 1.0
-"""A handler does not begin in the last tenth of its lease, or in its last second."""
 ITEMS_MAX: Final = 256
 
 _LATER: Final = (429, 500, 503)
@@ -45,8 +44,8 @@ _FORGOTTEN: Final = (403, 404, 409)
 
 @dataclass(slots=True, kw_only=True)
 class HeldStep:
-    """A plan step whose handler runs. ``until_s`` is when its lease ends, as far as the worker
-    knows; ``is_lost``: the node has given up the lease."""
+    """A plan step whose handler runs. Its lease lasts until ``until_s`` at least, on the clock that
+    counts while the system sleeps; ``is_lost``: the node has given up the lease."""
 
     task: str
     epoch: int
@@ -59,40 +58,7 @@ class HeldStep:
 
     def may_begin(self) -> bool:
         """Whether the lease is certain to last a while yet."""
-        margin_s = min(self.lease_s / 10, MARGIN_S_MAX)
-        return not self.is_lost and time.monotonic() < self.until_s - margin_s
-
-
-class LeaseOver(Exception):  # it is no error: the handler has not begun
-    """The lease ended before the handler could begin."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Guarded:
-    """A handler that looks at its lease again in the moment in which it begins: handlers that block
-    the loop of all others delay that (L-43)."""
-
-    held: HeldStep
-
-    @property
-    def is_async(self) -> bool:
-        return self.held.function.is_async
-
-    @property
-    def concurrency(self) -> int:
-        return self.held.function.concurrency
-
-    @property
-    def function(self) -> Callable[[Any, Any], Any]:
-        return self._begin_async if self.is_async else self._begin
-
-    def _begin(self, context: Any, ctx: StepContext) -> Any:
-        if not self.held.may_begin():
-            raise LeaseOver
-        return self.held.function(context, ctx)
-
-    async def _begin_async(self, context: Any, ctx: StepContext) -> Any:
-        return await self._begin(context, ctx)
+        return not self.is_lost and is_fresh(self.until_s, self.lease_s)
 
 
 class StepTasks:
@@ -165,6 +131,8 @@ class StepTasks:
         """Claim under one name until the claim is answered, so that no plan step that the node
         gave to it is lost with a connection (W-2)."""
         pause_s = PAUSE_S
+        # The node may have leased plan steps to an earlier request of this claim.
+        began_s = boot_s()
         while not self._is_stopping:
             self._is_free.clear()
             asking = asyncio.ensure_future(self._ask(claim, wanted))
@@ -178,7 +146,7 @@ class StepTasks:
                         self._is_free.clear()
                         freed = asyncio.ensure_future(self._is_free.wait())
                 if asking.done():
-                    self._take(asking.result())
+                    self._take(asking.result(), began_s)
                     return
                 wanted = self._wanted()
             except NodeUnavailable as problem:
@@ -204,7 +172,7 @@ class StepTasks:
         }
         return await self._node.post("/v1/work/claim", body, wait_s=WAIT_MS / 1000)
 
-    def _take(self, answer: Any) -> None:
+    def _take(self, answer: Any, began_s: float) -> None:
         self._world = answer["world"]
         for task in answer["tasks"]:
             function = self._function(task["plan"], task["step"])
@@ -218,7 +186,7 @@ class StepTasks:
                 epoch=task["epoch"],
                 function=function,
                 lease_s=lease_s,
-                until_s=time.monotonic() + lease_s,
+                until_s=began_s + lease_s,
                 beat_at_s=time.monotonic() + _beat_s(lease_s),
             )
             self._held[held.task] = held
@@ -243,16 +211,22 @@ class StepTasks:
     async def _run(self, held: HeldStep, ctx: StepContext, task: Mapping[str, Any]) -> None:
         function = held.function
         context = decode_record(bytes_of(task["context_cbor"]))
-        call = self._callers.begin(_Guarded(held), context, ctx)
-        held.call = call
-        await asyncio.wait({call.ended}, timeout=function.timeout_s)
+        while True:
+            if not held.may_begin() and not await self._confirmed(held):
+                self._free(held)
+                return
+            call = self._callers.begin(GuardedCall(function, held.may_begin), context, ctx)
+            held.call = call
+            await asyncio.wait({call.ended}, timeout=function.timeout_s)
+            if not (call.ended.done() and isinstance(call.ended.result().error, LeaseInDoubt)):
+                break
         is_late = not call.ended.done()
         if is_late:
             call.cancel()
             await asyncio.wait({call.ended}, timeout=CANCEL_GRACE_S)
         if not call.ended.done():
             self._hold_slot(function, call)
-        if held.is_lost or (call.ended.done() and _has_not_begun(call.ended.result())):
+        if held.is_lost:
             self._free(held)
             return
         if is_late:
@@ -316,10 +290,26 @@ class StepTasks:
                 async with asyncio.timeout(max(next_s - now_s, BEAT_S_MIN)):
                     await self._has_begun.wait()
 
+    async def _confirmed(self, held: HeldStep) -> bool:
+        """Ask the node whether the lease is still this worker's, until it answers (W-3a)."""
+        pause_s = PAUSE_S
+        while not held.is_lost:
+            try:
+                await self._beat_some([held])
+            except NodeUnavailable as problem:
+                self._report(str(problem))
+                pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
+                await asyncio.sleep(pause_s)
+                continue
+            if held.may_begin():
+                return True
+            await asyncio.sleep(PAUSE_S)
+        return False
+
     async def _beat_some(self, some: list[HeldStep]) -> None:
         leases = [{"task": each.task, "epoch": each.epoch} for each in some]
         body = {"worker": self._worker, "leases": leases, "lease_ms": self._lease_ms}
-        sent_s = time.monotonic()
+        sent_s = boot_s()
         answer = await self._node.post("/v1/work/heartbeat", body)
         for held, each in zip(some, answer["answers"], strict=True):
             is_leased = each.get("answer") == "leased"
@@ -396,10 +386,6 @@ class StepTasks:
                 )
         for running in self._running:
             running.cancel()
-
-
-def _has_not_begun(ended: CallEnd) -> bool:
-    return isinstance(ended.error, LeaseOver)
 
 
 def _beat_s(lease_s: float) -> float:

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from aos.host.folder.folder import open_folder
+from aos.node.routes import ROUTES
 from aos.node.tokens import Scope, create, revoke
 from tests.copies import copied
 from tests.node.nodes import Node, event, front, running_kernel
@@ -55,6 +56,26 @@ def test_a_node_with_tokens_wants_one(closed: Node) -> None:
     assert status(client, "/readyz") == 200
     assert status(client, "/v1/openapi.json") == 200
     assert status(client, "/metrics") == 401
+
+
+@pytest.mark.parametrize("path", [each.path for each in ROUTES if each.scope is None])
+def test_an_operation_that_needs_no_token_looks_at_none(closed: Node, path: str) -> None:
+    """N-119a: a check of a load balancer that sends an old token still sees that the node runs."""
+    client = closed.client()
+    for wrong in ("aos_unknown", "x"):
+        assert status(client, path, wrong) == 200
+    assert client.get(path, headers={"authorization": "Basic eA=="}).status_code == 200
+
+
+@pytest.mark.parametrize("blanks", ["%s ", "%s\t", "\t %s \t"], ids=["blank", "tab", "both"])
+def test_blanks_around_a_token_are_no_part_of_it(closed: Node, blanks: str) -> None:
+    """N-103a"""
+    secret = made(closed.path, f"blank-{blanks.encode().hex()}", "read")
+    line = b"GET /v1/world HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n" % closed.port
+    value = blanks % f"Bearer {secret}"
+    with closed.raw() as raw:
+        raw.sendall(line + f"Authorization:{value}\r\n\r\n".encode())
+        assert raw.recv(1 << 12).startswith(b"HTTP/1.1 200")
 
 
 def test_a_token_with_a_rate_is_slowed_down_and_no_other(closed: Node) -> None:

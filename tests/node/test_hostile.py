@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -90,10 +91,121 @@ def test_a_header_without_an_end_is_cut_off_after_32_kib(raw: socket.socket) -> 
         b"POST /v1/events HTTP/1.1\r\nContent-Length: 5x\r\n\r\nabcde",
         b"G\x00T / HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nA b: c\r\n\r\n",
+        b"GET /healthz HTTP/2.0\r\n\r\n",
+        b"GET /healthz HTTP/0.9\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nTE: gzip, chunked\r\n\r\n",
+        b"GET /healthz HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        *(
+            b"POST /v1/events HTTP/1.1\r\nTransfer-Encoding: %b\r\n\r\n0\r\n\r\n" % codings
+            for codings in (
+                b"gzip, chunked", b"chunked, chunked", b"gzip", b"identity", b"identity, chunked",
+                b"xchunked", b'"chunked"', b"chunked;q=1", b"chunked\r\nTransfer-Encoding: chunked",
+            )
+        ),
+        *(
+            b"%b HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n%b" % sent
+            for sent in (
+                (b"POST /v1/events", b"xyz\r\n{}\r\n0\r\n\r\n"),
+                (b"POST /v1/events", b"-2\r\n{}\r\n0\r\n\r\n"),
+                (b"POST /v1/events", b"fffffffffffffffff\r\n{}"),
+                (b"POST /v1/events", b"2\r\n{}x\r\n0\r\n\r\n"),
+                (b"GET /healthz", b"g\r\n"),
+            )
+        ),
     ],
-)
+)  # fmt: skip
 def test_bytes_that_are_no_request_are_400(raw: socket.socket, sent: bytes) -> None:
+    """N-144"""
     assert rule(answer(raw, sent)) == (400, "request_is_malformed")
+
+
+def test_a_request_before_a_malformed_one_is_answered_first(node: Node) -> None:
+    """N-144"""
+    good = POST % node.port + body_of(json.dumps(event("before-a-bad-one")).encode())
+    for bad in (
+        b"G\x00T / HTTP/1.1\r\n\r\n",
+        POST % node.port + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    ):
+        with node.raw() as raw:
+            raw.sendall(good + good + bad)
+            data = b""
+            while part := raw.recv(1 << 16):
+                data += part
+        statuses = [int(each) for each in re.findall(rb"HTTP/1.1 ([0-9]{3}) ", data)]
+        assert statuses == [200, 200, 400]
+        assert b"request_is_malformed" in data
+
+
+def test_a_malformed_rest_of_a_stream_cuts_it_off(node: Node) -> None:
+    start = b"GET /v1/journal/stream?from=1 HTTP/1.1\r\nHost: localhost:%d\r\n" % node.port
+    with node.raw() as raw:
+        raw.sendall(start + b"Transfer-Encoding: chunked\r\n\r\n")
+        data = raw.recv(1 << 16)
+        assert data.startswith(b"HTTP/1.1 200")
+        raw.sendall(b"xyz\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            while part := raw.recv(1 << 16):
+                data += part
+    assert b"request_is_malformed" not in data
+
+
+def test_a_trailer_is_no_header(node: Node, client: httpx.Client) -> None:
+    """A proxy has not seen it as one (RFC 9110, 6.5.1)."""
+    body = json.dumps(event("with-a-trailer")).encode()
+    chunks = b"%x\r\n%b\r\n0\r\nIdempotency-Key: trailed\r\nHost: evil.example\r\n\r\n"
+    with node.raw() as raw:
+        sent = POST % node.port + b"Transfer-Encoding: chunked\r\n\r\n"
+        assert answer(raw, sent + chunks % (len(body), body))[0] == 200
+
+    again = client.post(
+        "/v1/events", json=event("after-a-trailer"), headers={"Idempotency-Key": "trailed"}
+    )
+
+    assert again.json()["duplicate"] is False
+
+
+BLANKS = ("%b ", "%b\t", " \t %b", "\t%b \t ")
+
+
+@pytest.mark.parametrize("blanks", BLANKS)
+def test_blanks_around_a_header_are_no_part_of_it(
+    node: Node, client: httpx.Client, blanks: str
+) -> None:
+    """N-103a"""
+    key = f"k-{BLANKS.index(blanks)}"
+    sent = client.post("/v1/events", json=event(key), headers={"Idempotency-Key": key})
+    body = json.dumps(event(key)).encode()
+
+    def request(start: bytes, **fields: bytes) -> bytes:
+        lines = [
+            name.replace("_", "-").encode() + b":" + blanks.encode() % value + b"\r\n"
+            for name, value in fields.items()
+        ]
+        return start + b"Connection: close\r\n" + b"".join(lines)
+
+    host = b"localhost:%d" % node.port
+    with node.raw() as raw:
+        found = request(
+            b"POST /v1/events HTTP/1.1\r\n", Host=host, Idempotency_Key=key.encode(),
+            Content_Type=b"application/json", Content_Encoding=b"identity",
+            Content_Length=b"%d" % len(body), Origin=b"http://" + host,
+        )  # fmt: skip
+        again = answer(raw, found + b"\r\n" + body)
+    with node.raw() as raw:
+        raw.settimeout(20)
+        raw.sendall(
+            request(
+                b"GET /v1/journal/stream HTTP/1.1\r\n", Host=host, Last_Event_ID=b"1",
+                Accept=b"application/cbor",
+            )
+            + b"\r\n"
+        )  # fmt: skip
+        stream = raw.recv(1 << 12)
+
+    assert again[0] == 200, again
+    assert json.loads(again[1]) == {**sent.json(), "duplicate": True}
+    assert stream.startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize(

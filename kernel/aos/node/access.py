@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,6 +37,23 @@ class Door:
             return ipaddress.ip_address(self.host.split("%")[0]).is_loopback
         except ValueError:
             return False
+
+
+def headers_of(
+    fields: Iterable[tuple[bytes, bytes]], once: AbstractSet[bytes]
+) -> dict[bytes, bytes]:
+    """Return the headers of a request. Several fields of one name are one list (RFC 9110, 5.3).
+
+    Raises:
+        Problem: A header of ``once`` is given twice, which could mean something else to a proxy
+            (400).
+    """
+    found: dict[bytes, bytes] = {}
+    for name, value in fields:
+        if name in found and name in once:
+            raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
+        found[name] = b", ".join((found[name], value)) if name in found else value
+    return found
 
 
 def check_origin(door: Door, headers: Mapping[bytes, bytes], scheme: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from aos.errors import AosError
 from aos.node import bodies, json_schema
-from aos.node.access import Door, caller_of, check_origin, check_scope
+from aos.node.access import Door, caller_of, check_origin, check_scope, headers_of
 from aos.node.access_log import AccessLog
 from aos.node.bodies import ClientGoneError
 from aos.node.calls import ApiCall, ApiReply, ApiStream
@@ -119,10 +119,7 @@ class _Exchange:
             )
 
     async def _answer(self, take: Callable[[int], None]) -> ApiReply | ApiStream:
-        for name, value in self._scope["headers"]:
-            if name in self._headers and name in _ONCE:
-                raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
-            self._headers[name] = value
+        self._headers = headers_of(self._scope["headers"], _ONCE)
         if self._scope["path"].startswith(LOG_PREFIX):
             return await self._log_file()
         self.route = route = self._routed()
@@ -130,9 +127,9 @@ class _Exchange:
         self._is_body_read = route.method == GET
         door = Door(*self._scope["server"])
         check_origin(door, self._headers, self._scope["scheme"])
-        self.caller = caller_of(door, self._headers, self._services.tokens, now_ns=time.time_ns())
         if route.scope is not None:
-            self.caller = check_scope(self.caller, route)
+            known = caller_of(door, self._headers, self._services.tokens, now_ns=time.time_ns())
+            self.caller = check_scope(known, route)
             self._services.rates.check(self.caller)
             self._services.rates.use(self.caller)
         query = read_query(route, self._scope["query_string"])
@@ -277,7 +274,6 @@ class _Exchange:
 _ONCE: Final = frozenset(
     {b"host", b"authorization", b"content-type", b"idempotency-key", b"last-event-id", b"origin"}
 )
-"""Headers of which a second one could mean something else to a proxy."""
 
 _ALWAYS: Final = ((b"x-content-type-options", b"nosniff"),)
 _ANYONE: Final = Token(name="anyone", scopes=())

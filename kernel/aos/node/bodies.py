@@ -174,9 +174,8 @@ def _text(data: bytes) -> str:
 
 def accepts_cbor(accept: str | None) -> bool:
     """Return whether an ``Accept`` header prefers CBOR: it names CBOR, and JSON not before it."""
-    if accept is None or CBOR not in accept:
-        return False
-    return JSON not in accept or accept.index(CBOR) < accept.index(JSON)
+    kinds = (accept or "").lower()
+    return CBOR in kinds and (JSON not in kinds or kinds.index(CBOR) < kinds.index(JSON))
 
 
 def write_json(document: object) -> bytes:

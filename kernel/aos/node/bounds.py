@@ -15,6 +15,7 @@ import asyncio
 import json
 import select
 import socket
+from collections.abc import Sequence
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import (
@@ -39,6 +40,12 @@ PART_S: Final = 30.0
 
 GRACE_S: Final = 1.0
 """Seconds after which the connection is cut where the application has not answered a late body."""
+
+
+BLANKS: Final = b" \t"
+"""Optional whitespace around the value of a header, which is no part of it (RFC 9110, 5.5)."""
+
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
 class _HeaderIsTooLargeError(Exception):
@@ -72,6 +79,10 @@ class _RequestConnection:
             listener(delivery)
 
 
+class _RequestIsMalformedError(Exception):
+    """Raised in a callback of the parser, which then stops."""
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. A client that breaks a bound gets a problem document if nothing was answered
     yet; then its connection is closed."""
@@ -88,12 +99,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._is_in_headers = True
+        self._is_in_body = False
         self._header_bytes = 0
         self._header_count = 0
         self._is_refused = False
         self._is_lost = False
         self.request_connection = _RequestConnection(self)
         """That of the last request."""
+        self._answering: RequestResponseCycle | None = None
+        """The last request that was given to the application; ``cycle`` may be one behind it."""
+        self._refusal: Problem | None = None
+        """The answer to a request that waits until those before it are answered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -181,23 +197,33 @@ class BoundedProtocol(HttpToolsProtocol):
             raise _HeaderIsTooLargeError
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)
         self._header_count += len(name) + len(value)
+        if self._is_in_headers:  # a trailer is no header
+            super().on_header(name, value.strip(BLANKS))
         if len(self.headers) > HEADERS_MAX or self._header_count > HEADER_BYTES_MAX:
             raise _HeaderIsTooLargeError
 
     def on_headers_complete(self) -> None:
+        _check_framing(self.parser.get_http_version(), self.headers)
         self._is_in_headers = False
+        self._is_in_body = True
         self._arm(self.body_s + GRACE_S)
         super().on_headers_complete()
         self.request_connection.cycle = self.cycle
 
     def on_message_complete(self) -> None:
+        self._is_in_body = False
         self._disarm()
         super().on_message_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if self._refusal is not None:
+            self._refuse_after_others(self._refusal)
         if self.transport.get_write_buffer_size():
             self.loop.call_later(UNREAD_S, self._check_read)
 
@@ -252,13 +278,37 @@ class BoundedProtocol(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete
 
     def _refuse(self, problem: Problem) -> None:
-        """Answer with a problem, unless another answer is under way, and close."""
+        """Answer the request that arrives with a problem, and close. If its own answer has begun,
+        the connection is cut; requests before it are answered first."""
         self._is_refused = True
         self._disarm()
         if self.transport.is_closing():
             return
-        if self._is_answering():
-            self.transport.abort()
+        if self._is_in_body and self.cycle is self._answering:
+            if self.cycle.response_started:
+                self.transport.abort()
+                return
+            self._stop_waiting(self.cycle)
+            self._write_refusal(problem)
+            return
+        if self._is_in_body:
+            self.pipeline.popleft()
+        self._refuse_after_others(problem)
+
+    def _refuse_after_others(self, problem: Problem) -> None:
+        answering = self._answering
+        if answering is None or answering.response_complete:
+            self._write_refusal(problem)
+        else:
+            self._refusal = problem
+
+    def _stop_waiting(self, cycle: RequestResponseCycle) -> None:
+        """Let the application see that the request will not be complete, and drop its answer."""
+        cycle.disconnected = True
+        cycle.message_event.set()
+
+    def _write_refusal(self, problem: Problem) -> None:
+        if self.transport.is_closing():
             return
         body = json.dumps(problem.document()).encode()
         retry = b"" if problem.retry_after_s is None else b"retry-after: 1\r\n"
@@ -269,6 +319,24 @@ class BoundedProtocol(HttpToolsProtocol):
             + b"connection: close\r\n\r\n" + body
         )  # fmt: skip
         self.transport.close()
+
+
+def _check_framing(version: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Check that a request has the version and the transfer coding of this protocol (N-144).
+
+    Raises:
+        _RequestIsMalformedError: It has others.
+    """
+    if version not in _VERSIONS:
+        raise _RequestIsMalformedError
+    codings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
+    if codings and (codings != [b"chunked"] or version != "1.1"):
+        raise _RequestIsMalformedError
+    accepted = b",".join(value for name, value in headers if name == b"te")
+    if any(
+        each.partition(b";")[0].strip(BLANKS).lower() == b"chunked" for each in accepted.split(b",")
+    ):
+        raise _RequestIsMalformedError
 
 
 def _header_is_too_large() -> Problem:

@@ -40,14 +40,25 @@ def read_query(route: ApiRoute, query: bytes) -> dict[str, Any]:
     return found
 
 
-def _pairs(query: bytes) -> list[tuple[str, str]]:
-    if not query:
+def pairs_of(text: bytes, *, fields_max: int = FIELDS_MAX) -> list[tuple[str, str]]:
+    """Return the names and values of a query or a form, ``name=value&…``. Nothing between two
+    ``&``, before the first or after the last one is no pair.
+
+    Raises:
+        ValueError: It is something else, or not UTF-8, or has more fields.
+    """
+    parts = [each for each in text.decode("ascii").split("&") if each]
+    if not parts:
         return []
+    return parse_qsl(
+        "&".join(parts), keep_blank_values=True, strict_parsing=True, errors="strict",
+        max_num_fields=fields_max,
+    )  # fmt: skip
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
     try:
-        return parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict",
-            max_num_fields=FIELDS_MAX,
-        )  # fmt: skip
+        return pairs_of(query)
     except ValueError as error:  # also of bytes that are not ASCII or not UTF-8
         raise Problem(
             400, "query_is_invalid", f"query: expected name=value&… in UTF-8 ({error})"

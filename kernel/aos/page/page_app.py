@@ -25,7 +25,7 @@ from starlette.routing import Match, Route, Router
 
 from aos.audit.views.view import View
 from aos.errors import AosError
-from aos.node.access import Door, check_origin
+from aos.node.access import Door, check_origin, headers_of
 from aos.node.bodies import JSON, KIB, PROBLEM, ClientGoneError
 from aos.node.problems import Problem
 from aos.node.queries import read_query
@@ -186,11 +186,7 @@ class PageApp:
                 414, "address_is_too_long",
                 f"the address: expected at most {ADDRESS_BYTES_MAX:,} bytes, found {address:,}",
             )  # fmt: skip
-        headers: dict[bytes, bytes] = {}
-        for name, value in scope["headers"]:
-            if name in headers and name in _ONCE:
-                raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
-            headers[name] = value
+        headers = headers_of(scope["headers"], _ONCE)
         check_origin(Door(*scope["server"]), headers, scope["scheme"])
         path, method = scope["path"], scope["method"]
         methods = self._methods(scope)
@@ -427,7 +423,7 @@ def _wants_json(scope: Scope) -> bool:
     """Whether the answer is JSON: by the end of the path, or by ``Accept``."""
     if scope["path"].endswith(SUFFIX):
         return True
-    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    accept = b",".join(value.lower() for name, value in scope["headers"] if name == b"accept")
     return JSON.encode() in accept and b"text/html" not in accept
 
 

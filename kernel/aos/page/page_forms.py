@@ -24,13 +24,13 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from aos.node.bodies import JSON, KIB, LARGE_BYTES, BodyRoom, receive_body
 from aos.node.problems import Problem
+from aos.node.queries import pairs_of
 from aos.node.tokens import Token
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld
@@ -229,10 +229,7 @@ async def read_form(request: Request, *, most: int, room: BodyRoom) -> dict[str,
 
 def _pairs(body: bytes) -> list[tuple[str, str]] | None:
     try:
-        return parse_qsl(
-            body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(body),
-            errors="strict", max_num_fields=FIELDS_MAX,
-        )  # fmt: skip
+        return pairs_of(body, fields_max=FIELDS_MAX)
     except ValueError:
         return None
 

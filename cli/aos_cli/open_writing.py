@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aos.host.door.writer import Writer, open_writer
+from aos_cli.output import note
 from aos_cli.progress import progress
 
 
@@ -14,6 +15,6 @@ from aos_cli.progress import progress
 def writing_to(world: Path) -> Iterator[Writer]:
     """Open the world for the block, and show the progress of reading its journal."""
     with progress("reading the journal") as advance:
-        writer = open_writer(world, progress=advance)
+        writer = open_writer(world, progress=advance, report=note)
     with writer:
         yield writer

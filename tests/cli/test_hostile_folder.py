@@ -279,7 +279,7 @@ def test_a_client_connects_to_a_socket_of_the_world_only(
 ) -> None:
     """ST-80, H-50: while another process holds the world."""
     world = copied(scene.world, tmp_path / "world")
-    with socket.socket(socket.AF_UNIX) as other, WorldLock(world):
+    with socket.socket(socket.AF_UNIX) as other, WorldLock(world, runs=True):
         other.bind(str(tmp_path / "other.sock"))
         other.listen()
         other.setblocking(False)

@@ -135,7 +135,7 @@ def test_a_journal_that_does_not_verify_is_refused_and_nothing_is_written(
 
 
 def test_a_world_that_a_process_runs_is_not_rebuilt(aos: Aos, world: Path) -> None:
-    with WorldLock(world):
+    with WorldLock(world, runs=True):
         assert aos("rebuild", world=world).code == 4
 
 

@@ -119,7 +119,7 @@ def test_why_a_journal_is_not_pruned(aos: Aos, world: Path, lived_in: Path) -> N
         assert said in done.err
     without = aos("journal", "prune", "--before", "newest", world=lived_in)
     assert (without.code, "make one: aos snapshot" in without.err) == (2, True)
-    with WorldLock(world):
+    with WorldLock(world, runs=True):
         held = aos("journal", "prune", "--before", "newest", world=world)
     assert (held.code, "the world is written by this process" in held.err) == (4, True)
 

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from aos.host.executors.redelivery import left_open
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task, TaskExecutor
 from aos.host.executors.timer import TimerExecutor
+from aos.host.folder import lock_waiting
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.process import Ended, RunningWorld, Started, Status, run_world
@@ -490,7 +492,36 @@ def test_a_manifest_applied_to_a_running_world_reaches_the_executors(world: Path
 
 
 def test_one_world_is_run_by_one_process(world: Path) -> None:  # H-50
-    with WorldLock(world), pytest.raises(WorldIsHeld):
+    with WorldLock(world, runs=True), pytest.raises(WorldIsHeld):
+        run(world, until_idle=True)
+
+
+def test_a_run_waits_for_a_writer_that_is_about_to_end(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-54a"""
+    monkeypatch.setattr(lock_waiting, "TELL_S", 0.1)
+    reports: list[str] = []
+    writer = open_writer(world)
+    assert writer.is_direct
+    timer = threading.Timer(0.5, writer.close)
+    timer.start()
+
+    ended = run(world, until_idle=True, report=reports.append)
+    timer.join()
+
+    assert ended.is_idle
+    [line] = [each for each in reports if "waiting up to" in each]
+    assert line.startswith(f"{world}: the world is written by this process (pid {os.getpid()})")
+    assert line.endswith(": waiting up to 30 s until it answers or ends")
+
+
+def test_a_run_that_a_writer_keeps_waiting_ends_with_its_name(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-54a"""
+    monkeypatch.setattr(lock_waiting, "HELD_S", 0.2)
+    with WorldLock(world), pytest.raises(WorldIsHeld, match="the world is written by"):
         run(world, until_idle=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -73,6 +74,62 @@ def test_one_process_holds_it_once(tmp_path: Path) -> None:
         pytest.raises(WorldIsHeld, match=f"is written by this process .pid {os.getpid()}. since"),
     ):
         WorldLock(tmp_path).acquire()
+
+
+def test_a_holder_of_another_pid_namespace_is_not_taken_for_a_process_of_this_one(
+    tmp_path: Path,
+) -> None:
+    """ST-40"""
+    held = {
+        "pid": os.getpid(), "namespace": 1, "host": socket.gethostname(),
+        "since": "2026-11-28T12:00:00Z", "runs": True,
+    }  # fmt: skip
+    fd = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    os.write(fd, json.dumps(held).encode())
+    with pytest.raises(WorldIsHeld) as caught:
+        WorldLock(tmp_path).acquire()
+    os.close(fd)
+
+    assert str(caught.value) == (
+        f"{tmp_path}: the world is written by a process of another container on "
+        f"{held['host']} (pid {held['pid']} there) since {held['since']} "
+        "(stop that process, or send and apply through it)"
+    )
+
+
+def test_a_holder_really_is_in_the_namespace_that_it_names(tmp_path: Path) -> None:
+    """ST-40: pid 1 of a new namespace is not the first process of this machine."""
+    unshare = shutil.which("unshare")
+    ns = [unshare, "--user", "--map-root-user", "--pid", "--fork"]
+    if (
+        unshare is None
+        or subprocess.run([*ns, "true"], check=False, capture_output=True).returncode
+    ):
+        pytest.skip("this machine permits no pid namespace: it is NOT TESTED here")
+    child = subprocess.Popen(
+        [*ns, "--kill-child", sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "kernel")},
+    )
+    try:
+        assert line(child.stdout) == "held"
+        with pytest.raises(WorldIsHeld, match=r"a process of another container on .*\(pid 1 there"):
+            WorldLock(tmp_path).acquire()
+    finally:
+        end(child)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_holder_says_whether_it_runs_the_world(tmp_path: Path, *, runs: bool) -> None:
+    """ST-40"""
+    with WorldLock(tmp_path, runs=runs), pytest.raises(WorldIsHeld) as caught:
+        WorldLock(tmp_path).acquire()
+
+    assert caught.value.holder is not None
+    assert caught.value.holder.runs is runs
 
 
 def test_it_is_given_back(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ from aos.host.executors.task import (
     report_to_stderr,
 )
 from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.lock_waiting import acquire_to_run
 from aos.host.folder.restore import Progress, check_key, restore
 from aos.host.open_work import OpenEffect, OpenEffects
 from aos.host.retention.marking_child import find_still_needed
@@ -187,7 +188,10 @@ async def run_world(
         Damage: The journal is damaged, or a commit failed; everything acknowledged is durable.
     """
     folder = open_folder(path)
-    with WorldLock(path), contextlib.ExitStack() as stack:
+    lock = WorldLock(path, runs=True)
+    await acquire_to_run(lock, report)
+    with contextlib.ExitStack() as stack:
+        stack.callback(lock.release)
         stack.enter_context(_rare_collections())
         store = folder.open_store()
         stack.callback(store.close)

@@ -37,11 +37,18 @@ class CommitFailed(Damage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The process that a world's lock file names. ``since`` is UTC, RFC 3339."""
+    """The process that a world's lock file names. ``since`` is UTC, RFC 3339.
+
+    ``pid`` counts in ``namespace``, the inode of a pid namespace: in another one, this number is
+    another process. ``runs`` is whether it runs the world, and so keeps the lock until it is told
+    to stop. Either is None if the file does not say so.
+    """
 
     pid: int
     host: str
     since: str
+    namespace: int | None = None
+    runs: bool | None = None
 
 
 class WorldIsHeld(Unavailable):

@@ -20,6 +20,7 @@ from aos.store.errors import Holder, WorldIsHeld
 from aos.store.plain_files import PlainFolder
 
 LOCK_NAME: Final = "lock"
+HOLDER_HINT: Final = "stop that process, or send and apply through it"
 _HOLDER_BYTES_MAX: Final = 4096
 
 
@@ -27,10 +28,12 @@ class WorldLock:
     """The right to write the world in ``folder``. Taken by ``acquire`` or ``with``.
 
     It is not inherited by programs that this process starts. The file stays when it is released.
+    ``runs`` tells others that the holder runs the world, and does not end by itself.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, runs: bool = False) -> None:
         self.folder = folder
+        self.runs = runs
         self.path = folder / LOCK_NAME
         self._fd: int | None = None
 
@@ -72,7 +75,7 @@ class WorldLock:
         self._fd = fd
         # A full disk must not stop a writer that could make room; the name is for people only.
         with contextlib.suppress(OSError):
-            _write_holder(fd)
+            _write_holder(fd, runs=self.runs)
 
     def release(self) -> None:
         """Release the lock, if it is held."""
@@ -96,22 +99,43 @@ class WorldLock:
         self.release()
 
     def _held(self, holder: Holder | None) -> str:
-        if holder is None:
-            who = "another process"
-        elif holder.pid == os.getpid() and holder.host == os.uname().nodename:
-            who = f"this process (pid {holder.pid}) since {holder.since}"
-        else:
-            who = f"pid {holder.pid} on {holder.host} since {holder.since}"
         return sentence(
-            f"the world is written by {who}",
+            f"the world is written by {_who(holder)}",
             where=str(self.folder),
-            hint="stop that process, or send and apply through it",
+            hint=HOLDER_HINT,
         )
 
 
-def _write_holder(fd: int) -> None:
+def _who(holder: Holder | None) -> str:
+    if holder is None:
+        return "another process"
+    is_of_host = holder.host == os.uname().nodename
+    if is_of_host and holder.namespace not in (None, pid_namespace()):
+        return (
+            f"a process of another container on {holder.host} (pid {holder.pid} there) since "
+            f"{holder.since}"
+        )
+    if is_of_host and holder.pid == os.getpid():
+        return f"this process (pid {holder.pid}) since {holder.since}"
+    return f"pid {holder.pid} on {holder.host} since {holder.since}"
+
+
+def pid_namespace() -> int | None:
+    """Return the inode of the pid namespace of this process; None if the system has none."""
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return None
+
+
+def _write_holder(fd: int, *, runs: bool) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    text = json.dumps({"pid": os.getpid(), "host": os.uname().nodename, "since": now})
+    text = json.dumps(
+        {
+            "pid": os.getpid(), "namespace": pid_namespace(), "host": os.uname().nodename,
+            "since": now, "runs": runs,
+        }
+    )  # fmt: skip
     os.ftruncate(fd, 0)
     os.pwrite(fd, text.encode() + b"\n", 0)
 
@@ -120,8 +144,15 @@ def _read_holder(fd: int) -> Holder | None:
     """Return the holder that the file names; None if a new holder has not written it yet."""
     try:
         match json.loads(os.pread(fd, _HOLDER_BYTES_MAX, 0)):
-            case {"pid": int(pid), "host": str(host), "since": str(since)}:
-                return Holder(pid=pid, host=host, since=since)
+            case {"pid": int(pid), "host": str(host), "since": str(since), **more}:
+                namespace, runs = more.get("namespace"), more.get("runs")
+                return Holder(
+                    pid=pid,
+                    host=host,
+                    since=since,
+                    namespace=namespace if isinstance(namespace, int) else None,
+                    runs=runs if isinstance(runs, bool) else None,
+                )
     except (OSError, ValueError):
         pass
     return None

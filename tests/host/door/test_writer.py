@@ -6,7 +6,8 @@ import base64
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from aos.host.door.writer import Item, open_writer
 from aos.host.errors import Busy
 from aos.host.folder.folder import init_world
 from aos.host.folder.reader import open_reader
+from aos.host.retention.pruning import prune_world
+from aos.host.retention.rebuilding import rebuild_world
+from aos.host.transfer.adopting import adopt_world
 from aos.sandbox.inspect import ModuleRefused
 from aos.store.errors import CommitFailed
 from aos.store.lock import WorldLock
@@ -246,6 +250,44 @@ def test_a_world_that_is_held_and_silent_is_unavailable_after_a_while(world: Pat
             open_writer(world, connect_s=0.1)
         assert time.monotonic() - began < 3
         assert "the world is written by" in str(raised.value)
+
+
+def test_a_writer_tells_what_it_waits_for(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H-54"""
+    monkeypatch.setattr("aos.host.door.writer.TELL_S", 0.1)
+    reports: list[str] = []
+    with WorldLock(world, runs=True), pytest.raises(Unavailable, match="it does not answer on"):
+        open_writer(world, connect_s=0.5, report=reports.append)
+
+    [line] = reports
+    assert "the world is written by this process" in line
+    assert "waiting up to" in line
+
+
+def test_a_start_of_more_than_five_seconds_is_waited_for(world: Path) -> None:
+    """H-54"""
+    lock = WorldLock(world, runs=True)
+    lock.acquire()
+    timer = threading.Timer(6.0, lock.release)
+    timer.start()
+    with open_writer(world) as writer:
+        [answer] = writer.send([do("a")])
+    timer.join()
+
+    assert isinstance(answer, Admitted)
+
+
+@pytest.mark.parametrize("act", [prune_world, rebuild_world, adopt_world])
+def test_other_holders_wait_for_a_writer_too(world: Path, act: Callable[[Path], object]) -> None:
+    """H-54a"""
+    writer = open_writer(world)
+    timer = threading.Timer(0.5, writer.close)
+    timer.start()
+    try:
+        with suppress(BadUsage, Refused):  # there is nothing to do
+            act(world)
+    finally:
+        timer.join()
 
 
 def test_a_socket_that_a_dead_process_left_does_not_mislead(world: Path) -> None:  # H-52

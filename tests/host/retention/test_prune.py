@@ -283,7 +283,7 @@ def test_a_refused_prune_gives_its_reason_and_changes_nothing(
         prune_world(folder, before=str(last + 1))
     with pytest.raises(BadUsage, match="this is no bundle"):
         prune_world(folder, archive=taken)
-    with WorldLock(folder), pytest.raises(WorldIsHeld, match="the world is written by"):
+    with WorldLock(folder, runs=True), pytest.raises(WorldIsHeld, match="the world is written by"):
         prune_world(folder)
     (folder / "keys" / "world.key").rename(tmp_path / "world.key")
     with pytest.raises((Refused, Damage, Unavailable), match=r"world\.key"):

@@ -354,7 +354,7 @@ def test_a_damaged_world_is_not_adopted(world: Path, imported: Path) -> None:  #
 
 
 def test_a_world_that_is_held_is_not_adopted(world: Path, tmp_path: Path) -> None:  # B-66
-    with WorldLock(world), pytest.raises(Unavailable, match="the world is written by"):
+    with WorldLock(world, runs=True), pytest.raises(Unavailable, match="the world is written by"):
         adopt_world(world)
     with pytest.raises(BadUsage, match="there is no such folder"):
         adopt_world(tmp_path / "none")

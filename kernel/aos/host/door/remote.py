@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -56,6 +57,9 @@ APPLY_S: Final = 600.0
 
 SNAPSHOT_S: Final = 3600.0
 """The same for requests that wait for a snapshot."""
+
+_CREDENTIALS: Final = struct.Struct("3i")
+"""Linux's ``struct ucred``: pid, uid, gid."""
 
 RECONNECTS_MAX: Final = 3
 """How often one request is sent again because its connection was closed while idle (H-51b)."""
@@ -240,6 +244,16 @@ class Remote:
             data += part
         return bytes(data)
 
+    def peer_pid(self) -> int | None:
+        """Return the pid of the process that answers, as this process would name it, which may be
+        in another pid namespace; None if the system does not say, or it is not visible from here.
+        """
+        option = getattr(socket, "SO_PEERCRED", None)
+        if option is None:
+            return None
+        credentials = self._connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size)
+        return int(_CREDENTIALS.unpack(credentials)[0]) or None
+
     def close(self) -> None:
         self._connection.close()
 
@@ -319,6 +333,9 @@ def ask_running(path: Path, op: str) -> Message:
     if remote is None:
         raise Unavailable(f"{path}: no process runs this world (start one: aos run {path})")
     try:
-        return remote.ask({"op": op})
+        answer = dict(remote.ask({"op": op}))
+        if "pid" in answer:
+            answer["pid"] = remote.peer_pid() or answer["pid"]
+        return answer
     finally:
         remote.close()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # a client of a running world has no engine of its own
 T = TypeVar("T")
 
 CONNECT_S: Final = 5.0
-"""Seconds that a world whose lock is held may take until its socket answers (H-54)."""
+"""Seconds that a full queue of new clients may take until it has room (H-54)."""
 
 BUSY_S: Final = 30.0
 """Seconds for which a request to a busy world is retried (H-57)."""

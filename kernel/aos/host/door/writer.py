@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +32,9 @@ from aos.host.door.protocol import (
     STAGED_MODULES_MAX,
     ManifestChanged,
 )
-from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, About, Way
+from aos.host.door.way import BUSY_S, PAUSE_S, About, Way
 from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.lock_waiting import HELD_S, TELL_S, waiting_text
 from aos.manifest.effective import Effective
 from aos.manifest.sealed_places import sealing_problem
 from aos.store.errors import WorldIsHeld
@@ -372,18 +373,20 @@ class Writer:
 def open_writer(
     path: Path,
     *,
-    connect_s: float = CONNECT_S,
+    connect_s: float = HELD_S,
     busy_s: float = BUSY_S,
     progress: Progress | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Writer:
-    """Open the world at ``path`` for writing.
+    """Open the world at ``path`` for writing. ``report`` is called once if it has to wait for the
+    process that holds the world.
 
     Raises:
         BadUsage, Refused, Damage: As ``open_folder``.
         Unavailable: Another process holds the world and does not answer on its socket.
     """
     folder = open_folder(path)
-    deadline = time.monotonic() + connect_s
+    began = time.monotonic()
     while True:
         lock = WorldLock(path)
         try:
@@ -395,11 +398,15 @@ def open_writer(
             way = connect(folder, busy_s)
             if way is not None:
                 return Writer(folder, way, is_direct=False)
-            if time.monotonic() >= deadline:
+            waited_s = time.monotonic() - began
+            if waited_s >= connect_s:
                 raise Unavailable(
                     f"{held}; it does not answer on {folder.socket} (it may still be starting: "
                     "try again, or stop it)"
                 ) from held
+            if report is not None and waited_s >= TELL_S:
+                report(waiting_text(held, connect_s))
+                report = None
             time.sleep(PAUSE_S)
         else:
             # The engine is large, and not needed where another process runs the world.

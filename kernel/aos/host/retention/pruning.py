@@ -25,6 +25,7 @@ from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Erased, Refused, Unavailable, sentence
 from aos.host.checkpoints.checkpointing import extend_before_prune
 from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.lock_waiting import world_locked
 from aos.host.folder.restore import Progress, check_key
 from aos.host.retention.archiving import is_archive, write_archive
 from aos.host.retention.blob_fields import named_of
@@ -32,7 +33,6 @@ from aos.manifest.named import Named
 from aos.store.cut import Archive, Cut
 from aos.store.forget import FORGET_MAX, Forget
 from aos.store.lmdb_store import LmdbStore
-from aos.store.lock import WorldLock
 from aos.store.rows import PutRow, SnapshotRow
 from aos.store.snapshots import empty_state, state_of
 from aos.store.store import first_kept
@@ -86,7 +86,7 @@ def prune_world(
         Unavailable: Another process holds the world, or a file cannot be written.
     """
     folder = open_folder(path)
-    with WorldLock(path), folder.open_store() as store:
+    with world_locked(path), folder.open_store() as store:
         prune = _Prune(folder, store, progress)
         begun = store.cut()
         if begun is not None and not begun.is_done:

@@ -10,7 +10,7 @@ from typing import cast
 from aos.audit.verify.verify import verify_store
 from aos.errors import Damage, sentence
 from aos.host.folder.folder import open_folder
-from aos.store.lock import WorldLock
+from aos.host.folder.lock_waiting import world_locked
 from aos.store.rebuilt import RebuiltStore
 from aos.store.store import Store
 from aos.values.digests import Hash
@@ -38,7 +38,7 @@ def rebuild_world(path: Path, *, on_progress: Callable[[int], None] | None = Non
         Damage: The journal itself does not verify. Nothing has changed.
     """
     folder = open_folder(path)
-    with WorldLock(path), folder.open_store(in_any_place=True) as store:
+    with world_locked(path), folder.open_store(in_any_place=True) as store:
         rebuilt = RebuiltStore(store)
         report = verify_store(cast("Store", rebuilt), on_progress=on_progress)
         if not report.is_sound:

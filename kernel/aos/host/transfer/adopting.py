@@ -24,9 +24,9 @@ from aos.host.folder.folder import (
     read_key,
     write_key,
 )
+from aos.host.folder.lock_waiting import world_locked
 from aos.host.folder.restore import Progress, check_key, restore
 from aos.manifest.keys import key_text
-from aos.store.lock import WorldLock
 
 _SUFFIX: Final = ".key"
 
@@ -68,7 +68,7 @@ def adopt_world(
         Unavailable: A process runs it, or a file cannot be written. Keys may have been copied.
     """
     folder = open_folder(path)
-    with WorldLock(path), folder.open_store(in_any_place=True) as store:
+    with world_locked(path), folder.open_store(in_any_place=True) as store:
         origin = origin_of(path / WORLD_FILE, store)
         state = restore(store, folder.world, progress=progress)
         taken: dict[str, SigningKey] = {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from aos.audit.views.record_view import name_cell
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT
 from aos.core.limits import LIMITS
+from aos.shell_text import shell_text
 from aos_cli.output import note
 
 GROUPS_SHOWN: Final = 20
@@ -60,7 +60,7 @@ def cell_text(cell: Document) -> str:
 def show_ways_out(ways: Document, command: Command, migration: MigrationCommand) -> None:
     """Print the commands that would work now, and what else the manifest could declare."""
     for mode in ways["modes"]:
-        words = shlex.join(command(mode, ways["leaves_cells"]))
+        words = shell_text(command(mode, ways["leaves_cells"]))
         note(f"would work now: {words}  ({_MEANINGS[mode]})")
     if ways["in_place"]:
         names = ", ".join(ways["in_place"])
@@ -69,7 +69,7 @@ def show_ways_out(ways: Document, command: Command, migration: MigrationCommand)
             f"{names}  (their instances continue with the new module at their next step)"
         )
     for workflow in ways["to_migrate"]:
-        words = shlex.join(migration(workflow))
+        words = shell_text(migration(workflow))
         note(
             f"to convert the stored states of {workflow}: {words}  (writes the skeleton of a "
             "migration; complete it, build, and apply with --mode migrate)"

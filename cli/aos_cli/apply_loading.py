@@ -9,6 +9,7 @@ from aos.errors import BadUsage
 from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, load_manifest_files
 from aos.host.folder.folder import WORLD_FILE
 from aos.manifest.load import Loaded, ManifestProblems
+from aos.shell_text import shell_word
 from aos_cli.options import check_abi
 from aos_cli.output import note
 
@@ -40,7 +41,7 @@ def _check_path(path: Path) -> None:
     if (path / WORLD_FILE).is_file() and not (path / AIR_FOLDER).is_dir():
         raise BadUsage(
             f"{path}: expected a manifest, found the folder of a world "
-            f"(aos apply PATH --world {path})"
+            f"(aos apply PATH --world {shell_word(path)})"
         )
     if path.is_file() and not path.name.endswith(AIR_SUFFIX):
         raise BadUsage(f"{path}: expected a folder, or a file whose name ends in {AIR_SUFFIX}")

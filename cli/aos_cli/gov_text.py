@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from shlex import join
 from typing import Any
 
 from aos.audit.lens.words import count, time_text
 from aos.errors import either
+from aos.shell_text import shell_text
 from aos_cli.apply_blockers import GROUPS_SHOWN, group_text
 from aos_cli.apply_flows import refusal_text
 from aos_cli.apply_text import show_changes, show_fates
@@ -23,7 +23,7 @@ def command(world: Path | str, *words: object) -> str:
     where = [] if world == DEFAULT_WORLD else ["--world", str(world)]
     if isinstance(world, str):
         where = ["--node", world]
-    return join(["aos", "gov", *map(str, words), *where])
+    return shell_text(["aos", "gov", *words, *where])
 
 
 def show_list(rows: Sequence[Found]) -> None:

@@ -24,6 +24,7 @@ from aos.host.door.way import About
 from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
+from aos.shell_text import shell_word
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import Hash, hash_text
 from aos_cli.open_view import looking_at
@@ -79,7 +80,9 @@ def _verified(bundle: Path) -> Iterator[ReportSource]:
         verified = verify_bundle(bundle, on_progress=lambda seq: advance(seq, 0))
     if verified.findings:
         first = verified.findings[0].message
-        raise Damage(sentence(first, where=str(bundle), hint=f"see aos verify {bundle}"))
+        raise Damage(
+            sentence(first, where=str(bundle), hint=f"see aos verify {shell_word(bundle)}")
+        )
     with open_bundle(bundle) as opened:
         yield source_of_bundle(opened)
 

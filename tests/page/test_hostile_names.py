@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +18,13 @@ from aos.document_text import CONTROLS
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world
 from aos.host.transfer.exporting import export_world
-from aos.page.page_text import shell_text, visible
+from aos.page.page_text import visible
 from aos_cli.main import run_command
 from tests.cli.shell import in_silence
 from tests.host import puppet
+from tests.in_bash import in_bash
 from tests.page.browser import Browser, Seen, read_page
-from tests.tools import long_form, missing
+from tests.tools import long_form
 
 NAMES: Final = (
     "<script>alert(1)<\"><img src=x onerror=alert(1)>' onmouseover='alert(1) \"&amp;",
@@ -67,17 +67,6 @@ def browser(folder: Path) -> Iterator[Browser]:
 def bases(browser: Browser) -> dict[str, str]:
     """The address of each world, by the name that was given."""
     return {str(each.given): f"/w/{slug}/" for slug, each in browser.worlds._worlds.items()}
-
-
-def in_bash(command: str) -> list[str]:
-    """The words that a shell makes of a command, and no program that it runs."""
-    bash = shutil.which("bash")
-    if bash is None:
-        missing("there is no bash: the commands of pages are not tried")
-    made = [bash, "-c", f"aos() {{ printf '%s\\0' aos \"$@\"; }}; {command}"]
-    done = subprocess.run(made, capture_output=True, check=True, env={"PATH": "", "LC_ALL": "C"})
-    assert done.stderr == b""
-    return [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]]
 
 
 def as_seen(name: str) -> str:
@@ -182,13 +171,3 @@ def test_a_world_that_is_damaged_or_gone_is_named(folder: Path, tmp_path: Path, 
         assert as_seen(name) in " ".join(read_page(answer).text.split())
     finally:
         browser.close()
-
-
-def test_words_of_all_kinds_are_quoted_so_that_bash_reads_them_back() -> None:
-    """PG-109: every character up to U+2070, every byte, and characters after a hidden one."""
-    signs = [chr(code) for code in range(1, 0x2070)]
-    words = ["", "plain", *("".join(signs[at : at + 64]) for at in range(0, len(signs), 64))]
-    words += [os.fsdecode(bytes([byte]) + b"ab0") for byte in range(1, 256)]
-    command = shell_text(["aos", *words])
-    assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", command)
-    assert in_bash(command) == ["aos", *words]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from shlex import join
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from aos.core.decide.answers import Rule
 from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, either, sentence
+from aos.shell_text import shell_text
 from aos_cli.apply_blockers import show_ways_out, ways_document
 from aos_cli.apply_flows import RULE, refusal_text, show_advice, show_flows
 from aos_cli.apply_loading import load_named
@@ -99,11 +99,11 @@ def apply(
             show_report(report)
         show_flows(gate, is_refused=is_stopped)
         if is_stopped:
-            show_advice(join(_command(path, abi, target, STRICT, leave_cells)))
+            show_advice(shell_text(_command(path, abi, target, STRICT, leave_cells)))
         if report["ways_out"] is not None:
             show_ways_out(report["ways_out"], command, migration)
         if propose is not None:
-            note(f"next: {join(propose)}")
+            note(f"next: {shell_text(propose)}")
     return Refused.exit_code if is_stopped or not is_fine(report) else 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from aos.audit.lens.words import count
 from aos.errors import Unavailable
 from aos.host.checkpoints.checkpointing import MadeCheckpoint, make_checkpoint
 from aos.host.checkpoints.witnesses import Witness
+from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos.values.spelling import time_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
@@ -110,4 +110,4 @@ def _show(made: MadeCheckpoint, out: Path | None) -> None:
     if out is None:
         line("next: aos checkpoint --out FILE, and keep FILE where this machine cannot change it")
     else:
-        line(f"next: aos verify --checkpoint {quote(str(out))}")
+        line(f"next: aos verify --checkpoint {shell_word(out)}")

@@ -4,7 +4,6 @@ C-42a)."""
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Final
 
 import typer
@@ -12,6 +11,7 @@ import typer
 from aos.audit.lens.words import count
 from aos.errors import BadUsage, either, sentence
 from aos.host.transfer.exporting import Exported, export_world
+from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.export_log import LOG_FORMATS, export_log
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
@@ -114,4 +114,4 @@ def _show(made: Exported, to: int | None) -> None:
         f"  {count(made.frames, 'frame')} and {count(made.blobs, 'value')}{gone}, "
         f"{made.size:,} bytes"
     )
-    line(f"next: aos verify {quote(str(made.path))}")
+    line(f"next: aos verify {shell_word(made.path)}")

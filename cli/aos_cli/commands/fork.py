@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -12,6 +11,7 @@ from aos.audit.lens.words import count
 from aos.core.journal.inputs import CANCEL_OPEN, KEEP_OPEN
 from aos.host.transfer.forking import Forked, fork_world
 from aos.manifest.keys import key_text
+from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, NewWorld, World, number
 from aos_cli.output import line, print_json
@@ -89,7 +89,7 @@ def _document(made: Forked, operator: str) -> dict[str, object]:
 
 
 def _show(made: Forked) -> None:
-    where = quote(str(made.folder.path))
+    where = shell_word(made.folder.path)
     line(f"new world in {made.folder.path}, forked after record {made.at:,}", style="bold")
     line(f"  {hash_text(made.folder.world)}")
     line(f"  of {hash_text(made.parent)}")

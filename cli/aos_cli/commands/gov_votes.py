@@ -17,6 +17,7 @@ from aos.errors import BadUsage, Refused
 from aos.host.apply.signed_governance import declined, governor_of
 from aos.host.door.writer import Writer
 from aos.host.folder.folder import read_key
+from aos.shell_text import shell_word
 from aos.values.digests import Hash, parse_hash
 from aos.values.errors import ValueProblem
 from aos_cli.apply_text import show_changes
@@ -101,7 +102,7 @@ def _voting(action: str) -> Callable[..., None]:
         line(f"vote: {out}", style="bold")
         line(f"  {action} proposal {proposal}, by {vote.vote.principal}")
         line(f"  {document['document']}")
-        line(f"next, where the world is: aos gov submit {out.name}")
+        line(f"next, where the world is: aos gov submit {shell_word(out.name)}")
 
     return cast_vote
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
 
 from aos.audit.lens.words import count
 from aos.host.transfer.importing import Imported, import_world
+from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import Json, NewWorld
 from aos_cli.output import line, print_json
@@ -44,7 +44,7 @@ def _document(made: Imported) -> dict[str, object]:
 
 
 def _show(made: Imported) -> None:
-    where = quote(str(made.folder.path))
+    where = shell_word(made.folder.path)
     line(f"imported to record {made.seq:,} into {made.folder.path}", style="bold")
     line(f"  {hash_text(made.folder.world)}")
     line(f"  {count(made.frames, 'frame')} and {count(made.blobs, 'value')}")

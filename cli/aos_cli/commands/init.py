@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import Annotated
 
 import typer
 
 from aos.host.folder.folder import WorldFolder, init_world
 from aos.manifest.keys import key_text
+from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import Json, NewWorld
 from aos_cli.output import line, print_json
@@ -60,4 +60,4 @@ def _show(folder: WorldFolder, operator: str) -> None:
     line(f"  {keys}/operator.key  signs manifests as {operator}; keep both safe")
     for name, key in folder.executors.items():
         line(f"  {keys}/executors/{name}.key  executor {name}, {key_text(key)}")
-    line(f"next: aos apply PATH --world {quote(str(folder.path))}")
+    line(f"next: aos apply PATH --world {shell_word(folder.path)}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
 
 from aos.audit.lens.words import count
 from aos.host.retention.pruning import PrunedRecords, prune_world
+from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
@@ -68,4 +68,4 @@ def _show(done: PrunedRecords) -> None:
         f"  {count(done.frames, 'frame')} removed; the store has {done.bytes_after:,} bytes, "
         f"and had {done.bytes_before:,}"
     )
-    line(f"next: aos verify --archive {quote(str(done.archive))}")
+    line(f"next: aos verify --archive {shell_word(done.archive)}")

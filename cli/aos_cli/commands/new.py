@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
 
 from aos.authoring.new import NewProject, new_project
 from aos.authoring.project import LANGUAGES
+from aos.shell_text import shell_word
 from aos_cli.options import Json
 from aos_cli.output import line, print_json
 
@@ -62,7 +62,7 @@ def _show(made: NewProject) -> None:
 def commands(made: NewProject) -> list[tuple[str, str]]:
     """The commands to run next, in this order."""
     return [
-        (f"cd {quote(str(made.folder))}", ""),
+        (f"cd {shell_word(made.folder)}", ""),
         ("aos build", f"the module, build/{made.name}.wasm, and its definitions"),
         ("aos test", "the scenario and the tests in Python"),
         ("aos dev", "run it: an event is typed as below, and a change of a file is taken up"),

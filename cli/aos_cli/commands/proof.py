@@ -14,6 +14,7 @@ from aos.audit.proofs.making import Made
 from aos.audit.proofs.trust import TrustPolicy, judge
 from aos.host.checkpoints.named_files import write_named
 from aos.host.checkpoints.proving import Wanted, prove
+from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json, write
@@ -118,4 +119,4 @@ def _show(made: Made, out: Path) -> None:
         line(f"  without the value {hash_text(value)}: it was erased, or is too long")
     if made.checkpoint is None:
         note("the proof rests on the head: no witness has seen it (aos checkpoint)")
-    line(f"next: aos verify-proof {out} --world {hash_text(world)}")
+    line(f"next: aos verify-proof {shell_word(out)} --world {hash_text(world)}")

@@ -9,12 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any, Final
 
 from aos.authoring.project import AIR, BUILD, PROJECT_FILE, Project, read_project
 from aos.authoring.source_files import source_files
 from aos.errors import Refused, Unavailable, sentence
+from aos.shell_text import shell_word
 from aos.values.digests import content_hash
 
 RECORD: Final = f"{BUILD}/compiler.json"
@@ -151,7 +151,7 @@ def refuse_stale_build(project: Project) -> None:
 def build_command(project: Project) -> str:
     """The command that builds the project, as it is typed in the current folder."""
     return (
-        "aos build" if is_inside(project) else f"aos build {quote(str(project.folder.resolve()))}"
+        "aos build" if is_inside(project) else f"aos build {shell_word(project.folder.resolve())}"
     )
 
 

@@ -15,6 +15,7 @@ from aos.host.door.writer import Item, Writer
 from aos.host.errors import Busy
 from aos.host.folder.folder import WorldFolder
 from aos.manifest.effective import Effective
+from aos.shell_text import shell_word
 
 RETRY_S: Final = 0.1
 """Seconds between two tries to reach the world."""
@@ -76,7 +77,7 @@ class Sender:
                     sentence(
                         "no process runs this world",
                         where=str(self._folder.path),
-                        hint=f"start one: aos run --world {self._folder.path}",
+                        hint=f"start one: aos run --world {shell_word(self._folder.path)}",
                     )
                 )
             self._writer = Writer(self._folder, remote, is_direct=False)

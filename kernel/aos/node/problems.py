@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import AosError
+from aos.shell_text import shell_word
 
 TYPE_PREFIX: Final = "urn:aos:"
 
@@ -64,4 +65,7 @@ class Problem(Exception):
 def text_for_clients(error: AosError, world: Path) -> str:
     """The text of an error, with DIR for the path of the world's folder: clients do not learn where
     it is on the machine of the node (N-120)."""
-    return re.sub(rf"(?<![^\s(]){re.escape(str(world))}(?![^\s/:),])", "DIR", str(error))
+    path = str(world)
+    in_command = shell_word(path).removeprefix("$").strip("'")
+    names = "|".join(map(re.escape, dict.fromkeys((path, in_command))))
+    return re.sub(rf"(?<![^\s('])(?:{names})(?![^\s/:),'])", "DIR", str(error))

@@ -16,6 +16,7 @@ from aos.errors import BadUsage, Refused, Unavailable, sentence
 from aos.host.door.listener import listen_at
 from aos.host.folder.folder import WorldFolder
 from aos.node.tokens import NODE, load
+from aos.shell_text import shell_word
 from aos.store.plain_files import PlainFolder
 
 HTTP_SOCKET: Final = "http.sock"
@@ -85,7 +86,7 @@ class Tls:
                     where=str(self.key),
                     expected="mode 0600",
                     found=f"mode {mode:04o}",
-                    hint=f"chmod 600 {self.key}",
+                    hint=f"chmod 600 {shell_word(self.key)}",
                 )
             )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -175,8 +176,8 @@ def check_access(
     if not len(load(folder)):
         raise Refused(
             f"--listen {address.text}: other machines reach this address, and this world has no "
-            f"tokens (make one: aos token create NAME --scope read --world {folder.path}; or "
-            "listen on 127.0.0.1)"
+            f"tokens (make one: aos token create NAME --scope read --world "
+            f"{shell_word(folder.path)}; or listen on 127.0.0.1)"
         )
     if not (has_tls or is_insecure):
         raise Refused(

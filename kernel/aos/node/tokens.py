@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 from aos.errors import AosError, BadUsage, Damage, Refused, sentence
 from aos.host.folder.folder import WorldFolder
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
+from aos.shell_text import shell_word
 from aos.store.plain_files import PlainFolder
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -345,7 +346,7 @@ def _read(node: PlainFolder) -> Tokens:
                 where=str(path),
                 expected="mode 0600",
                 found=f"mode {stat.S_IMODE(found.st_mode):04o}",
-                hint=f"chmod 600 {path}",
+                hint=f"chmod 600 {shell_word(path)}",
             )
         )
     try:

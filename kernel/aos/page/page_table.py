@@ -19,6 +19,7 @@ from aos.errors import BadUsage
 from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
 from aos.page.page_links import read_id_segment, read_key_segment
 from aos.page.world_parts import FLOWS, LINEAR_PLANS, WorldPart, check_part
+from aos.shell_text import has_hidden
 
 Path: TypeAlias = Mapping[str, str]
 
@@ -145,7 +146,7 @@ def cell_words(view: View, path: Path) -> tuple[str, str | None]:
     key = shown(known.key, data)
     # As JSON, a key that no one can type is a word of printable characters.
     for word in (key_text(key), json.dumps(key)):
-        if not word.isprintable():
+        if has_hidden(word):
             continue
         try:
             if find_cell(view.state, workflow, word) == (workflow, data):

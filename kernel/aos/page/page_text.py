@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -21,6 +20,7 @@ from aos.document_text import CONTROLS, document_text
 from aos.node.bodies import KIB
 from aos.page.page_trees import tree_lines
 from aos.page.timeline_picture import timeline_picture
+from aos.shell_text import shell_text
 
 TEXT_MAX: Final = 64 * KIB
 """The most characters of one text; a longer one is cut, with a link to all of it."""
@@ -31,9 +31,6 @@ COLOURED_MAX: Final = 8 * KIB
 _TOKEN: Final = re.compile(
     r'(?P<name>"(?:[^"\\]|\\.)*")(?=:)|(?P<text>"(?:[^"\\]|\\.)*")|(?P<rest>[-\w.+]+)'
 )
-
-_BYTES: Final = frozenset(map(chr, range(0xDC80, 0xDD00)))
-"""The bytes 0x80 to 0xff of file names that are no UTF-8, as ``os.fsdecode`` returns them."""
 
 TIME_NS: Final = 10**17
 """From here on, a number of nanoseconds is a time; below it is a span."""
@@ -103,6 +100,12 @@ def alike(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Mapping[s
     return list(found.values())
 
 
+def named_cells(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the cells that the document of a record is about, or that its event reached."""
+    cell = record.get("cell")
+    return [cell] if cell else [*record.get("to", ()), *record.get("overloaded", ())]
+
+
 def is_small(value: object) -> bool:
     """Return whether a value fits on the line of its name."""
     return not isinstance(value, dict | list) and len(str(value)) <= 160
@@ -134,29 +137,6 @@ def pace(count: int, ns: int) -> str:
 _PACES: Final = (("a second", 10**9), ("a minute", 60 * 10**9), ("an hour", 3600 * 10**9))
 
 
-def shell_text(words: Iterable[str]) -> str:
-    """Return a command that can be copied into a shell. Where a word has characters that no one
-    sees, or bytes that are no UTF-8, it is written as ``$'…'`` with the bytes of these."""
-    return " ".join(map(_shell_word, words))
-
-
-def _shell_word(word: str) -> str:
-    if not any(map(_is_hidden, word)):
-        return shlex.quote(word)
-    return "$'" + "".join(map(_shell_sign, word)) + "'"
-
-
-def _shell_sign(sign: str) -> str:
-    if _is_hidden(sign):
-        errors = "surrogateescape" if sign in _BYTES else "surrogatepass"
-        return "".join(f"\\x{byte:02x}" for byte in sign.encode(errors=errors))
-    return f"\\{sign}" if sign in "\\'" else sign
-
-
-def _is_hidden(sign: str) -> bool:
-    return ord(sign) in CONTROLS or sign in "\n\t" or "\ud800" <= sign <= "\udfff"
-
-
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "alike": alike,
     "count": count,
@@ -164,6 +144,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "fields_of": fields_of,
     "key_text": key_text,
     "label": label,
+    "named_cells": named_cells,
     "last_part": last_part,
     "number": number,
     "pace": pace,

@@ -26,6 +26,7 @@ from typing import Any, Final
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.sealing.keyring import Keyring
 from aos.sealing.sealing_key import SECRET_BYTES, SealingKey
+from aos.shell_text import shell_word
 from aos.store.plain_files import PlainFolder, open_named
 
 FORMAT: Final = 1
@@ -74,7 +75,11 @@ def read_keyring(path: Path) -> KeyringContent:
 
 
 def _unreadable(path: Path, error: OSError) -> BadUsage:
-    hint = f" (aos keyring new {path} makes one)" if isinstance(error, FileNotFoundError) else ""
+    hint = (
+        f" (aos keyring new {shell_word(path)} makes one)"
+        if isinstance(error, FileNotFoundError)
+        else ""
+    )
     return BadUsage(f"keyring {path}: cannot be read: {error.strerror}{hint}")
 
 
@@ -92,8 +97,8 @@ def new_keyring(path: Path, *, secret: bytes, created: str) -> KeyringContent:
             folder.sync()
     except FileExistsError:
         raise Refused(
-            f"{path}: the file exists, and a keyring is never replaced (aos keyring rotate {path} "
-            "adds a key)"
+            f"{path}: the file exists, and a keyring is never replaced (aos keyring rotate "
+            f"{shell_word(path)} adds a key)"
         ) from None
     except OSError as error:
         raise Unavailable(f"{path}: the keyring cannot be written: {error.strerror}") from error
@@ -123,10 +128,13 @@ def drop_key(path: Path, id: bytes) -> KeyringContent:
     def without(content: KeyringContent) -> KeyringContent:
         left = tuple(each for each in content.entries if each.key.id != id)
         if len(left) == len(content.entries):
-            raise BadUsage(f"keyring {path}: it has no key {id.hex()} (aos keyring show {path})")
+            raise BadUsage(
+                f"keyring {path}: it has no key {id.hex()} (aos keyring show {shell_word(path)})"
+            )
         if id == content.current:
             raise Refused(
-                f"keyring {path}: {id.hex()} is the current key (aos keyring rotate {path} first)"
+                f"keyring {path}: {id.hex()} is the current key (aos keyring rotate "
+                f"{shell_word(path)} first)"
             )
         return KeyringContent(entries=left, current=content.current)
 
@@ -188,7 +196,8 @@ def _content(path: Path, file: Any) -> KeyringContent:
     mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
     if mode & _OTHERS:
         raise BadUsage(
-            f"{where}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 {path})"
+            f"{where}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 "
+            f"{shell_word(path)})"
         )
     data: bytes = file.read(FILE_BYTES_MAX + 1)
     try:

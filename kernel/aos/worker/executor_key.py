@@ -16,6 +16,7 @@ from aos.core.journal.merkle import node
 from aos.core.journal.records import Batch
 from aos.core.journal.statements import batch_message, receipt_leaf
 from aos.errors import BadUsage
+from aos.shell_text import shell_word
 from aos.store.plain_files import open_named
 from aos.values.digests import Hash
 
@@ -113,7 +114,8 @@ def read_key(name: str, path: Path) -> Signer:
         raise BadUsage(f"{where}: cannot be read: {error.strerror}") from error
     if mode & 0o077:
         raise BadUsage(
-            f"{where}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 {path})"
+            f"{where}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 "
+            f"{shell_word(path)})"
         )
     if not _SEED.fullmatch(text):
         raise BadUsage(f"{where}: expected an Ed25519 seed of 64 hex digits")

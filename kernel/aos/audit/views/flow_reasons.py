@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +14,7 @@ from aos.core.journal.faults import Fault, FaultKind
 from aos.flow.divergence import FlowDivergence
 from aos.flow.flow_state import CANCELLED, ENDED, FAILED, PENDING, STUCK, FlowState
 from aos.flow.waits import CHILD, MESSAGE, RESUME, Wait, waits
+from aos.shell_text import shell_word
 
 MESSAGES_SAID: Final = 8
 """How many messages and children that a flow waits for are described."""
@@ -70,7 +70,7 @@ def _waiting(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: i
     if wait.kind == MESSAGE:
         until = "" if wait.until_ns is None else f", until {time_text(wait.until_ns)}"
         # Names of the flow's own state, which no manifest has checked.
-        names = map(shlex.quote, wait.schemas)
+        names = map(shell_word, wait.schemas)
         sends = " or ".join(f"aos flow signal {words} {each} JSON" for each in names)
         return Reason(
             kind="message",

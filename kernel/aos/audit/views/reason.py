@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from aos.audit.lens.words import key_text
+from aos.shell_text import has_hidden, shell_text
 
 TIMER_WORD: Final = "timer"
 EVENT: Final = "event"
@@ -39,7 +39,7 @@ def command_words(workflow: str, key: object) -> str:
     """Return ``WORKFLOW KEY`` as a user types it, so that a shell and ``find_cell`` read this cell
     from it."""
     words = [workflow] if key is None else [workflow, _key_word(key)]
-    return shlex.join(words)
+    return shell_text(words)
 
 
 def _key_word(key: object) -> str:
@@ -48,7 +48,7 @@ def _key_word(key: object) -> str:
     word = key_text(key)
     if isinstance(key, str) and (word.startswith("-") or word.lstrip().startswith('"')):
         return json.dumps(key)
-    if not word.isprintable():
+    if has_hidden(word):
         return json.dumps(key)
     return f" {word}" if word.startswith("-") else word
 

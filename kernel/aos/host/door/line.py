@@ -22,6 +22,7 @@ from aos.host.door.remote import ANSWER_S, RECONNECTS_MAX, UNKNOWN, NotSent
 from aos.host.door.way import CONNECT_S, PAUSE_S
 from aos.host.fields import Message
 from aos.host.folder.folder import SOCKET, WorldFolder
+from aos.shell_text import shell_word
 from aos.values.cbor import Value
 
 _CHUNK_BYTES: Final = 256 * 1024
@@ -193,7 +194,7 @@ async def _connect(folder: WorldFolder) -> socket.socket:
                     "no process runs this world",
                     where=str(folder.path),
                     found=error.strerror or str(error),
-                    hint=f"start one: aos node --world {folder.path}",
+                    hint=f"start one: aos node --world {shell_word(folder.path)}",
                 )
             ) from error
         except BaseException:

@@ -39,6 +39,7 @@ from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, About, while_busy
 from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.manifest.effective import Effective
+from aos.shell_text import shell_word
 from aos.store.forget import Forget
 from aos.values.cbor import Value
 from aos.values.digests import Hash
@@ -331,7 +332,9 @@ def ask_running(path: Path, op: str) -> Message:
     folder = open_folder(path)
     remote = connect(folder, 0.0)
     if remote is None:
-        raise Unavailable(f"{path}: no process runs this world (start one: aos run {path})")
+        raise Unavailable(
+            f"{path}: no process runs this world (start one: aos run --world {shell_word(path)})"
+        )
     try:
         answer = dict(remote.ask({"op": op}))
         if "pid" in answer:

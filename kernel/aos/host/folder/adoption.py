@@ -13,10 +13,10 @@ import contextlib
 import enum
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Final
 
 from aos.errors import Damage, Refused, Unavailable, sentence
+from aos.shell_text import shell_word
 from aos.store.errors import NoRoom
 from aos.store.lmdb_store import LmdbStore
 from aos.store.plain_files import PlainFolder
@@ -93,7 +93,7 @@ def check_place(world_file: Path, store: LmdbStore) -> None:
     """
     origin = origin_of(world_file, store)
     if origin is not None:
-        folder = quote(str(world_file.parent))
+        folder = shell_word(world_file.parent)
         raise Refused(
             sentence(
                 f"{WORDS[origin]}: nothing runs in it and nothing is written",

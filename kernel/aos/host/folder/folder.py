@@ -35,6 +35,7 @@ from aos.host.folder.adoption import check_place
 from aos.host.stamps import Sources
 from aos.manifest.keys import key_text, parse_key
 from aos.manifest.names import NODE
+from aos.shell_text import shell_word
 from aos.store.lmdb_store import LmdbStore
 from aos.store.plain_files import PlainFolder, open_named
 from aos.values.digests import Hash, hash_text, parse_hash
@@ -281,7 +282,7 @@ def _key_in(file: Path, fd: int) -> SigningKey:
                 where=str(file),
                 expected="mode 0600",
                 found=f"mode {mode:04o}",
-                hint=f"chmod 600 {file}",
+                hint=f"chmod 600 {shell_word(file)}",
             )
         )
     if not re.fullmatch(rb"[0-9a-f]{64}", text):
@@ -307,14 +308,15 @@ def check_names(operator: str, executors: Sequence[str]) -> None:
 
 
 def _no_world(path: Path) -> str:
+    word = shell_word(path)
     if path.exists() and not path.is_dir():
         return (
             f"{path}: expected the folder of a world, found a file "
-            f"(if it is a bundle: aos verify {path}, or aos import {path} DIR)"
+            f"(if it is a bundle: aos verify {word}, or aos import {word} DIR)"
         )
     if not path.is_dir():
         return (
-            f"{path}: there is no such folder (make a world: aos init {path}; "
+            f"{path}: there is no such folder (make a world: aos init {word}; "
             "or name another with --world or AOS_WORLD)"
         )
     if os.path.lexists(path / UNFINISHED_FILE):

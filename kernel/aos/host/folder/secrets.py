@@ -15,6 +15,7 @@ from typing import Final
 
 from aos.errors import AosError, BadUsage, Refused, sentence
 from aos.manifest.manifest_secrets import Secret, is_key
+from aos.shell_text import shell_word
 from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
@@ -168,7 +169,7 @@ def _check_access(file: Path, found: os.stat_result) -> None:
                 where=str(file),
                 expected="mode 0600",
                 found=f"mode {mode:04o}",
-                hint=f"chmod 600 {file}",
+                hint=f"chmod 600 {shell_word(file)}",
             )
         )
 

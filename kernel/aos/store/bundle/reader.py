@@ -19,6 +19,7 @@ from blake3 import blake3
 
 from aos.core.journal.frame import Frame, Head, read_frame
 from aos.errors import BadUsage, Damage, Unavailable, sentence
+from aos.shell_text import shell_word
 from aos.store.bundle.items import (
     BLOB,
     END,
@@ -335,7 +336,9 @@ def open_bundle(path: Path) -> Bundle:
 def _check_kind(path: Path, fd: int) -> None:
     mode = os.fstat(fd).st_mode
     if stat.S_ISDIR(mode):
-        raise BadUsage(f"{path}: expected a bundle, found a folder (a world's: --world {path})")
+        raise BadUsage(
+            f"{path}: expected a bundle, found a folder (a world's: --world {shell_word(path)})"
+        )
     if not stat.S_ISREG(mode):
         raise BadUsage(f"{path}: expected a bundle, found no regular file")
     if os.pread(fd, len(MAGIC), 0) != MAGIC:

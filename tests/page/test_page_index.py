@@ -13,6 +13,7 @@ import pytest
 
 from aos.index import kept_index
 from aos.index.index_file import DATA_NAME
+from aos.node import list_time
 from aos.page import page_search
 from aos.page.page_world import PageWorld
 from tests.page.browser import Browser
@@ -144,6 +145,32 @@ def test_a_page_says_how_far_the_index_is(
         assert "The index of this world: record 5 of 1,200." in text, path
     for path in ("faults", "journal"):
         assert "The index" not in browser.get(f"/w/{world.slug}/{path}").text
+
+
+def test_a_list_that_takes_too_long_says_how_far_the_index_is(
+    indexed: tuple[Browser, PageWorld], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PG-8, PG-102: with the index it will not take so long."""
+    browser, world = indexed
+    wait_whole(browser, world)
+    assert world._index is not None
+    monkeypatch.setattr(
+        world._index, "_told", {"folder": "/x", "record": 5, "last": 1200, "cells_left": 3}
+    )
+    monkeypatch.setattr(world._index, "_was_whole", False)
+    seen = iter(range(10**6))
+    monkeypatch.setattr(
+        list_time.ListTime.__init__, "__defaults__", (0.0, lambda: float(next(seen)))
+    )
+
+    for path in ("cells", "intents", "faults", "journal"):
+        answer = browser.ask("GET", f"/w/{world.slug}/{path}")
+        assert answer.status_code == 503, path
+        assert "narrow it with a filter" in answer.text
+        assert "The index of this world: record 5 of 1,200." in answer.text, path
+    absent = browser.get(f"/w/{world.slug}/record/9999")
+    assert absent.status_code == 404
+    assert "The index" not in absent.text
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])

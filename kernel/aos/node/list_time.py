@@ -15,6 +15,7 @@ from aos.store.cut import Cut
 from aos.store.rows import ErasedRow, IntentRow
 from aos.values.digests import Hash
 
+LIST_IS_LATE: Final = "list_takes_too_long"
 LIST_S: Final = 0.15
 """Seconds within which a list is read."""
 
@@ -39,7 +40,7 @@ class ListTime:
         self._count += 1
         if self._clock() > self._until_s:
             raise Problem(
-                503, "list_takes_too_long",
+                503, LIST_IS_LATE,
                 f"the list takes longer than {self._seconds * 1000:.0f} ms (more than "
                 f"{self._count - 1:,} entries were read): narrow it with a filter, or run the "
                 "command", retry_after_s=1,

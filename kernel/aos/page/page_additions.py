@@ -3,6 +3,7 @@
 cell        its timeline and last step, from its trace; the flow or the linear instance that it is
 proposal    the shadow report over most records, and the patch
 manifest    its graph, and the manifests before it
+journal     the times of records that have no stamp
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from aos.audit.views.record_view import Document
 from aos.page.cell_steps import cell_step
 from aos.page.cell_timeline import cell_timeline
+from aos.page.journal_stamps import stamps_before
 from aos.page.manifest_versions import compared_versions
 from aos.page.minutes_picture import minutes_picture
 from aos.page.page_graphs import manifest_graph, trace_graph
@@ -56,6 +58,10 @@ async def additions(page: ShownPage) -> dict[str, object]:
             return await compared_versions(world, found, page.given)
         case "proposal":
             return await proposal_parts(world, found)
+        case "journal":
+            seqs = [each["seq"] for each in found["records"] if "at_ns" not in each]
+            stamps = await if_readable(world.read(lambda view: stamps_before(view, seqs)))
+            return {"stamps": stamps or {}}
         case "world":
             minutes = None if "at" in page.query else await world.minutes()
             return {"minutes": None if minutes is None else minutes_picture(minutes["minutes"])}

@@ -27,6 +27,7 @@ from aos.audit.views.view import View
 from aos.errors import AosError
 from aos.node.access import Door, check_origin, headers_of
 from aos.node.bodies import JSON, KIB, PROBLEM, ClientGoneError
+from aos.node.list_time import LIST_IS_LATE
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of
@@ -256,6 +257,7 @@ class PageApp:
             | {
                 "document": found,
                 "given": _Given(given),
+                "place": world.place(str(request.base_url)),
                 "path": request.path_params,
                 "command": page.words(target, given, world.place(str(request.base_url))),
                 "json_address": _json_address(request),
@@ -386,6 +388,7 @@ class PageApp:
             "problem": problem,
             "past": None,
             "again": _again(scope, problem, is_node=self._node is not None),
+            "index": None,
             **_NOWHERE,
         }
         if world is not None:
@@ -395,6 +398,7 @@ class PageApp:
                 "world": world, "links": links, **self._of_visit(scope, links, parts, at=None)
             }  # fmt: skip
             values["past"] = _past(scope) if problem.rule == "cell_is_unknown" else None
+            values["index"] = world.index() if problem.rule == LIST_IS_LATE else None
         answer = _html("problem", values)
         answer.status_code = problem.status
         answer.headers.update(headers)

@@ -22,7 +22,7 @@ from aos.audit.views.cell_selection import (
     waits_for,
     why,
 )
-from aos.audit.views.diagnosis import advice_on, diagnose, is_flow, retry_words
+from aos.audit.views.diagnosis import advice_on, diagnose, is_flow, resume_commands
 from aos.audit.views.intent_view import open_row
 from aos.audit.views.reason import command_words
 from aos.audit.views.record_view import Document, document, fault_document
@@ -268,6 +268,9 @@ def _fault(view: View, cell: Cell, fault: Fault) -> Document:
 def _fault_row(view: View, cell: Cell) -> Document:
     assert cell.fault is not None
     key = view.lens.key(cell.id, hash=cell.workflow_hash)
+    retry, skip = resume_commands(
+        cell.fault, command_words(cell.id[0], key), is_flow=is_flow(view.state, cell)
+    )
     return {
         "workflow": cell.id[0],
         "key": key,
@@ -275,7 +278,6 @@ def _fault_row(view: View, cell: Cell) -> Document:
         "mailbox": len(cell.mailbox),
         "mail_uncounted": cell.mail_uncounted,
         "advice": advice_on(cell.fault),
-        "retry": retry_words(
-            cell.fault, command_words(cell.id[0], key), is_flow=is_flow(view.state, cell)
-        ),
+        "retry": retry,
+        "skip": skip,
     }

@@ -212,12 +212,13 @@ def _fault(state: State, cell: Cell, words: str) -> Reason:
             f"; past the limit of its mailbox, in the journal alone: "
             f"{count(cell.mail_uncounted, 'event')}"
         )
+    retry, skip = resume_commands(fault, words, is_flow=is_flow(state, cell))
     return Reason(
         kind="fault",
         text=text,
         is_stuck=True,
-        next=f"{advice_on(fault)}; look at aos trace {cell.fault_seq}; then "
-        + retry_words(fault, words, is_flow=is_flow(state, cell)),
+        next=f"{advice_on(fault)}; look at aos trace {cell.fault_seq}; then {retry}"
+        + ("" if skip is None else f" (or, to drop what it failed on: {skip})"),
     )
 
 
@@ -235,10 +236,11 @@ def is_flow(state: State, cell: Cell) -> bool:
     return workflow is not None and workflow.is_flow
 
 
-def retry_words(fault: Fault, words: str, *, is_flow: bool) -> str:
-    """Return the command that resumes a failed instance; ``words`` name its cell."""
+def resume_commands(fault: Fault, words: str, *, is_flow: bool) -> tuple[str, str | None]:
+    """Return the command that resumes a failed instance, and the one that drops what it failed on
+    if it failed on something; ``words`` name its cell."""
     retry = f"aos flow resume {words}" if is_flow else f"aos cells retry {words}"
-    return f"{retry} (or, to drop what it failed on: {retry} --skip)" if fault.by_entry else retry
+    return retry, f"{retry} --skip" if fault.by_entry else None
 
 
 def _declared(cell: Cell, words: str, ended_by: Control | None) -> Reason:

@@ -37,7 +37,10 @@ LAYERS = (
     "aos.client", "aos.index", "aos.host", "aos.audit", "aos.worker", "aos.sealing",
     "aos.store", "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
-LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors", "aos.document_text", "aos.shell_text")
+LAYERS_BELOW = (
+    "aos.manifest", "aos.values", "aos.errors", "aos.document_text", "aos.private_memory",
+    "aos.shell_text",
+)  # fmt: skip
 
 # Inside of a package: each room, or module in no room, and those that it may import. ``*`` is all.
 ROOMS: dict[str, dict[str, str]] = {

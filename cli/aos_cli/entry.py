@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from aos.private_memory import keep_memory_private
+
 INTERRUPTED = 130
 
 GC_THRESHOLDS: Final = (100_000, 20, 100)
@@ -15,6 +17,7 @@ GC_THRESHOLDS: Final = (100_000, 20, 100)
 
 
 def main() -> None:
+    keep_memory_private()
     try:
         with _rare_collections():
             from aos_cli.main import main as command  # noqa: PLC0415  # so that the except covers it

@@ -74,9 +74,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def start(*words: str | Path, **more: Any) -> subprocess.Popen[bytes]:
-    """Start ``aos`` in a process of its own. Ending it is up to the caller."""
-    env = environment(**more.pop("env", {}))
-    return subprocess.Popen([*AOS, *map(str, words)], env=env, **more)
+    """Start ``aos`` in a process of its own, by the words ``begin``. Ending it is up to the
+    caller."""
+    env, begin = environment(**more.pop("env", {})), more.pop("begin", ())
+    return subprocess.Popen([*begin, *AOS, *map(str, words)], env=env, **more)
 
 
 def run(*words: str | Path, **more: Any) -> Result:

@@ -29,7 +29,7 @@ PAGES = "pwrite64,writev"
 
 @pytest.fixture(autouse=True)
 def strace() -> None:
-    need_strace()
+    need_strace(of_aos=True)
 
 
 def data(world: Path) -> Path:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,10 +63,12 @@ class Started:
 
 
 @contextlib.contextmanager
-def started(path: Path, log: Path, *options: str | Path) -> Iterator[Started]:
+def started(
+    path: Path, log: Path, *options: str | Path, begin: Sequence[str] = ()
+) -> Iterator[Started]:
     with log.open("w") as opened:
         words = ("node", "--listen", "127.0.0.1:0", "--world", path, *options)
-        process = start(*words, stdout=opened, stderr=opened)
+        process = start(*words, stdout=opened, stderr=opened, begin=begin)
     node = Started(process, log)
     try:
         wait_until(lambda: bool(node.url) or process.poll() is not None)

@@ -33,6 +33,7 @@ from aos.host.folder.secrets import Secrets
 from aos.host.process import Ended, Started, run_world
 from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
+from aos.private_memory import keep_memory_private
 from aos.values.digests import Hash
 from aos.worker.host_root import host_environment, with_machine
 
@@ -134,4 +135,5 @@ def _end_with_stdin() -> None:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(main())

@@ -20,6 +20,7 @@ from aos.index.index_file import HEAD_KEY, HEAD_TABLE
 from aos.index.index_head import IndexHead
 from aos.index.index_layout import IndexTable
 from aos.index.index_rows import SUM_MODULUS, row_sum
+from aos.private_memory import keep_memory_private
 from aos.store.walk import read_free_pages
 
 DAMAGED: Final = 3
@@ -70,4 +71,5 @@ def main(folder: str) -> int:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(main(*sys.argv[1:]))

@@ -28,6 +28,7 @@ from aos.errors import AosError, Damage, Pruned
 from aos.host.follower import Follower
 from aos.index.cached_index import folder_for, make_room
 from aos.index.world_index import IndexProgress, WorldIndex
+from aos.private_memory import keep_memory_private
 
 NICE: Final = 10
 """It leaves the processor to what people and the kernel wait for."""
@@ -147,6 +148,7 @@ async def main(writer: IndexWriter) -> None:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     # Ctrl-C reaches the whole group of a terminal; the end of stdin ends this process in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)

@@ -28,6 +28,7 @@ from aos.host.apply.ways_out import ways_out
 from aos.host.folder.reader import open_reader
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
+from aos.private_memory import keep_memory_private
 from aos.values.digests import content_hash
 
 
@@ -71,4 +72,5 @@ def _report(
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(main())

@@ -57,6 +57,7 @@ from aos.node.tokens import LiveTokens
 from aos.node.tracing.span_poster import SpanPoster, is_configured, keep_exporting
 from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster, keep_posting
+from aos.private_memory import keep_memory_private
 
 KEEP_ALIVE_S: Final = 60
 """Seconds that a connection may be idle between two requests."""
@@ -416,4 +417,5 @@ def main(mount: Mount | None = None) -> int:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(main())

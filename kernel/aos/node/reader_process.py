@@ -31,6 +31,7 @@ from aos.node.list_time import ListTime, timed
 from aos.node.problems import Problem
 from aos.node.reading import read_document, running_of
 from aos.node.refusals import problem_of
+from aos.private_memory import keep_memory_private
 
 LENGTH_BYTES: Final = 4
 
@@ -101,6 +102,7 @@ def _past(path: Path, request: dict[str, Any]) -> Document:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     try:
         asyncio.run(serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer))
     except BrokenPipeError:

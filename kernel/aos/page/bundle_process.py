@@ -19,6 +19,7 @@ from typing import Final
 from aos.audit.replay.bundle import verify_bundle
 from aos.errors import AosError, sentence
 from aos.host.transfer.importing import import_world
+from aos.private_memory import keep_memory_private
 from aos.store.errors import CommitFailed, NoRoom
 
 SAY_S: Final = 0.2
@@ -69,6 +70,7 @@ def _say(message: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     try:
         main(Path(sys.argv[1]), Path(sys.argv[2]))
     except BrokenPipeError:

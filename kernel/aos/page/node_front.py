@@ -11,6 +11,8 @@ import sys
 
 from aos.node.front import main
 from aos.page.node_page import mounted
+from aos.private_memory import keep_memory_private
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(main(mounted))

@@ -30,6 +30,7 @@ from aos.page.page_app import PageApp
 from aos.page.page_headers import LINES
 from aos.page.page_session import PageSession
 from aos.page.page_worlds import PageWorlds
+from aos.private_memory import keep_memory_private
 
 LISTEN: Final = ListenAddress(host="127.0.0.1", port=7470)
 _SHUTDOWN_S: Final = 1
@@ -139,6 +140,7 @@ def _say(url: str) -> None:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     # Ctrl-C reaches the whole group of a terminal; the end of stdin ends the page.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

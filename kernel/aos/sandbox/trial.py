@@ -17,6 +17,7 @@ from typing import Final
 import wasmtime
 
 from aos.errors import sentence
+from aos.private_memory import keep_memory_private
 from aos.sandbox.caps import GIB
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine
 from aos.sandbox.inspect import engine_problem
@@ -72,7 +73,6 @@ def _too_costly(what: str, limit: str) -> str:
 
 def _child(seconds: int, memory_bytes: int) -> int:
     """The child: set the limits, then compile."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The soft limit's signal distinguishes it from a kill for lack of memory.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     wasm = sys.stdin.buffer.read()
@@ -88,4 +88,5 @@ def _child(seconds: int, memory_bytes: int) -> int:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(_child(int(sys.argv[1]), int(sys.argv[2])))

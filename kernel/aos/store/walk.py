@@ -95,4 +95,8 @@ def read_free_pages(lmdb: Any, env: lmdb.Environment) -> None:
 
 
 if __name__ == "__main__":
+    sys.path.append(__file__.rsplit("/", 3)[0])  # ``-S`` leaves only the standard library
+    from aos.private_memory import keep_memory_private
+
+    keep_memory_private()
     sys.exit(main(*sys.argv[1:]))

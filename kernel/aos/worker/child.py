@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aos.errors import AosError, BadUsage
+from aos.private_memory import keep_memory_private
 from aos.values.digests import Hash
 from aos.worker.blob_reads import BlobReads
 from aos.worker.calls import Callers
@@ -178,4 +179,5 @@ def _end_on_bug(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(main(sys.argv[1:]))

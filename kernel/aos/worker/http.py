@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import httpcore
 
+from aos.private_memory import keep_memory_private
 from aos.values.digests import content_hash, hash_text
 from aos.worker.allow import AllowList
 from aos.worker.api import EffectContext, EffectFunction
@@ -262,4 +263,5 @@ def main(arguments: Sequence[str], *, outside: Outside | None = None) -> int:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(main(sys.argv[1:]))

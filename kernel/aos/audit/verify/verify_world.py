@@ -26,6 +26,7 @@ from aos.audit.verify.checkpoints import checking
 from aos.audit.verify.findings import Finding, FindingKind, VerifyReport
 from aos.audit.verify.verify import Verifier, verify_store
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
+from aos.private_memory import keep_memory_private
 from aos.store.bundle.reader import open_bundle
 from aos.store.first_look import DATA_NAME, DEADLY, signal_name, structure_problems
 from aos.store.lmdb_store import LmdbStore
@@ -217,4 +218,5 @@ def _head_seq(store: LmdbStore) -> int | None:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     _child(Path(sys.argv[1]), json.loads(sys.argv[2]), sys.stdout)

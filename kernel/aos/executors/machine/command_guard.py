@@ -231,4 +231,8 @@ def _die_with_guard() -> None:
 
 
 if __name__ == "__main__":
+    sys.path.append(__file__.rsplit("/", 4)[0])  # ``-S`` leaves only the standard library
+    from aos.private_memory import keep_memory_private
+
+    keep_memory_private()
     CommandGuard(socket.socket(fileno=0)).run()

@@ -51,4 +51,8 @@ def _one_line(text: str) -> str:
 
 
 if __name__ == "__main__":
+    sys.path.append(__file__.rsplit("/", 4)[0])  # ``-S`` leaves only the standard library
+    from aos.private_memory import keep_memory_private
+
+    keep_memory_private()
     sys.exit(main())

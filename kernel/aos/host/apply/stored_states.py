@@ -25,6 +25,7 @@ from aos.errors import AosError, Damage, Unavailable
 from aos.host.folder.reader import open_reader
 from aos.manifest.effective import Effective
 from aos.manifest.shapes import Shapes
+from aos.private_memory import keep_memory_private
 from aos.values.cbor import Value, decode_record, encode
 
 LOOKS_MAX: Final = 3
@@ -131,5 +132,6 @@ def _child(path: Path, request: bytes) -> bytes:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     os.nice(int(sys.argv[2]))
     sys.stdout.buffer.write(_child(Path(sys.argv[1]), sys.stdin.buffer.read()))

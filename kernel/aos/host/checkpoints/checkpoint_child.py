@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aos.errors import AosError
 from aos.host.checkpoints.checkpointing import make_checkpoint
+from aos.private_memory import keep_memory_private
 
 NICE = 10
 
@@ -24,4 +25,5 @@ def main(world: Path) -> int:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.exit(main(Path(sys.argv[1])))

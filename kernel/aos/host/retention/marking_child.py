@@ -27,6 +27,7 @@ from aos.errors import AosError, Unavailable
 from aos.host.folder.reader import open_reader
 from aos.host.retention.marking import mark
 from aos.host.world.still_needed import WORD_BYTES, StillNeeded, word
+from aos.private_memory import keep_memory_private
 from aos.values.digests import content_hash
 
 _NICE: Final = 5
@@ -85,6 +86,7 @@ def _child(path: Path, base: int) -> bytes:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     os.nice(int(sys.argv[3]))
     try:
         found = _child(Path(sys.argv[1]), int(sys.argv[2]))

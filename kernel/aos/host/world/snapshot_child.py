@@ -18,6 +18,7 @@ from typing import IO, Final
 from aos.core.snapshot.take import take
 from aos.errors import AosError, Damage
 from aos.host.folder.reader import open_reader
+from aos.private_memory import keep_memory_private
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 
@@ -63,5 +64,6 @@ def snapshot(path: Path, out: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     os.nice(int(sys.argv[2]))
     snapshot(Path(sys.argv[1]), sys.stdout.buffer)

@@ -35,6 +35,7 @@ from aos.node.reading import read_document
 from aos.node.refusals import problem_of
 from aos.node.search.following_index import FollowingIndex
 from aos.node.search.search_index import SearchIndex
+from aos.private_memory import keep_memory_private
 
 LENGTH_BYTES: Final = 4
 SYNC_S: Final = 0.25
@@ -156,6 +157,7 @@ async def serve(path: Path, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     os.nice(NICE)
     try:
         asyncio.run(serve(Path(sys.argv[1]), sys.stdout.buffer))

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from aos.client import Client
@@ -20,6 +21,7 @@ from aos.host.folder.folder import init_world
 from aos.manifest.load import load
 from tests.cli.shell import Result, here, start
 from tests.node.test_node_process import started, wait_until
+from tests.page.form_browser import made
 from tests.schedule.stage import SWEEP, nodes, sweep
 from tests.tools import long_form
 
@@ -97,6 +99,41 @@ def check_commands(*where: str | Path) -> None:
 
 def test_commands_on_a_world_that_a_process_runs(running: Path) -> None:
     check_commands("--world", running)
+
+
+def test_a_token_schedules_only_the_events_that_it_may_send(world: Path, tmp_path: Path) -> None:
+    """SC-40, N-131: on each way to define a schedule."""
+    narrow = made(world, "narrow", "read", "operate", "send:aos/ScheduleSet@1")
+    full = made(world, "full", "send:aos/ScheduleSet@1", f"send:{SWEEP}", "read")
+    body = {"id": "mine", "every_ms": 3_600_000, "event": SWEEP, "value": {"days": 1}}
+    body["at_field"] = "id"
+    set_: dict[str, Any] = {
+        "id": "mine", "when": {"$tag": "Every", "$value": {"interval": "1h"}}, "start": None,
+        "end": None, "catchup": "1h", "overlap": {"$tag": "allow"}, "jitter": "0s",
+        "paused": False, "by_manifest": False, "event": SWEEP, "value": {}, "at_field": "id",
+    }  # fmt: skip
+    raw = {"schema": "aos/ScheduleSet@1", "value": set_}
+    batch = {"action": "send", "event": "aos/ScheduleSet@1", "value": set_, "workflow": "schedule"}
+    with (
+        started(world, tmp_path / "log") as node,
+        httpx.Client(base_url=node.url, trust_env=False, timeout=60) as client,
+    ):
+
+        def ask(token: str, path: str, content: dict[str, Any]) -> tuple[int, Any]:
+            headers = {"authorization": f"Bearer {token}"}
+            found = client.post(path, json=content, headers=headers)
+            return found.status_code, found.json()
+
+        for path, content in (
+            ("/v1/schedules/create", body), ("/v1/events", raw), ("/v1/batches", batch),
+        ):  # fmt: skip
+            status, problem = ask(narrow, path, content)
+            assert (status, problem["rule"]) == (403, "token_does_not_allow"), path
+            assert SWEEP in problem["detail"]
+        _, many = ask(narrow, "/v1/events", {"items": [raw]})
+        assert many["items"][0]["problem"]["rule"] == "token_does_not_allow"
+        assert ask(full, "/v1/schedules/create", body)[0] == 200
+        assert ask(full, "/v1/events", {**raw, "value": {**set_, "id": "odd"}})[0] == 422
 
 
 def test_commands_on_a_node_and_its_clients(world: Path, tmp_path: Path) -> None:

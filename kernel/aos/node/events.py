@@ -16,6 +16,7 @@ from aos.host.door.protocol import ManifestChanged
 from aos.host.door.writer import Item, spell
 from aos.manifest.limits import WorldLimits
 from aos.manifest.linear_names import NOT_FROM_SENDERS
+from aos.manifest.schedule_names import SET
 from aos.node.bodies import BATCH_BYTES_MAX, FIELDS_BYTES, too_large
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
@@ -24,7 +25,8 @@ from aos.node.services import Services
 from aos.node.tokens import SEND, Token
 from aos.node.tracing.traceparent import read_traceparent
 from aos.node.waiting import reached, wait_document
-from aos.values.cbor import encode
+from aos.values.cbor import decode_ingress, encode
+from aos.values.errors import ValueProblem
 
 DURABLE: Final = "durable"
 SETTLED: Final = "settled"
@@ -40,7 +42,7 @@ async def send_events(services: Services, call: ApiCall) -> ApiReply:
     if call.size > (most := event_body_max(services)):
         raise too_large(most)
     item = _item(call.body, is_cbor=call.is_cbor, key=_idempotency_key(call))
-    if (problem := not_allowed(call.caller, item.schema)) is not None:
+    if (problem := event_not_allowed(call.caller, item.schema, item.value)) is not None:
         raise problem
     [answer] = await sent_events(services, [item])
     sent = await _known(services, answer)
@@ -58,7 +60,7 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
         )  # fmt: skip
     items = [_item(each, is_cbor=call.is_cbor) for each in call.body["items"]]
     services.rates.use(call.caller, len(items) - 1)
-    problems = [not_allowed(call.caller, each.schema) for each in items]
+    problems = [event_not_allowed(call.caller, each.schema, each.value) for each in items]
     allowed = [each for each, why in zip(items, problems, strict=True) if why is None]
     answers = iter(await sent_events(services, allowed))
     found: list[_Sent | Problem] = []
@@ -141,6 +143,21 @@ def not_allowed(caller: Token, schema: str) -> Problem | None:
         403, "token_does_not_allow",
         f"the token {caller.name} may not send {excerpt(schema, most=100)}",
     )  # fmt: skip
+
+
+def event_not_allowed(caller: Token, schema: str, value: object) -> Problem | None:
+    """As ``not_allowed``, for an event with its value, as JSON or as CBOR. Who defines a schedule
+    must be allowed to send the event that it emits, too."""
+    problem = not_allowed(caller, schema)
+    if problem is not None or schema != SET:
+        return problem
+    if isinstance(value, bytes):
+        try:
+            value = decode_ingress(value, max_bytes=BATCH_BYTES_MAX)
+        except ValueProblem:
+            return None  # the kernel refuses it
+    event = value.get("event") if isinstance(value, dict) else None
+    return not_allowed(caller, event) if isinstance(event, str) else None
 
 
 async def sent_events(services: Services, items: Sequence[Item]) -> list[Answer]:

@@ -13,6 +13,7 @@ from aos.manifest.schedule_setting import must_have_schedules, set_value
 from aos.manifest.schedules import ScheduleInvalid, schedule_of
 from aos.node.asking import ask_cell
 from aos.node.calls import ApiCall, ApiReply
+from aos.node.events import not_allowed
 from aos.node.problems import Problem
 from aos.node.services import Services
 from aos.node.tokens import SEND
@@ -34,6 +35,8 @@ async def create_schedule(services: Services, call: ApiCall) -> ApiReply:
         raise Problem(
             422, "schedule_is_invalid", str(problem), pointer=problem.pointer or None
         ) from problem
+    if (problem := not_allowed(call.caller, value["event"])) is not None:
+        raise problem
     if not call.body.get("replace", False):
         _must_be_new(services, entry.id)
     return await _asked(services, call, SET, value)

@@ -14,7 +14,6 @@ from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.records import Stamp
 from aos.errors import excerpt
 from aos.host.door.writer import spell
-from aos.manifest.linear_names import NOT_FROM_SENDERS
 from aos.node.batches.batch import (
     CANCEL_EFFECTS,
     SEND_EVENTS,
@@ -24,12 +23,12 @@ from aos.node.batches.batch import (
 from aos.node.batches.batch_items import BatchItem
 from aos.node.batches.batch_runner import PLACEHOLDER, RUNNING_MAX, Batches, event_item
 from aos.node.calls import ApiCall, ApiReply
+from aos.node.events import event_not_allowed
 from aos.node.operating import must_sign
 from aos.node.problems import Problem
 from aos.node.rates import EXAMPLES, interval_of
 from aos.node.refusals import refused
 from aos.node.services import Services
-from aos.node.tokens import SEND
 from aos.node.work_requests import not_ready
 
 FIRST_SHOWN: Final = 10
@@ -152,13 +151,10 @@ def _order(call: ApiCall, body: Mapping[str, Any]) -> BatchOrder:
         raise _invalid(f"rate: expected {EXAMPLES}, found {order.rate!r}")
     if is_event:
         _check_placeholders(order.value, "value")
-        if order.event in NOT_FROM_SENDERS:
-            raise Problem(403, "event_is_internal", f"{order.event} is not sent by clients")
-        if not call.caller.allows(SEND, order.event):
-            raise Problem(
-                403, "token_does_not_allow",
-                f"the token {call.caller.name} may not send {order.event}",
-            )  # fmt: skip
+        assert order.event is not None
+        problem = event_not_allowed(call.caller, order.event, order.value)
+        if problem is not None:
+            raise problem
     return order
 
 

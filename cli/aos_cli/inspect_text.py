@@ -239,6 +239,9 @@ def manifest(found: Found) -> None:
         ["event", "workflow", "key"],
         [[each["event"], each["workflow"], _route_key(each)] for each in found["routes"]],
     )
+    section("events from outside")
+    for event in ["every event"] if found["ingress"] is None else found["ingress"] or ["none"]:
+        line(event)
     section("modules")
     table(["module", "hash"], [[each["name"], each["hash"]] for each in found["modules"]])
     section("executors")

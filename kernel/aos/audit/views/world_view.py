@@ -195,6 +195,7 @@ def manifest(view: View, name: str | None = None) -> Document:
             }
             for each in manifest.subscriptions
         ],
+        "ingress": None if manifest.ingress is None else sorted(manifest.ingress),
         "executors": _executors(manifest),
         "limits": manifest.limits.to_document(),
     }

@@ -16,6 +16,7 @@ from tests.cli.shell import Aos, run
 
 SIZE_MAX = 130_000
 OWN = {
+    "aos.toml",
     "README.md",
     "effects.py",
     "src/lib.rs",

@@ -52,7 +52,11 @@ def root(
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     output.prepare()
-    sys.exit(run_command(sys.argv[1:]))
+    code = run_command(sys.argv[1:])
+    calls = sys.modules.get("aos.worker.call_threads")  # a command that runs functions has it
+    if calls is not None:
+        calls.end_process(code)
+    sys.exit(code)
 
 
 def run_command(arguments: list[str]) -> int:

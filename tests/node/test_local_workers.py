@@ -7,11 +7,13 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import httpx
+import pytest
 
-from tests.cli.shell import here
+from tests.cli.shell import here, start
 from tests.cookbook.worlds import executors
 from tests.copies import copied
 from tests.node.nodes import WAIT_S, event, unread_claim
@@ -147,3 +149,58 @@ def test_the_limits_of_a_node_hold_for_functions_of_its_own_process(
     times.sort()
     assert len(times) == 9
     assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(times))
+
+
+HUNG = """
+import asyncio, time
+from aos.worker import effect
+
+
+@effect("trip/book@1", timeout_s=0.2, concurrency=1)
+def plain(params, ctx):
+    time.sleep(3600)
+
+
+@effect("trip/book@1", timeout_s=0.2, concurrency=1)
+async def with_thread(params, ctx):
+    try:
+        await asyncio.to_thread(time.sleep, 3600)
+    finally:
+        time.sleep(2)
+"""
+
+
+def test_a_local_worker_whose_function_hangs_is_started_again(
+    template: Path, tmp_path: Path
+) -> None:
+    """W-6."""
+    path, log = copied(template, tmp_path / "trips"), tmp_path / "log"
+    (tmp_path / "hung.py").write_text(HUNG)
+    with (
+        started(path, log, "--worker", f"{tmp_path / 'hung.py'}:plain") as node,
+        httpx.Client(base_url=node.url, timeout=WAIT_S) as client,
+    ):
+        assert client.post("/v1/events", json=event("h-1")).status_code == 200
+        wait_until(lambda: "died (exit code 4)" in log.read_text())
+        assert "all 1 slots of trip/book@1 are held by calls" in log.read_text()
+
+
+@pytest.mark.parametrize("name", ["plain", "with_thread"])
+def test_a_worker_whose_function_hangs_ends_with_exit_code_4(
+    template: Path, tmp_path: Path, name: str
+) -> None:
+    """W-6: also if the function hangs in a thread that it has begun itself."""
+    path = copied(template, tmp_path / "trips")
+    (tmp_path / "hung.py").write_text(HUNG)
+    with (
+        started(path, tmp_path / "log") as node,
+        httpx.Client(base_url=node.url, timeout=WAIT_S) as client,
+    ):
+        assert client.post("/v1/events", json=event("h-1")).status_code == 200
+        words = ("worker", "--node", path, f"{tmp_path / 'hung.py'}:{name}")
+        with start(*words, stderr=subprocess.PIPE) as worker:
+            try:
+                _, errors = worker.communicate(timeout=WAIT_S)
+            finally:
+                worker.kill()
+        assert worker.returncode == 4, errors

@@ -12,10 +12,12 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
+from aos.worker.call_threads import CallThreads
 from aos.worker.console import show
 from aos.worker.executors import Setup
 
@@ -120,13 +122,13 @@ class _PlainCall(FunctionCall):
 
     def __init__(
         self,
-        threads: ThreadPoolExecutor,
+        threads: CallThreads,
         function: Callee,
         params: object,
         ctx: object,
     ) -> None:
         super().__init__()
-        threads.submit(self._body, function, params, ctx)
+        threads.submit(partial(self._body, function, params, ctx))
 
     def _body(self, function: Callee, params: object, ctx: object) -> None:
         try:
@@ -149,7 +151,7 @@ class Callers:
 
     def __init__(self, functions: Iterable[Callee]) -> None:
         plain = sum(each.concurrency for each in functions if not each.is_async)
-        self._threads = ThreadPoolExecutor(max(plain, 1), thread_name_prefix="effect")
+        self._threads = CallThreads(max(plain, 1))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="effects", daemon=True)
         self._leave = asyncio.Event()
@@ -191,7 +193,7 @@ class Callers:
 
     async def stop(self, seconds: float) -> None:
         """Cancel async calls and leave ``setup``; calls that do not end in time are abandoned."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         if not self._thread.is_alive():
             return
         leaving = asyncio.run_coroutine_threadsafe(self._end_all(), self._loop)

@@ -19,6 +19,7 @@ from typing import Final
 from aos.errors import AosError
 from aos.node.worker.remote_worker import Worker
 from aos.private_memory import keep_memory_private
+from aos.worker.call_threads import end_process
 from aos.worker.console import flush, say
 from aos.worker.load_executors import load
 from aos.worker.redacted_output import protect_output
@@ -58,4 +59,4 @@ async def _carry_out(world: str, spec: str) -> None:
 
 if __name__ == "__main__":
     keep_memory_private()
-    sys.exit(main())
+    end_process(main())

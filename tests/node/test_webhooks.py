@@ -3,25 +3,32 @@ N-117d)."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import email.utils
+import gzip
 import hashlib
 import hmac
 import json
 import os
 import signal
+import socketserver
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import httpx
 import pytest
 
 from aos.errors import BadUsage
 from aos.node.node_settings import read_settings
+from aos.node.webhooks import Webhook, WebhookPoster
 from tests.cli.shell import here
 from tests.cookbook.worlds import executors
 from tests.copies import copied
@@ -30,6 +37,7 @@ from tests.node.test_node_process import started, wait_until
 
 SECRET = bytes(range(32))
 ENDED = "trip/Booked@1"
+PACKED = gzip.compress(bytes(16 * 1024 * 1024))
 
 
 class Post(NamedTuple):
@@ -181,3 +189,79 @@ def test_wrong_settings_are_refused(tmp_path: Path, text: str, error: str) -> No
         read_settings(tmp_path)
 
     assert error in str(refused.value)
+
+
+def endless(send: Callable[[bytes], object]) -> None:
+    """A success with a body that unpacks to gigabytes and does not end."""
+    send(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
+    while True:
+        send(b"%x\r\n%s\r\n" % (len(PACKED), PACKED))
+
+
+def dripping_body(send: Callable[[bytes], object]) -> None:
+    send(b"HTTP/1.1 204 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    while True:
+        send(b"1\r\nx\r\n")
+        time.sleep(0.05)
+
+
+def dripping_header(send: Callable[[bytes], object]) -> None:
+    send(b"HTTP/1.1 200 OK\r\nx-header: ")
+    while True:
+        send(b"x")
+        time.sleep(0.05)
+
+
+def away_until_a_date(send: Callable[[bytes], object]) -> None:
+    date = email.utils.formatdate(time.time() + 90, usegmt=True).encode()
+    send(b"HTTP/1.1 503 Away\r\nretry-after: " + date + b"\r\ncontent-length: 0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem", "least_s", "most_s"),
+    [
+        (endless, None, 0, 0),
+        (dripping_body, None, 0, 0),
+        (dripping_header, "no answer within 1 s", 0, 0),
+        (away_until_a_date, "answered 503", 60, 90),
+    ],
+)
+def test_a_receiver_holds_no_webhook_and_fills_no_memory(
+    tmp_path: Path,
+    answer: Callable[[Callable[[bytes], object]], None],
+    problem: str | None,
+    least_s: float,
+    most_s: float,
+) -> None:
+    """N-117d: one deadline from the connection to the end of the header; a bounded part of the body
+    is read, and nothing is unpacked. Retry-After may be a date."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65_536)
+            with suppress(OSError):
+                answer(self.request.sendall)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    async def post(url: str) -> tuple[str | None, float]:
+        webhook = Webhook(name="w", url=url, schemas=frozenset(), secret=SECRET)
+        folder: Any = SimpleNamespace(path=tmp_path)
+        poster = WebhookPoster(webhook, folder, cast("Any", None), pytest.fail)
+        poster.answer_s = 1.0
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+            return await poster._post(client, "id", b"{}")
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        began = time.monotonic()
+        tracemalloc.start()
+        found = asyncio.run(post(f"http://127.0.0.1:{server.server_address[1]}/hook"))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        server.shutdown()
+    assert time.monotonic() - began < 10
+    assert found[0] == problem
+    assert least_s <= found[1] <= most_s
+    assert peak < 8 * 1024 * 1024

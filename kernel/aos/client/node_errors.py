@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from aos.core.decide.answers import Refusal, Rule
 from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused, Unavailable
+from aos.retry_after import retry_after_s
 
 _RULES: Final = {each.value: each for each in Rule}
 _ERRORS: Final[dict[str, type[AosError]]] = {
@@ -67,11 +68,7 @@ def error_of(status: int, problem: object, *, retry_after: str = "") -> AosError
         case 409 | 410:
             return Refused(text)
         case 408 | 429:
-            return NodeUnavailable(text, _seconds(retry_after))
+            return NodeUnavailable(text, retry_after_s(retry_after))
         case _ if status >= 500:
-            return NodeUnavailable(text, _seconds(retry_after))
+            return NodeUnavailable(text, retry_after_s(retry_after))
     return BadUsage(text)
-
-
-def _seconds(retry_after: str) -> float:
-    return float(retry_after) if retry_after.isdecimal() else 0.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import hmac
 import time
@@ -25,6 +26,7 @@ from aos.host.follower import Follower
 from aos.node.bodies import JSON, write_json
 from aos.node.feed import emitted, unknown_schemas
 from aos.node.position_file import PositionFile
+from aos.retry_after import retry_after_s
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "webhooks"
 ANSWER_S: Final = 30.0
-"""Seconds within which a receiver answers."""
+"""Seconds within which a receiver answers, from the connection to the end of the header."""
+
+BODY_S: Final = 0.5
+BODY_BYTES_MAX: Final = 4_096
+"""Seconds and bytes of the body of an answer that are read. It counts for nothing."""
 
 PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
@@ -123,6 +129,8 @@ class WebhookPoster:
     ``posted`` counts events that were accepted, ``failed`` posts that were not; ``position`` is the
     record that is looked at next.
     """
+
+    answer_s = ANSWER_S
 
     def __init__(
         self,
@@ -239,13 +247,34 @@ class WebhookPoster:
 
         headers = self.webhook.headers(id, int(time.time()), body)
         try:
-            answer = await client.post(self.webhook.url, content=body, headers=headers)
+            async with (
+                asyncio.timeout(self.answer_s),
+                client.stream("POST", self.webhook.url, content=body, headers=headers) as answer,
+            ):
+                await _skim(answer)
+        except TimeoutError:
+            return f"no answer within {self.answer_s:g} s", 0.0
         except httpx.HTTPError as error:
             return f"no answer ({excerpt(str(error) or type(error).__name__)})", 0.0
         if answer.is_success:
             return None, 0.0
-        after = answer.headers.get("retry-after", "")
-        return f"answered {answer.status_code}", float(after) if after.isdecimal() else 0.0
+        return f"answered {answer.status_code}", retry_after_s(
+            answer.headers.get("retry-after", "")
+        )
+
+
+async def _skim(answer: httpx.Response) -> None:
+    """Read a short body to its end, so that the connection can be used again. What comes later or
+    is longer stays unread; nothing is unpacked."""
+    import httpx  # noqa: PLC0415  # it is imported already
+
+    size = 0
+    with contextlib.suppress(TimeoutError, httpx.HTTPError):
+        async with asyncio.timeout(BODY_S):
+            async for part in answer.aiter_raw(BODY_BYTES_MAX):
+                size += len(part)
+                if size >= BODY_BYTES_MAX:
+                    return
 
 
 def event_id(world: Hash, seq: int, index: int) -> str:

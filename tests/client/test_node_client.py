@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from aos.client import (
     WaitTimedOut,
     connect,
 )
+from aos.client.node_errors import NodeUnavailable
 from aos.errors import BadUsage, Pruned, Refused, Unavailable
 from aos.values.cbor import encode
 from tests.node.conftest import node
@@ -263,9 +265,13 @@ def test_a_feed_has_each_event_once_and_resumes_between_two_of_one_step(node: No
         places = [(each["seq"], each["index"]) for each in found]
         rest = world.feed(ended, after=places[0])
         assert [next(rest), next(rest)] == found[1:]
-        fresh = world.feed(ended)
+        fresh = world.feed(ended, first=world.seq() + 1)
         world.send(WANTED, trip("feed-9"))
         assert next(fresh)["key"] == "feed-9"
+        whole = world.feed(ended)
+        assert [next(whole), next(whole)] == list(islice(world.feed(ended, first=1), 2))
+        assert next(world.feed(ended, after=(0, 0))) == next(world.feed(ended))
+        assert next(world.feed(ended))["seq"] <= found[0]["seq"], "by default it has all history"
         assert [each["key"] for each in found] == ["feed-0", "feed-1", "feed-2"]
         for wrong in ({"after": (1, 0), "first": 1}, {"first": 10**6}):
             with pytest.raises(BadUsage):
@@ -320,4 +326,34 @@ def test_a_feed_continues_after_the_last_event_when_the_connection_breaks() -> N
         with pytest.raises(Pruned):
             next(feed)
 
-    assert asked == [("10", None), ("10", None), (None, "12.0"), (None, "12.1")]
+    assert asked == [(None, None), (None, None), (None, "12.0"), (None, "12.1")]
+
+
+@pytest.mark.parametrize("path", ["feed", "follow"])
+def test_a_feed_and_a_follower_wait_for_a_node_that_starts(path: str) -> None:
+    """As ``send`` does, and no longer than they are told."""
+    tries: list[str] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        tries.append(request.url.path)
+        if len(tries) == 1:
+            raise httpx.ConnectError("refused")
+        if len(tries) == 2:
+            return problem(503, "starting")
+        if request.url.path == "/v1/records":
+            return httpx.Response(200, json={"records": [{"seq": 9}], "next": None})
+        return httpx.Response(200, content=iter([b'id: 4.0\ndata: {"seq": 4, "index": 0}\n\n']))
+
+    with answering(handle) as world:
+        found = world.feed(["a/B@1"]) if path == "feed" else world.follow(after=3)
+        assert next(found)["seq"] == 4
+
+    tries.clear()
+    with answering(lambda _: problem(503, "starting")) as world:
+        found = (
+            world.feed(["a/B@1"], timeout_s=0)
+            if path == "feed"
+            else world.follow(after=3, timeout_s=0)
+        )
+        with pytest.raises(NodeUnavailable, match="the reason"):
+            next(found)

@@ -115,6 +115,19 @@ def test_a_record_that_is_not_there_yet_or_no_id_is_a_problem(node: Node) -> Non
     assert (missing.status_code, missing.json()["rule"]) == (404, "schema_is_unknown")
 
 
+def test_a_stream_may_begin_before_the_first_record_where_nothing_was_pruned(node: Node) -> None:
+    """N-116, N-117: record 0 is the genesis, which no stream has."""
+    client = node.client()
+    client.post("/v1/events", json=event("begin-1"), params={"wait": "settled"})
+    [first] = some(client, "/v1/journal/stream", 1, **{"from": 1})
+    assert some(client, "/v1/journal/stream", 1, "0") == [first]
+    ended = {"schema": "trip/Booked@1"}
+    [whole] = some(client, "/v1/feed", 1, **ended, **{"from": 1})
+    assert some(client, "/v1/feed", 1, **ended) == [whole], "by default a feed has all history"
+    for last in ("0", "0.0", "0.7"):
+        assert some(client, "/v1/feed", 1, last, **ended) == [whole]
+
+
 def test_a_feed_resumes_between_two_events_of_one_step(node: Node) -> None:
     """The saga emits its end once for each trip."""
     client = node.client()

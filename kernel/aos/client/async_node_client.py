@@ -289,6 +289,7 @@ class AsyncClient:
         key: object = None,
         spelled: bool = False,
         idle_s: float | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> AsyncGenerator[Document]:
         """Yield the records of the journal after record ``after``, oldest first, and then each new
         one when it is durable, also across restarts of the node.
@@ -300,14 +301,17 @@ class AsyncClient:
             spelled: With values as text for people, as ``aos inspect journal`` shows them.
             idle_s: End about this many seconds after the last record, by default never. Records
                 that were durable before the call are never missed.
+            timeout_s: Seconds to wait for a node that starts.
 
         Raises, on the first or a later record:
             BadUsage: There is no such kind or workflow, or the journal ends before ``after``.
             Pruned: The next record was moved to an archive.
-            Unavailable: The node did not answer the first request. Later it is tried again.
+            Unavailable: The node did not answer within ``timeout_s``. Later it is tried again.
         """
         words = steps.record_words(kinds, workflow, key, spelled=spelled)
-        following = await self._run(FollowedNode.begin(after, words, idle_s))
+        following = await self._run(
+            steps.once_there(lambda: FollowedNode.begin(after, words, idle_s), timeout_s)
+        )
         while not following.is_over:
             had_all = following.may_idle
             try:
@@ -328,6 +332,7 @@ class AsyncClient:
         *,
         after: tuple[int, int] | None = None,
         first: int | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> AsyncGenerator[Document]:
         """Yield the events of these schemas that workflows emit, in the order of the journal, and
         then each new one, also across restarts of the node. It has no end.
@@ -336,15 +341,16 @@ class AsyncClient:
 
         Args:
             after: The place of the last event that the caller has: the feed continues after it.
-            first: Or the record that it begins at, 1 for the whole journal. By default the next
-                one.
+            first: Or the record that it begins at; ``await world.seq() + 1`` for new events only.
+                By default the first record that the node has.
+            timeout_s: Seconds to wait for a node that starts.
 
         Raises, on the first or a later event:
             BadUsage: No manifest of the world has a schema, or the journal ends before ``after``.
             Pruned: The next record was moved to an archive.
-            Unavailable: The node did not answer the first request. Later it is tried again.
+            Unavailable: The node did not answer within ``timeout_s``. Later it is tried again.
         """
-        following = await self._run(steps.FollowedFeed.begin(schemas, after, first))
+        following = await self._run(steps.FollowedFeed.begin(schemas, after, first, timeout_s))
         while True:
             try:
                 stream = self._stream(

@@ -319,23 +319,33 @@ def send_batch(items: Sequence[Item], timeout_s: float) -> Steps[list[SendAnswer
 
 def _accepted(media: str, body: bytes, timeout_s: float) -> Steps[NodeAnswer]:
     """Return the answer to events, once the node is there and has room for them."""
+
+    def ask() -> Steps[NodeAnswer]:
+        answer = yield NodeRequest(
+            method="POST", path="/v1/events", query=[], body=body, media=media
+        )
+        assert answer is not None
+        if answer.status in (408, 429) or answer.status >= 500:
+            raise error_of(answer.status, read_json(answer.content), retry_after=answer.retry_after)
+        return answer
+
+    return (yield from once_there(ask, timeout_s))
+
+
+def once_there(begin: Callable[[], Steps[T]], timeout_s: float) -> Steps[T]:
+    """Carry out steps from their beginning, again until the node is there and answers.
+
+    Raises:
+        NodeUnavailable: It did not within ``timeout_s`` seconds.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            answer = yield NodeRequest(
-                method="POST", path="/v1/events", query=[], body=body, media=media
-            )
-            assert answer is not None
-            if answer.status in (408, 429) or answer.status >= 500:
-                raise error_of(
-                    answer.status, read_json(answer.content), retry_after=answer.retry_after
-                )
+            return (yield from begin())
         except NodeUnavailable as problem:
             pause_s = max(RETRY_S, problem.pause_s)
             if time.monotonic() + pause_s >= deadline:
                 raise
-        else:
-            return answer
         yield Pause(pause_s)
 
 
@@ -457,31 +467,37 @@ def record_words(
 @dataclass(slots=True)
 class FollowedFeed:
     """What a client has of a feed, across its connections: the id of the last event, or the record
-    that it begins at."""
+    that it begins at; None for the first one that the node has."""
 
     schemas: Collection[str]
-    first: int
+    first: int | None
     last: str | None
 
     @classmethod
     def begin(
-        cls, schemas: Collection[str], after: tuple[int, int] | None, first: int | None
+        cls,
+        schemas: Collection[str],
+        after: tuple[int, int] | None,
+        first: int | None,
+        timeout_s: float,
     ) -> Steps[FollowedFeed]:
-        """Begin after an event, or at a record, by default at the next one.
+        """Begin after an event, or at a record, once the node is there.
 
         Raises:
             BadUsage: Both are given, or no schema is.
+            NodeUnavailable: The node did not answer within ``timeout_s`` seconds.
         """
         if (after is not None and first is not None) or not schemas:
             raise BadUsage("feed: expected schemas, and at most one of after= and first=")
-        seq = yield from read_seq()
-        last = None if after is None else f"{after[0]}.{after[1]}"
-        return cls(schemas, seq + 1 if first is None else first, last)
+        yield from once_there(read_seq, timeout_s)
+        return cls(schemas, first, None if after is None else f"{after[0]}.{after[1]}")
 
     def words(self) -> Words:
         """The query of the next connection."""
         words: Words = [("schema", each) for each in self.schemas]
-        return words if self.last is not None else [*words, ("from", str(self.first))]
+        if self.last is not None or self.first is None:
+            return words
+        return [*words, ("from", str(self.first))]
 
     def headers(self) -> dict[str, str]:
         """Its headers."""

@@ -564,7 +564,10 @@ ROUTES: Final = (
                 name="schema", required=True, help="An event's schema. May be given several times.",
                 schema={"type": "array", "items": NAME, "minItems": 1, "maxItems": 64},
             ),
-            Parameter(name="from", schema=SEQ, help="The first record (default: the next one)."),
+            Parameter(
+                name="from", schema=SEQ,
+                help="The first record (default: the first that was not pruned).",
+            ),
         ),
         media=EVENT_STREAM,
     ),

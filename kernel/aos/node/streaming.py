@@ -48,7 +48,11 @@ async def stream_journal(services: Services, call: ApiCall) -> ApiStream:
         key=call.query.get("key"),
     )
     resumed = _resumed(call)
-    first = _first(services.follower, call, None if resumed is None else resumed[0] + 1)
+    follower = services.follower
+    first = _first(
+        follower, call, default=follower.seq + 1,
+        resumed=None if resumed is None else resumed[0] + 1,
+    )  # fmt: skip
     own = View(services.follower.state, services.follower.store)
     if call.query.get("spelled", False):
         own.spell()
@@ -74,7 +78,10 @@ async def stream_feed(services: Services, call: ApiCall) -> ApiStream:
             404, "schema_is_unknown", f"no manifest of this world has {min(unknown)[:200]!r}"
         )
     resumed = _resumed(call)
-    first = _first(services.follower, call, None if resumed is None else resumed[0])
+    first = _first(
+        services.follower, call, default=first_kept(services.follower.store),
+        resumed=None if resumed is None else resumed[0],
+    )  # fmt: skip
     after = resumed if resumed is not None and resumed[1] is not None else None
 
     def window(start: int, last: int) -> Iterator[bytes]:
@@ -83,7 +90,7 @@ async def stream_feed(services: Services, call: ApiCall) -> ApiStream:
                 yield _event(f"{seq}.{place}", None, found)
 
     if resumed is not None and resumed[1] is None:
-        first = resumed[0] + 1
+        first = max(first, resumed[0] + 1)
     return ApiStream(parts=_parts(services.follower, first, window), media=EVENT_STREAM)
 
 
@@ -101,13 +108,13 @@ def _resumed(call: ApiCall) -> tuple[int, int | None] | None:
     return int(found[1]), None if found[2] is None else int(found[2])
 
 
-def _first(follower: Follower, call: ApiCall, resumed: int | None) -> int:
-    """The record that a stream begins at.
+def _first(follower: Follower, call: ApiCall, *, default: int, resumed: int | None) -> int:
+    """The record that a stream begins at. A stream has no genesis, record 0.
 
     Raises:
         Problem: It was pruned (410), or it is after the next record (404).
     """
-    first: int = resumed if resumed is not None else call.query.get("from", follower.seq + 1)
+    first: int = max(1, resumed if resumed is not None else call.query.get("from", default))
     kept = first_kept(follower.store)
     if first < kept:
         raise Problem(

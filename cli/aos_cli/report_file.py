@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from aos.audit.report.report_part import ReportDocument
-from aos.store.part_file import PartFile
+from aos.store.part_file import write_file
 
 
 def page_of(report: ReportDocument) -> str:
@@ -22,11 +21,4 @@ def write_page(target: Path, page: str, *, force: bool) -> None:
         Refused: The file exists, and not ``force``.
         Unavailable: It cannot be written.
     """
-    with PartFile(target, force=force) as part:
-        view = memoryview(page.encode())
-        try:
-            while view:
-                view = view[os.write(part.fd, view) :]
-        except OSError as error:
-            raise part.failed(error) from error
-        part.finish()
+    write_file(target, page.encode(), force=force)

@@ -274,7 +274,7 @@ def test_a_worker_reads_a_keyring_again_when_it_has_changed(file: Path) -> None:
 
 
 def test_a_command_that_was_killed_leaves_nothing_in_the_way(file: Path) -> None:
-    file.with_name(file.name + ".new").write_text("half")
+    file.with_name(file.name + ".part").write_text("half")
     rotate_keyring(file, secret=TWO, created=AT)
 
     assert [each.name for each in file.parent.iterdir()] == [file.name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -46,11 +45,4 @@ class PositionFile:
             world.inner(NODE, make=True) as node,
             node.inner(self._kind, make=True) as folder,
         ):
-            unfinished = f"{self._name}.unfinished"
-            folder.remove(unfinished)
-            with os.fdopen(folder.create(unfinished), "w") as opened:
-                json.dump({"version": _FORMAT, **document}, opened)
-                opened.flush()
-                os.fsync(opened.fileno())
-            folder.rename(unfinished, self.path.name)
-            folder.sync()
+            folder.put(self.path.name, json.dumps({"version": _FORMAT, **document}).encode())

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from aos.errors import AosError, BadUsage, Damage, Refused, sentence
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
 from aos.host.folder.folder import WorldFolder
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
 from aos.shell_text import shell_word
@@ -36,7 +36,6 @@ NODE: Final = "node"
 
 TOKENS: Final = "tokens.json"
 _LOCK: Final = "tokens.lock"
-_UNFINISHED: Final = "tokens.json.unfinished"
 _FORMAT: Final = 1
 _FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 
@@ -321,17 +320,26 @@ class LiveTokens:
 
 @contextlib.contextmanager
 def _changing(folder: WorldFolder) -> Iterator[dict[str, Token]]:
-    """The tokens, to be changed. They are durable after the block; one process changes at a
-    time."""
-    with folder.opened() as world, world.inner(NODE, make=True) as node:
-        lock = node.open(_LOCK, os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            tokens = dict(_read(node).by_name)
-            yield tokens
-            _write(node, tokens)
-        finally:
-            os.close(lock)
+    """The tokens, to be changed. They are durable after the block; one process changes at a time.
+
+    Raises:
+        Unavailable: They cannot be written. Nothing has changed.
+    """
+    try:
+        with folder.opened() as world, world.inner(NODE, make=True) as node:
+            lock = node.open(_LOCK, os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                tokens = dict(_read(node).by_name)
+                yield tokens
+                _write(node, tokens)
+            finally:
+                os.close(lock)
+    except OSError as error:
+        raise Unavailable(
+            f"{folder.path / NODE / TOKENS}: the tokens cannot be written: {error.strerror}; "
+            "nothing was changed"
+        ) from error
 
 
 def _read(node: PlainFolder) -> Tokens:
@@ -390,23 +398,16 @@ def _token(given: dict[str, Any]) -> Token:
 
 
 def _write(node: PlainFolder, tokens: dict[str, Token]) -> None:
-    """Replace the file. It is durable on return."""
-    node.remove(_UNFINISHED)
-    with os.fdopen(node.create(_UNFINISHED), "w") as opened:
-        document = {
-            "version": _FORMAT,
-            "tokens": [
-                {**each.to_document(), "digest": hash_text(each.digest)}
-                for each in tokens.values()
-                if each.digest is not None
-            ],
-        }
-        json.dump(document, opened, indent=1)
-        opened.write("\n")
-        opened.flush()
-        os.fsync(opened.fileno())
-    node.rename(_UNFINISHED, TOKENS)
-    node.sync()
+    """Replace the file. It is durable on return. Raises OSError."""
+    document = {
+        "version": _FORMAT,
+        "tokens": [
+            {**each.to_document(), "digest": hash_text(each.digest)}
+            for each in tokens.values()
+            if each.digest is not None
+        ],
+    }
+    node.put(TOKENS, f"{json.dumps(document, indent=1)}\n".encode())
 
 
 def bearer(header: bytes) -> str | None:

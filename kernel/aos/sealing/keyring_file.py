@@ -27,13 +27,13 @@ from aos.errors import BadUsage, Refused, Unavailable
 from aos.sealing.keyring import Keyring
 from aos.sealing.sealing_key import SECRET_BYTES, SealingKey
 from aos.shell_text import shell_word
+from aos.store.part_file import FileTaken, write_file
 from aos.store.plain_files import PlainFolder, open_named
 
 FORMAT: Final = 1
 KEYS_MAX: Final = 1_000
 FILE_BYTES_MAX: Final = 1 << 20
 _OTHERS: Final = 0o077
-_PART: Final = ".new"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +92,12 @@ def new_keyring(path: Path, *, secret: bytes, created: str) -> KeyringContent:
     """
     content = _with_key(KeyringContent(entries=(), current=b""), secret, created)
     try:
-        with PlainFolder.named(path.parent) as folder:
-            _write_new(folder, path.name, content)
-            folder.sync()
-    except FileExistsError:
+        write_file(path, content.to_text().encode())
+    except FileTaken:
         raise Refused(
             f"{path}: the file exists, and a keyring is never replaced (aos keyring rotate "
             f"{shell_word(path)} adds a key)"
         ) from None
-    except OSError as error:
-        raise Unavailable(f"{path}: the keyring cannot be written: {error.strerror}") from error
     return content
 
 
@@ -154,13 +150,9 @@ def _change(path: Path, change: Callable[[KeyringContent], KeyringContent]) -> K
     path = path.resolve()  # a link stays, and the file that it leads to is replaced
     with _locked(path) as content:
         changed = change(content)
-        part = path.name + _PART
         try:
             with PlainFolder.named(path.parent) as folder:
-                folder.remove(part)  # of a command that was killed: this one has the lock
-                _write_new(folder, part, changed)
-                folder.rename(part, path.name)
-                folder.sync()
+                folder.put(path.name, changed.to_text().encode())
         except OSError as error:
             raise Unavailable(f"{path}: the keyring cannot be written: {error.strerror}") from error
     return changed
@@ -181,14 +173,6 @@ def _locked(path: Path) -> Iterator[KeyringContent]:
                 if os.path.samestat(os.fstat(fd), path.stat()):
                     yield _content(path, file)
                     return
-
-
-def _write_new(folder: PlainFolder, name: str, content: KeyringContent) -> None:
-    """Write a new file, mode 0600. Its content is durable, its name not yet. Raises OSError."""
-    with os.fdopen(folder.create(name), "w") as file:
-        file.write(content.to_text())
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _content(path: Path, file: Any) -> KeyringContent:

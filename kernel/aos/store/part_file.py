@@ -18,20 +18,41 @@ from aos.store.plain_files import PlainFolder
 PART_SUFFIX: Final = ".part"
 
 
+class FileTaken(Refused):
+    """Something has the name already. Nothing was changed."""
+
+
+def write_file(target: Path, data: bytes, *, mode: int = 0o600, force: bool = False) -> None:
+    """Make a file that the user names: whole and durable, or not at all (ST-85).
+
+    Raises:
+        FileTaken: The file exists, and not ``force``.
+        Unavailable: It cannot be written.
+    """
+    with PartFile(target, mode=mode, force=force) as part:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(part.fd, view) :]
+        except OSError as error:
+            raise part.failed(error) from error
+        part.finish()
+
+
 class PartFile:
     """An empty file to write through ``fd`` or ``path``. ``finish`` names it; ``close`` without
     that removes it."""
 
-    def __init__(self, target: Path, *, force: bool = False) -> None:
+    def __init__(self, target: Path, *, mode: int = 0o600, force: bool = False) -> None:
         """Raises:
-        Refused: ``target`` is there already, and not ``force``.
+        FileTaken: ``target`` is there already, and not ``force``.
         Unavailable: The file cannot be made, or another process writes it.
         """
         self.target = target
         self.path = target.with_name(target.name + PART_SUFFIX)
         self._force = force
         self._check_free()
-        self.fd = self._take()
+        self.fd = self._take(mode)
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +69,7 @@ class PartFile:
         """Make the file durable, and give it its name.
 
         Raises:
-            Refused: The name was taken meanwhile.
+            FileTaken: The name was taken meanwhile.
             Unavailable: There is no room, or the file cannot be written.
         """
         try:
@@ -96,7 +117,7 @@ class PartFile:
             raise self._taken()
 
     def _taken(self) -> AosError:
-        return Refused(
+        return FileTaken(
             sentence(
                 "there is such a file already; nothing was changed",
                 where=str(self.target),
@@ -104,24 +125,29 @@ class PartFile:
             )
         )
 
-    def _take(self) -> int:
+    def _take(self, mode: int) -> int:
         """Open the part, which is ours while its lock is: one that a killed process left is taken
         over."""
         try:
             while True:
                 with PlainFolder.named(self.path.parent) as folder:
-                    flags = os.O_WRONLY | os.O_CREAT
-                    fd = folder.open(self.path.name, flags, is_sole=True)
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    # Its owner may have named it or taken it away before we had the lock.
-                    if _is_there(self.path, fd):
-                        os.ftruncate(fd, 0)
-                        return fd
-                except BaseException:
+                    fd = folder.open(self.path.name, os.O_WRONLY | os.O_CREAT, mode)
+                    try:
+                        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        # Its owner may have named it or taken it away before we had the lock.
+                        if not _is_there(self.path, fd):
+                            pass
+                        elif os.fstat(fd).st_nlink > 1:
+                            # Its owner was killed after it had named it, or it is not ours at all.
+                            folder.remove(self.path.name)
+                        else:
+                            os.ftruncate(fd, 0)
+                            os.fchmod(fd, os.fstat(fd).st_mode & mode)
+                            return fd
+                    except BaseException:
+                        os.close(fd)
+                        raise
                     os.close(fd)
-                    raise
-                os.close(fd)
         except BlockingIOError:
             raise Unavailable(
                 f"{self.path}: another process writes this file (wait for it, or stop it)"

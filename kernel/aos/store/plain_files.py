@@ -30,6 +30,7 @@ from aos.errors import Damage, sentence
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PART: Final = ".part"
 _HINT: Final = "put the real one there, or restore a backup"
 
 _KINDS: Final = (
@@ -186,6 +187,27 @@ class PlainFolder:
             FileExistsError: Something has that name, be it a link that leads nowhere.
         """
         return self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+
+    def put(self, name: str, data: bytes, mode: int = 0o600) -> None:
+        """Make a file with this content, in place of one that has its name: whole and durable, or
+        not at all (ST-85). Only one process may put this name at a time.
+
+        Raises:
+            OSError: It cannot be written. What had the name before still has it.
+        """
+        part = f"{name}{_PART}"
+        self.remove(part)  # of a process that was killed
+        try:
+            with os.fdopen(self.create(part, mode), "wb") as opened:
+                opened.write(data)
+                opened.flush()
+                os.fsync(opened.fileno())
+            self.rename(part, name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.remove(part)
+            raise
+        self.sync()
 
     def remove(self, name: str) -> None:
         """Remove a name, if it is there. A link goes; the file that it leads to stays."""

@@ -14,7 +14,7 @@ from aos.core.journal.frame import Head
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Genesis
 from aos.errors import BadUsage, Damage, Refused, Unavailable
-from aos.host.folder.folder import UNFINISHED_FILE, init_world, open_folder, read_key
+from aos.host.folder.folder import UNFINISHED_FILE, init_world, making, open_folder, read_key
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import hash_text
 from tests.host.rig import seeded
@@ -86,14 +86,37 @@ def test_a_world_is_never_made_over_another(tmp_path: Path) -> None:  # H-3
     assert open_folder(tmp_path / "w") == made
 
 
-def test_a_half_made_folder_is_recognised_by_init_and_by_open(tmp_path: Path) -> None:  # H-4
+def test_a_half_made_folder_is_recognised_by_open_and_finished_by_init(tmp_path: Path) -> None:
+    """H-4."""
     path = tmp_path / "w"
-    init_world(path)
+    before = init_world(path)
     (path / "world.json").rename(path / UNFINISHED_FILE)
     with pytest.raises(BadUsage, match="this world is not finished"):
         open_folder(path)
+    made = init_world(path)
+    assert made.world != before.world
+    assert open_folder(path) == made
+
+
+def test_a_half_made_folder_is_left_to_the_process_that_makes_it(tmp_path: Path) -> None:
+    """H-4."""
+    path = tmp_path / "w"
+    with making(path):
+        (path / "keys").mkdir()
+        with pytest.raises(Refused, match="this world is not finished"):
+            init_world(path)
+        assert contents(path) == ["keys", UNFINISHED_FILE]
+
+
+def test_a_half_made_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    """H-4."""
+    path = tmp_path / "w"
+    init_world(path)
+    (path / "world.json").rename(path / UNFINISHED_FILE)
+    (path / "notes").write_text("mine")
     with pytest.raises(Refused, match="this world is not finished"):
         init_world(path)
+    assert (path / "keys" / "world.key").exists()
 
 
 def test_a_failed_creation_leaves_an_empty_folder(

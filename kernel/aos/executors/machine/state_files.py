@@ -53,15 +53,8 @@ class StateFile:
 
     def write(self, value: Value) -> None:
         """Replace the file. It is durable when this returns."""
-        unfinished = f"{self.name}.unfinished"
         with self.folder.opened(make=True) as folder:
-            folder.remove(unfinished)
-            with os.fdopen(folder.create(unfinished), "wb") as opened:
-                opened.write(encode(value))
-                opened.flush()
-                os.fsync(opened.fileno())
-            folder.rename(unfinished, self.name)
-            folder.sync()
+            folder.put(self.name, encode(value))
 
     def create(self) -> bool:
         """Make it without a value, durably; False if it exists."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from nacl.signing import SigningKey
 
 from aos.audit.headerlog.signed_note import COSIGNATURE, NoteKey, is_name
-from aos.errors import BadUsage, Refused, Unavailable, excerpt
-from aos.host.folder.folder import SEED_BYTES, write_key
+from aos.errors import BadUsage, Refused, excerpt
+from aos.host.folder.folder import SEED_BYTES, key_file
 from aos.host.stamps import Sources
-from aos.store.plain_files import PlainFolder
+from aos.store.part_file import FileTaken, write_file
 
 
 def new_key(file: Path, sources: Sources | None = None) -> SigningKey:
@@ -22,13 +22,9 @@ def new_key(file: Path, sources: Sources | None = None) -> SigningKey:
     """
     key = SigningKey((sources or Sources()).random(SEED_BYTES))
     try:
-        with PlainFolder.named(file.parent) as folder:
-            write_key(folder, file.name, key)
-            folder.sync()
-    except FileExistsError:
+        write_file(file, key_file(key))
+    except FileTaken:
         raise Refused(f"{file}: the file exists, and a key is never replaced") from None
-    except OSError as problem:
-        raise Unavailable(f"{file}: the key cannot be written: {problem.strerror}") from problem
     return key
 
 

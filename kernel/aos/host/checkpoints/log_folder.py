@@ -17,7 +17,6 @@ from aos.errors import Unavailable
 from aos.store.plain_files import PlainFolder
 
 _LOCK: Final = ".lock"
-_PART: Final = ".part"
 
 
 class LogFolder(StoredLog):
@@ -84,13 +83,7 @@ class LogFolder(StoredLog):
         try:
             if _is_same(folder, name, data):
                 return
-            folder.remove(name + _PART)
-            fd = folder.create(name + _PART, 0o644)
-            with os.fdopen(fd, "wb") as opened:
-                opened.write(data)
-                opened.flush()
-                os.fsync(fd)
-            folder.rename(name + _PART, name)
+            folder.put(name, data, 0o644)
         except OSError as problem:
             raise Unavailable(
                 f"{folder.path / name}: the header log cannot be written: {problem.strerror}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from aos.errors import BadUsage, Damage, Unavailable
-from aos.store.plain_files import PlainFolder, open_named
+from aos.errors import BadUsage, Damage
+from aos.store.part_file import write_file
+from aos.store.plain_files import open_named
 
 
 def read_named(file: Path, most: int) -> bytes:
@@ -32,16 +33,4 @@ def write_named(file: Path, data: bytes) -> None:
     Raises:
         Unavailable: It cannot be written. The old file is as it was.
     """
-    part = f".{file.name}.part"
-    try:
-        with PlainFolder.named(file.parent) as folder:
-            folder.remove(part)
-            fd = folder.create(part, 0o644)
-            with os.fdopen(fd, "wb") as opened:
-                opened.write(data)
-                opened.flush()
-                os.fsync(fd)
-            folder.rename(part, file.name)
-            folder.sync()
-    except OSError as problem:
-        raise Unavailable(f"{file}: the file cannot be written: {problem.strerror}") from problem
+    write_file(file, data, mode=0o644, force=True)

@@ -104,14 +104,7 @@ class WitnessService:
         ]
         data = type(note)(note.text, tuple(trusted)).whole.encode()
         try:
-            self.folder.remove(f"{name}.part")
-            fd = self.folder.create(f"{name}.part")
-            with os.fdopen(fd, "wb") as opened:
-                opened.write(data)
-                opened.flush()
-                os.fsync(fd)
-            self.folder.rename(f"{name}.part", name)
-            self.folder.sync()
+            self.folder.put(name, data)
         except OSError as problem:
             raise Unavailable(
                 f"{self.folder.path / name}: the checkpoint cannot be stored: {problem.strerror}"

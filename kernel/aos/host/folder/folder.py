@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -167,14 +168,14 @@ def making(path: Path) -> Iterator[None]:
     """Reserve an empty or new folder for a new world. The block must end with ``finish``.
 
     If the block fails, its files are removed. If the process is killed in the block, the folder is
-    marked as unfinished.
+    marked as unfinished, and the next one that makes a world in it begins by removing them.
 
     Raises:
         Refused: The folder is not empty. Nothing has changed.
         Unavailable: The folder cannot be created or written.
     """
     try:
-        _take_folder(path)
+        mark = _take_folder(path)
     except OSError as error:
         if path.exists() and not path.is_dir():
             raise Refused(f"{path}: expected an empty or new folder, found a file") from error
@@ -186,6 +187,8 @@ def making(path: Path) -> Iterator[None]:
         if isinstance(problem, OSError):
             raise Unavailable(f"{path}: the world cannot be written: {problem}") from problem
         raise
+    finally:
+        os.close(mark)
 
 
 def open_folder(path: Path) -> WorldFolder:
@@ -322,7 +325,7 @@ def _no_world(path: Path) -> str:
     if os.path.lexists(path / UNFINISHED_FILE):
         return (
             f"{path}: this world is not finished: its creation was interrupted, or is in progress "
-            "(remove the folder and create the world again)"
+            "(wait for a process that is creating it, or create the world again in this folder)"
         )
     if (path / STORE).is_dir() or (path / KEYS).is_dir():
         return (
@@ -332,29 +335,67 @@ def _no_world(path: Path) -> str:
     return f"{path}: this is no world's folder: there is no {WORLD_FILE} (make one: aos init DIR)"
 
 
-def _take_folder(path: Path) -> None:
-    """Reserve the folder with a marker, which only one of two processes can create (H-3, H-4)."""
+def _take_folder(path: Path) -> int:
+    """Reserve the folder with a marker, which only one of two processes can lock (H-3, H-4). Return
+    its descriptor."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = sorted(entry.name for entry in path.iterdir())
     if WORLD_FILE in found:
         raise Refused(f"{path}: there is a world already; nothing was changed")
     if UNFINISHED_FILE in found:
-        raise Refused(_no_world(path))
+        mark = _take_abandoned(path, found)
+        if mark is None:
+            raise Refused(_no_world(path))
+        return mark
     if found:
         raise Refused(
             f"{path}: expected an empty or new folder, found {found[0]!r}; nothing was changed"
         )
     with PlainFolder.named(path) as folder:
         try:
-            os.close(folder.create(UNFINISHED_FILE, 0o644))
+            mark = folder.create(UNFINISHED_FILE, 0o644)
         except FileExistsError:
+            raise Refused(_no_world(path)) from None
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another process took it for one that was left behind
+            os.close(mark)
             raise Refused(_no_world(path)) from None
         # Another process may have finished a world since the check.
         found = sorted(name for name in folder.names() if name != UNFINISHED_FILE)
         if not found:
-            return
+            return mark
         folder.remove(UNFINISHED_FILE)
+        os.close(mark)
         raise Refused(f"{path}: expected an empty folder, found {found[0]!r} in it meanwhile")
+
+
+def _take_abandoned(path: Path, found: Sequence[str]) -> int | None:
+    """Lock the marker of a world whose creator was killed, and remove what it had made; None if
+    another process is creating it, or the folder has more than that."""
+    if not {KEYS, STORE, UNFINISHED_FILE}.issuperset(found):
+        return None
+    with PlainFolder.named(path) as folder:
+        try:
+            mark = folder.open(UNFINISHED_FILE, os.O_RDWR, is_sole=True)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_there = folder.find(UNFINISHED_FILE)
+            if is_there is None or not os.path.samestat(is_there, os.fstat(mark)):
+                raise BlockingIOError  # its creator has finished it meanwhile
+            for name in (KEYS, STORE):
+                folder.check_folder(name)
+                shutil.rmtree(path / name, ignore_errors=True)
+            os.ftruncate(mark, 0)
+        except BlockingIOError:
+            os.close(mark)
+            return None
+        except BaseException:
+            os.close(mark)
+            raise
+    return mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -436,22 +477,19 @@ def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
         world.sync()
         world.rename(UNFINISHED_FILE, WORLD_FILE)
         world.sync()
-    with PlainFolder.named(folder.path.resolve().parent) as parent:
+    with PlainFolder.named(folder.path / os.pardir) as parent:
         parent.sync()
 
 
 def _make_key(folder: PlainFolder, name: str, sources: Sources) -> SigningKey:
     key = SigningKey(sources.random(SEED_BYTES))
-    write_key(folder, name, key)
+    folder.put(name, key_file(key))
     return key
 
 
-def write_key(folder: PlainFolder, name: str, key: SigningKey) -> None:
-    """Write a key to a new file; its content is durable, its name not yet. Raises OSError."""
-    with os.fdopen(folder.create(name), "w") as opened:
-        opened.write(bytes(key).hex() + "\n")
-        opened.flush()
-        os.fsync(opened.fileno())
+def key_file(key: SigningKey) -> bytes:
+    """The content of a key's file."""
+    return f"{bytes(key).hex()}\n".encode()
 
 
 def _take_away(path: Path) -> None:

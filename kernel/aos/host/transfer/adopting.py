@@ -20,9 +20,9 @@ from aos.host.folder.folder import (
     WORLD_FILE,
     WORLD_KEY,
     WorldFolder,
+    key_file,
     open_folder,
     read_key,
-    write_key,
 )
 from aos.host.folder.lock_waiting import world_locked
 from aos.host.folder.restore import Progress, check_key, restore
@@ -181,16 +181,13 @@ def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
 def _write(folder: WorldFolder, name: str, key: SigningKey) -> None:
     """Write a key file atomically."""
     target = folder.path / KEYS / name
-    part = target.name + ".part"
     try:
         with folder.opened() as world, contextlib.ExitStack() as stack:
             opened = [world, stack.enter_context(world.inner(KEYS, make=True))]
             for below in Path(name).parts[:-1]:
                 opened.append(stack.enter_context(opened[-1].inner(below, make=True)))
             keys = opened[-1]
-            keys.remove(part)
-            write_key(keys, part, key)
-            keys.rename(part, target.name)
+            keys.put(target.name, key_file(key))
             for each in reversed(opened):
                 each.sync()
     except OSError as error:

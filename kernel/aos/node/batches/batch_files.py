@@ -7,7 +7,6 @@ batch.json    order, status and counts; replaced after each group of items, and 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -24,7 +23,6 @@ KEPT_MAX: Final = 1_000
 
 _FORMAT: Final = 1
 _BATCH: Final = "batch.json"
-_UNFINISHED: Final = "batch.json.unfinished"
 _ITEMS: Final = "items"
 _BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 _ITEMS_BYTES_MAX: Final = 1 << 30
@@ -39,9 +37,9 @@ class BatchFiles:
     def begin(self, batch: BatchJob, lines: Sequence[str]) -> None:
         """Keep a new batch with the lines of its items. It is durable on return."""
         with self._opened(make=True) as batches, batches.inner(batch.id, make=True) as folder:
-            for name in (_BATCH, _UNFINISHED, _ITEMS):
+            for name in (_BATCH, _ITEMS):
                 folder.remove(name)
-            _write(folder, _ITEMS, "".join(f"{each}\n" for each in lines))
+            folder.put(_ITEMS, "".join(f"{each}\n" for each in lines).encode())
             _replace(folder, batch)
             batches.sync()
 
@@ -95,7 +93,7 @@ class BatchFiles:
         with self._opened() as opened:
             for batch in batches:
                 with opened.inner(batch.id) as folder:
-                    for name in (_BATCH, _UNFINISHED, _ITEMS):
+                    for name in (_BATCH, _ITEMS):
                         folder.remove(name)
 
     def _opened(self, *, make: bool = False) -> PlainFolder:
@@ -112,14 +110,4 @@ def stop_batches(folder: WorldFolder, now_ns: int) -> None:
 
 
 def _replace(folder: PlainFolder, batch: BatchJob) -> None:
-    folder.remove(_UNFINISHED)
-    _write(folder, _UNFINISHED, json.dumps({"version": _FORMAT, **batch.to_row()}))
-    folder.rename(_UNFINISHED, _BATCH)
-    folder.sync()
-
-
-def _write(folder: PlainFolder, name: str, text: str) -> None:
-    with os.fdopen(folder.create(name), "w") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
+    folder.put(_BATCH, json.dumps({"version": _FORMAT, **batch.to_row()}).encode())

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aos.executors.machine import guarded_command
-from aos.executors.machine.command_guard import descendants
+from aos.executors.machine.command_guard import IS_LINUX, descendants
 from aos.executors.machine.guarded_command import KEPT_BYTES_MAX
 from tests.executors.machine.bench import Bench, is_alive, status, tagged, until
 
@@ -303,6 +303,42 @@ def test_a_second_attempt_does_not_run_a_command_again(bench: Bench) -> None:
     assert status(again) == ("lost", "exec_lost")
     assert again["exit_code"] == -1
     assert (bench.root / "ran").read_text() == "x\n"
+
+
+FAITHLESS = """
+import os, signal, sys, time
+def nameless():  # without the environment of the command, in a session of its own
+    code = "import time; open(%r, 'w').write(str(os.getpid())); time.sleep(600)" % sys.argv[1]
+    os.execve(sys.executable, [sys.executable, "-c", "import os;" + code], {})
+guard = os.getppid()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        nameless()
+    nameless_parent = os.execve("/bin/sleep", ["sleep", "600"], {})
+while not os.path.exists(sys.argv[1]) or not os.path.getsize(sys.argv[1]):
+    time.sleep(0.01)
+os.kill(guard, signal.SIGKILL)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="only Linux has subreapers")
+def test_a_command_that_hides_and_ends_its_guard_leaves_no_process(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """AG-106: it clears its environment and leaves its session, so that nothing names it."""
+    file = tmp_path / "pid"
+
+    async def body() -> Any:
+        session = await bench.open()
+        words = {"argv": [sys.executable, "-c", FAITHLESS, str(file)], "session_id": session}
+        return await bench.call("exec", words)
+
+    receipt = bench.run(body)
+    assert status(receipt) == ("lost", "guard_lost")
+    assert not Path(f"/proc/{int(file.read_text())}").exists()
+    assert descendants(os.getpid(), 0) == []
 
 
 def test_a_command_whose_guard_is_ended_is_lost(bench: Bench) -> None:

@@ -15,13 +15,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
-from aos.executors.machine.command_guard import IS_LINUX
+from aos.executors.machine.command_guard import (
+    IS_LINUX,
+    LIBC,
+    PR_SET_CHILD_SUBREAPER,
+    descendants,
+)
 from aos.executors.machine.declined import ERROR, LOST, NOT_FOUND, Declined
 
 MARK: Final = "HOST_EXEC_ID"
@@ -38,6 +44,18 @@ DRAIN_S: Final = 0.25
 """How long the end of a stream may take once no process is left that could write to it."""
 
 _NO_FILE: Final = (2, 20)
+
+
+@dataclass(slots=True)
+class _Guards:
+    """The guards of this process, with the ticks of the system at which each began. The lock is
+    held while one is started and not noted yet."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    begun: dict[int, int] = field(default_factory=dict)
+
+
+_GUARDS: Final = _Guards()
 
 
 class StreamCapture(asyncio.Protocol):
@@ -86,7 +104,6 @@ class GuardedCommand:
     guard: subprocess.Popen[bytes]
     writer: asyncio.StreamWriter
     transports: list[asyncio.BaseTransport]
-    mark: bytes
     exit_code: int | None = None
     left: int = 0
     is_gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -163,7 +180,6 @@ class GuardedCommands:
             guard=begun.guard,
             writer=writer,
             transports=transports,
-            mark=f"{MARK}={order.env[MARK]}".encode(),
         )
         started: asyncio.Future[Declined | None] = loop.create_future()
         self._running[command] = session
@@ -182,7 +198,7 @@ class GuardedCommands:
             with channel:
                 channel.setblocking(False)
                 answer = await asyncio.get_running_loop().sock_recv(channel, 256)
-            await asyncio.to_thread(guard.wait)
+            await asyncio.to_thread(_wait, guard)
             self._networks["none"] = b"started" in answer
         return self._networks["none"]
 
@@ -222,7 +238,7 @@ class GuardedCommands:
             command.has_broken = True
         finally:
             if command.has_broken:
-                await asyncio.to_thread(_sweep, command.mark)
+                await asyncio.to_thread(_sweep, command.guard)
             if not started.done():
                 started.set_result(
                     Declined(LOST, "guard_lost", f"{program}: its guard was ended with it")
@@ -232,7 +248,7 @@ class GuardedCommands:
             for transport in command.transports:
                 transport.close()
             command.is_gone.set()
-            await asyncio.to_thread(command.guard.wait)
+            await asyncio.to_thread(_wait, command.guard)
 
 
 def _start_command(order: CommandOrder) -> _BegunCommand:
@@ -270,8 +286,10 @@ def _start_guard(
     order: Mapping[str, Any], passed: Collection[int]
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start a guard and send it its order. The socket is not blocking."""
+    if IS_LINUX:
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # see ``_orphans``
     ours, its = socket.socketpair()
-    with its:
+    with its, _GUARDS.lock:
         # The signals that the worker ignores must not stay ignored in the command.
         guard = subprocess.Popen(  # noqa: S603  # our own program
             [sys.executable, "-I", "-S", str(GUARD)],
@@ -281,28 +299,68 @@ def _start_guard(
             pass_fds=passed,
             start_new_session=True,
         )
+        _GUARDS.begun[guard.pid] = _ChildStat.of(guard.pid).begun if IS_LINUX else 0
     ours.sendall(_line(order))
     ours.setblocking(False)
     return guard, ours
 
 
-def _sweep(mark: bytes) -> None:
-    """End the processes of a command whose guard was ended, as far as they have kept its mark."""
+def _wait(guard: subprocess.Popen[bytes]) -> None:
+    """Wait until a guard has ended."""
+    guard.wait()
+    with _GUARDS.lock:
+        _GUARDS.begun.pop(guard.pid, None)
+
+
+def _sweep(guard: subprocess.Popen[bytes]) -> None:
+    """End the processes of a command whose guard was ended, whatever they did to their names and
+    environments (AG-106)."""
+    begun = _GUARDS.begun[guard.pid]
+    guard.kill()
+    _wait(guard)
     end = time.monotonic() + SWEEP_S
-    while IS_LINUX and (left := _marked(mark)) and time.monotonic() < end:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    while IS_LINUX and (orphans := _orphans(begun)) and time.monotonic() < end:
+        for orphan in orphans:
+            for pid in (orphan, *descendants(orphan, orphan)):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
+        for orphan in orphans:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(orphan, os.WNOHANG)
 
 
-def _marked(mark: bytes) -> list[int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ChildStat:
+    """What ``/proc`` tells about a process."""
+
+    parent: int
+    session: int
+    begun: int
+
+    @classmethod
+    def of(cls, pid: int) -> _ChildStat:
+        """Raises OSError."""
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return cls(parent=int(fields[1]), session=int(fields[3]), begun=int(fields[19]))
+
+
+def _orphans(since: int) -> list[int]:
+    """The processes of commands that have no guard any more, and began after ``since``.
+
+    This process is a subreaper: it becomes the parent of what a dead guard leaves. That is in a
+    session which its command began. The other children of this process are guards, or in its own
+    session, which no process can enter from another.
+    """
+    here, session = os.getpid(), os.getsid(0)
     found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            with contextlib.suppress(OSError):
-                if mark in (process / "environ").read_bytes().split(b"\0"):
-                    found.append(int(process.name))
+    with _GUARDS.lock:
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit() and int(process.name) not in _GUARDS.begun:
+                with contextlib.suppress(OSError):
+                    child = _ChildStat.of(int(process.name))
+                    if (child.parent, child.session == session) == (here, False):
+                        found += [int(process.name)] if child.begun >= since else []
     return found
 
 

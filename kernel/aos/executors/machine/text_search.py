@@ -136,7 +136,7 @@ async def _matcher(pattern: str, *, ignores_case: bool) -> AsyncIterator[Process
         stderr=DEVNULL,
         env={},
         limit=LINE_BYTES_MAX,
-        start_new_session=True,
+        process_group=0,  # the terminal's Ctrl-C is for the executor
     )
     try:
         assert process.stdout is not None

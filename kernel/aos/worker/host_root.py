@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import BadUsage
+from aos.worker.folder_places import are_apart
 from aos.worker.shipped import SHIPPED
 
 ROOT_VARIABLE: Final = "AOS_HOST_ROOT"
@@ -38,7 +39,7 @@ def host_environment(root: Path | None, world: Path) -> Mapping[str, str] | None
     found, folder = root.resolve(), world.resolve()
     if not found.is_dir():
         raise BadUsage(f"--host-root {root}: expected a folder, found none")
-    if found.is_relative_to(folder) or folder.is_relative_to(found):
+    if not are_apart(found, folder):
         raise BadUsage(
             f"--host-root {root}: expected a folder apart from the world {world}, whose keys and "
             "journal effects must not read (keep one of the two elsewhere)"

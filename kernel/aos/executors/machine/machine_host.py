@@ -15,6 +15,7 @@ from aos.executors.machine.contained_paths import ContainedFolder
 from aos.executors.machine.guarded_command import GuardedCommands
 from aos.executors.machine.host_sessions import HostSessions
 from aos.worker import EffectContext, NotConfigured
+from aos.worker.folder_places import are_apart
 from aos.worker.host_root import ROOT_VARIABLE, STATE_VARIABLE
 
 ENDING_S: Final = 1.5
@@ -27,8 +28,7 @@ class MachineHost:
 
     def __init__(self, root: Path, state: Path) -> None:
         self.root = ContainedFolder(root)
-        found = state.resolve()
-        if found.is_relative_to(self.root.path) or self.root.path.is_relative_to(found):
+        if not are_apart(self.root.path, state):
             raise BadUsage(
                 f"{STATE_VARIABLE} {state}: expected a folder apart from the root {root}, whose "
                 "files effects change"

@@ -27,6 +27,8 @@ import httpx
 import pytest
 
 from aos.errors import BadUsage
+from aos.host.folder.folder import open_folder
+from aos.host.follower import Follower
 from aos.node.node_settings import read_settings
 from aos.node.webhooks import Webhook, WebhookPoster
 from tests.cli.shell import here
@@ -265,3 +267,46 @@ def test_a_receiver_holds_no_webhook_and_fills_no_memory(
     assert found[0] == problem
     assert least_s <= found[1] <= most_s
     assert peak < 8 * 1024 * 1024
+
+
+def test_a_line_about_a_receiver_has_no_token_of_its_url_and_no_secret(
+    template: Path, tmp_path: Path
+) -> None:
+    """N-117e: whatever the receiver or the HTTP package says."""
+    path = copied(template, tmp_path / "trips")
+    said = f"bad line: /hooks/t0ken%2Fa dXNlcjpwdzEyMw== {base64.b64encode(SECRET).decode()}"
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise httpx.RemoteProtocolError(said)
+
+    async def lines() -> list[str]:
+        found: list[str] = []
+        follower = Follower(path)
+        await follower.start()
+        hook = Webhook(
+            name="trips",
+            url="https://user:pw123@h/hooks/t0ken%2Fa",
+            schemas=frozenset({ENDED}),
+            secret=SECRET,
+            first=1,
+        )
+        transport = httpx.MockTransport(answer)
+        poster = WebhookPoster(hook, open_folder(path), follower, found.append, transport)
+        running = asyncio.ensure_future(poster.run())
+        async with asyncio.timeout(WAIT_S):
+            while not found and not running.done():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        follower.close()
+        return found
+
+    sent = here("send", "trip/Requested@1", '{"trip_id": "t", "city": "Rome"}', "--world", path)
+    assert sent.code == 0
+    agencies = executors("saga", "agencies")
+    assert here("run", "--until-idle", "--executors", agencies, "--world", path).code == 0
+
+    [line] = asyncio.run(lines())
+
+    mark = "[secret webhook trips]"
+    assert f"no answer (bad line: /hooks/{mark} {mark} {mark})" in line

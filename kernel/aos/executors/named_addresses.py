@@ -10,23 +10,25 @@ from typing import Final
 import httpx
 
 from aos.errors import BadUsage
+from aos.worker.redaction import Redactor
+from aos.worker.url_secrets import url_secrets
+from aos.worker.worker_secrets import SecretValue
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedUrl:
-    """A service and where it is. ``url`` may contain a token, so only ``host`` is ever shown."""
+    """A service and where it is. ``url`` may contain a token, so only ``host`` is ever shown.
+
+    ``secrets`` are its parts that may be tokens; ``redactor`` replaces them in texts from outside.
+    """
 
     name: str
     url: str = field(repr=False)
     host: str
-
-    def quotes_token(self, text: str) -> bool:
-        """Whether ``text`` has a part of the URL that may be a token: all but scheme and host."""
-        url = httpx.URL(self.url)
-        parts = (url.username, url.password, *url.path.split("/"))
-        return any(part in text for part in parts if part)
+    secrets: tuple[SecretValue, ...] = field(repr=False)
+    redactor: Redactor = field(repr=False, compare=False)
 
 
 def read_urls(variable: str, text: str, *, example: str) -> dict[str, NamedUrl]:
@@ -45,7 +47,14 @@ def read_urls(variable: str, text: str, *, example: str) -> dict[str, NamedUrl]:
             )
         if name in found:
             raise BadUsage(f"{variable}: pair {place}: the name {name!r} is there twice")
-        found[name] = NamedUrl(name=name, url=url.rstrip("/"), host=host)
+        secrets = url_secrets(url, variable)
+        found[name] = NamedUrl(
+            name=name,
+            url=url.rstrip("/"),
+            host=host,
+            secrets=secrets,
+            redactor=Redactor(secrets),
+        )
     return found
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aos.audit.lens.ports import first_kept
 from aos.audit.views.view import View
-from aos.errors import AosError, BadUsage, excerpt, sentence
+from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage, sentence
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.node.bodies import JSON, write_json
@@ -28,6 +28,9 @@ from aos.node.feed import emitted, unknown_schemas
 from aos.node.position_file import PositionFile
 from aos.retry_after import retry_after_s
 from aos.values.digests import Hash
+from aos.worker.redaction import Redactor
+from aos.worker.url_secrets import url_secrets
+from aos.worker.worker_secrets import SecretValue
 
 if TYPE_CHECKING:
     import httpx
@@ -146,7 +149,8 @@ class WebhookPoster:
         self.position = 0
         self._follower = follower
         self._file = Position(folder, webhook.name)
-        self._report = report
+        self._redactor = _redactor(webhook)
+        self._report = self._redactor.before(report)
         self._transport = transport
         self._said: str | None = None
         self._view: View | None = None
@@ -255,7 +259,8 @@ class WebhookPoster:
         except TimeoutError:
             return f"no answer within {self.answer_s:g} s", 0.0
         except httpx.HTTPError as error:
-            return f"no answer ({excerpt(str(error) or type(error).__name__)})", 0.0
+            words = str(error) or type(error).__name__
+            return f"no answer ({self._redactor.line(words, most=EXCERPT_CHARACTERS_MAX)})", 0.0
         if answer.is_success:
             return None, 0.0
         return f"answered {answer.status_code}", retry_after_s(
@@ -275,6 +280,13 @@ async def _skim(answer: httpx.Response) -> None:
                 size += len(part)
                 if size >= BODY_BYTES_MAX:
                     return
+
+
+def _redactor(webhook: Webhook) -> Redactor:
+    """Finds the secrets of a webhook in texts for the log (X-69b)."""
+    name = f"webhook {webhook.name}"
+    own = SecretValue(name=name, value=webhook.secret, hosts=None)
+    return Redactor([own, *url_secrets(webhook.url, name)])
 
 
 def event_id(world: Hash, seq: int, index: int) -> str:

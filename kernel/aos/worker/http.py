@@ -134,6 +134,8 @@ class Client:
                 f"expected at most {RESPONSE_HEADERS_MAX} headers and {RESPONSE_HEADER_BYTES_MAX} "
                 f"bytes of them, found {len(headers)} and {size}",
             )
+        if redactor is not None:  # before a message quotes the beginning of one
+            headers = [(redactor.redacted(n), redactor.redacted(v)) for n, v in headers]
         coding = _content_coding(headers)
         body = Body(coding, bytes_max=self._limits.response_bytes_max)
         if redactor is not None and coding and not body.is_decoded:
@@ -153,7 +155,6 @@ class Client:
             data, whole = self._redacted(data, redactor), data
             if data is not whole:
                 dropped.add("content-length")
-            headers = [(redactor.redacted(n), redactor.redacted(v)) for n, v in headers]
         return _Response(status=response.status, headers=_joined(headers, dropped), body=data)
 
     def _redacted(self, data: bytes, redactor: Redactor) -> bytes:

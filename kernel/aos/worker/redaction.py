@@ -5,6 +5,9 @@ percent-encoded, in base64 and hex, and escaped as in JSON, HTML and Python. A s
 parts (keys with commas, JSON) is searched for in its parts too. This keeps an honest server's echo
 out of the journal. It cannot stop a malicious server, which may encode a secret in a way of its
 own.
+
+``Redactor.line`` is for all words from outside that a message quotes: it searches them for secrets
+before it cuts them, because half of a secret is not found (X-69b).
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import binascii
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cached_property
 from typing import ClassVar, Final
 
 from aos.worker.worker_secrets import VALUE_BYTES_MIN, SecretValue
@@ -28,11 +33,18 @@ _PERCENT_ENCODED: Final = tuple(
 """Bytes that percent-encoders replace: most encoders, those of paths, encodeURIComponent,
 encodeURI."""
 
+SEARCHED_CHARS_MAX: Final = 64 * 1024
+"""Characters of words from outside that are searched, at most. More are never shown."""
+
+JSON_LEVELS: Final = 3
+
 PART_CHARS_MIN: Final = 16
 """A shorter part of a secret may be a word that occurs anywhere."""
 
 _BETWEEN_PARTS: Final = re.compile(r"""[\s,;|"'`(){}\[\]<>]+""")
 _UNRESERVED: Final = re.compile(rb"[A-Za-z0-9._-]+")
+_NOT_IN_ESCAPES: Final = re.compile(r"[^A-Za-z0-9 ]")
+_HTML_ESCAPED: Final = re.compile(r"[<>&]")
 _HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})+)")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
@@ -115,9 +127,54 @@ class Redactor:
         are replaced."""
         return self.code(text)
 
+    def line(self, words: str | bytes, *, most: int) -> str:
+        """Words from outside for a message: one line of at most ``most`` printable characters.
+
+        Give the words as they came: what is cut may end with a part of a secret, which is not
+        found. Words of more than ``SEARCHED_CHARS_MAX`` are taken for the beginning of longer ones.
+        """
+        if isinstance(words, bytes):
+            words = words.decode("utf-8", "replace")
+        text = self.text(words[:SEARCHED_CHARS_MAX])
+        if len(words) > SEARCHED_CHARS_MAX:
+            text = text[: self.begun_at(text)]
+        line = "".join(each if each.isprintable() else " " for each in text[: 8 * most])
+        line = " ".join(line.split())
+        return line if len(line) <= most else f"{line[:most]}…"
+
+    def before(self, report: Callable[[str], None]) -> Callable[[str], None]:
+        """A function that gives ``report`` its texts without secrets."""
+
+        def redacted_report(text: str) -> None:
+            report(self.text(text))
+
+        return redacted_report
+
+    def begun_at(self, text: str) -> int:
+        """Where the end of ``text`` may be the beginning of a secret; its length if nowhere."""
+        data = text.encode("utf-8", "surrogatepass")
+        forms = self._sorted_forms
+        firsts = {form[:1] for form in forms}
+        for at in range(max(0, len(data) - self.longest + 1), len(data)):
+            if data[at : at + 1] not in firsts:
+                continue
+            rest = data[at:]
+            place = bisect_left(forms, rest)
+            if place < len(forms) and forms[place].startswith(rest):
+                return len(data[:at].decode("utf-8", "ignore"))
+        return len(text)
+
+    @cached_property
+    def _sorted_forms(self) -> list[bytes]:
+        return sorted(self._labels)
+
     def code(self, text: str) -> str:
         """As ``text``, for the code of an error, which programs act on: it is never withheld."""
         return self.redacted(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
+NO_SECRETS: Final = Redactor(())
+"""Changes nothing."""
 
 
 def forms(value: bytes) -> set[bytes]:
@@ -225,6 +282,7 @@ def _percent_encoded(part: bytes) -> Iterator[bytes]:
         for each in (upper, lower):
             yield each
             yield each.replace(b"%20", b"+").replace(b" ", b"+")
+            yield each.replace(b"%", b"%25")  # in a URL that is a part of another URL
 
 
 def _each_byte_percent_encoded(part: bytes) -> Iterator[bytes]:
@@ -250,9 +308,38 @@ def _base64(part: bytes) -> Iterator[bytes]:
 def _escaped(text: str) -> Iterator[bytes]:
     for is_ascii in (True, False):
         in_json = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
-        yield in_json.encode()
-        yield in_json.replace("/", "\\/").encode()
+        for pattern in (None, _HTML_ESCAPED, _NOT_IN_ESCAPES):
+            for escape in ("\\u{:04x}", "\\u{:04X}"):
+                spelt = _in_json(text, pattern, escape) if pattern is not None else in_json
+                for each in (spelt, spelt.replace("/", "\\/")):
+                    yield from _nested(each)
     for quotes in (True, False):
-        yield html.escape(text, quote=quotes).encode()
+        yield from _nested(html.escape(text, quote=quotes))
+    yield from _nested(_NOT_IN_ESCAPES.sub(lambda match: f"&#{ord(match[0])};", text))
+    yield repr(text)[1:-1].encode("utf-8", "replace")
     yield text.encode("utf-16-le")
     yield text.encode("utf-16-be")
+
+
+def _nested(spelt: str) -> Iterator[bytes]:
+    """A spelling, also in texts of JSON and in JSON inside of these: the arguments of a tool are
+    JSON in an answer in JSON."""
+    for _ in range(JSON_LEVELS):
+        yield spelt.encode()
+        spelt = json.dumps(spelt, ensure_ascii=False)[1:-1]
+
+
+def _in_json(text: str, escaped: re.Pattern[str], escape: str) -> str:
+    """In JSON, with these characters as numbers, as encoders for web pages write them."""
+
+    def number(match: re.Match[str]) -> str:
+        units = match[0].encode("utf-16-be")
+        return "".join(
+            escape.format(int.from_bytes(units[at : at + 2])) for at in range(0, len(units), 2)
+        )
+
+    parts = re.split(f"({escaped.pattern})", text)
+    return "".join(
+        escaped.sub(number, each) if place % 2 else json.dumps(each, ensure_ascii=False)[1:-1]
+        for place, each in enumerate(parts)
+    )

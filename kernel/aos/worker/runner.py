@@ -39,6 +39,7 @@ from aos.worker.job import AttemptResult, Job, RequestContext
 from aos.worker.lease_check import GuardedCall, LeaseCheck, LeaseInDoubt
 from aos.worker.outbox import Outbox
 from aos.worker.policy import Policy, policy_of
+from aos.worker.process_secrets import without_process_secrets
 from aos.worker.progress import ProgressStream
 from aos.worker.redaction import Redactor
 from aos.worker.results import WithBlobs, cost_problem, payload_of
@@ -406,6 +407,7 @@ class TaskRunner:
         self, job: Job, failure: AttemptFailure, error: BaseException, started: int | None = None
     ) -> AttemptResult:
         """The result of an attempt that raised ``error``; it does not show the task's secrets."""
+        failure = without_process_secrets(failure)
         if job.redactor is not None:
             failure = without_secrets(failure, job.redactor)
         self._tell(job, failure, error)

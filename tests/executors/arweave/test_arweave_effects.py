@@ -336,13 +336,21 @@ def test_content_that_fits_in_no_transaction_is_a_bad_request() -> None:
         ),
         ("<html>no</html>", "the gateway gateway.test answered 400"),
         ("two\nlines", "the gateway gateway.test answered 400"),
-        ("no such path: /tokens/x", "the gateway gateway.test answered 400"),
-        ("sesame opens", "the gateway gateway.test answered 400"),
-        ("x" * 300, "the gateway gateway.test answered 400: " + "x" * 200),
+        (
+            "no such path: /tokens/x",
+            "the gateway gateway.test answered 400: no such path: /[secret AOS_ARWEAVE]/x",
+        ),
+        (
+            "sesame opens",
+            "the gateway gateway.test answered 400: [secret AOS_ARWEAVE] opens",
+        ),
+        ("x" * 300, "the gateway gateway.test answered 400: " + "x" * 200 + "…"),
         ("", "the gateway gateway.test answered 400"),
     ],
 )
-def test_an_answer_is_quoted_only_if_it_is_a_line_without_a_token(body: str, message: str) -> None:
+def test_an_answer_is_quoted_only_if_it_is_a_line_and_without_tokens(
+    body: str, message: str
+) -> None:
     """AW-7."""
     gateway = FakeGateway({"POST /tx": answer(400, body.encode()), "GET /tokens/open/tx/": 404})
     gateway.answers = {

@@ -148,7 +148,7 @@ def test_words_of_the_node_are_bounded_and_without_parts_of_the_url(node: FakeNo
 
     error = failing(node, lambda effects: effects.call())
 
-    assert "error -32005, [31mno project ... xxx" in error.message
+    assert "error -32005, [31mno project [secret AOS_EVM_RPC] xxx" in error.message
     assert len(error.message) < 500
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import time
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from aos.executors.llm import chat_client
 from aos.worker import EffectFailed
-from tests.executors.llm.model_calls import ModelCalls
+from tests.executors.llm.model_calls import KEY, ModelCalls
 from tests.executors.llm.stub_model import (
     DONE,
     Script,
@@ -206,3 +208,42 @@ def test_a_redirect_is_not_followed() -> None:
             ModelCalls(stub.url).generate()
 
     assert other.sent == []
+
+
+TOKEN = "t0ken of/9"
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 503])
+@pytest.mark.parametrize("kind", ["text/plain", "application/json"])
+def test_an_answer_with_retry_after_is_as_bounded_and_redacted_as_each_other(
+    status: int, kind: str
+) -> None:
+    """AG-70, AG-71, AG-78: the token of the URL, the key, and 2,000 characters."""
+    words = f"no {TOKEN} {quote(TOKEN, safe='')} {KEY} {'x' * 2000}"
+    body = words.encode() if kind == "text/plain" else {"error": {"message": words}}
+    with stub_model(problem(status, body, kind, retry_after="3600")) as stub:
+        calls = ModelCalls(f"{stub.url}/{quote(TOKEN, safe='')}")
+        failure = calls.failure(api_key={"$tag": "literal", "$value": KEY})
+
+    begin = f"127.0.0.1:{stub.port}: the endpoint answered {status}: "
+    mark = "[secret AOS_LLM_ENDPOINTS]"
+    assert failure.code == ("llm_unavailable")
+    assert failure.message.startswith(f"{begin}no {mark} {mark} [secret api_key] xxx")
+    assert len(failure.message) <= len(begin) + 300
+
+
+def test_user_and_password_of_a_url_are_in_no_error_in_any_spelling() -> None:
+    """AG-70, X-69a: a server that echoes the header sends them in base64."""
+    pair = base64.b64encode(b"user:pass word").decode()
+    with stub_model(problem(401, {"error": f"Basic {pair}: user, pass%20word"})) as stub:
+        url = stub.url.replace("//", "//user:pass%20word@")
+        failure = ModelCalls(url).failure()
+
+    mark = "[secret AOS_LLM_ENDPOINTS]"
+    assert failure.message.endswith(f"answered 401: Basic {mark}: {mark}, {mark}")
+
+
+def test_an_error_that_has_a_usual_word_of_the_path_is_shown() -> None:
+    """AG-78: only secret parts of a URL are secrets."""
+    with stub_model(problem(404, {"error": "the model qwen-v1 does not exist"})) as stub:
+        assert ModelCalls(stub.url).failure().message.endswith(": the model qwen-v1 does not exist")

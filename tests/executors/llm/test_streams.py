@@ -53,7 +53,7 @@ def test_no_cut_lets_a_part_of_the_key_into_a_frame(words: list[str], cuts: list
     key."""
     text = "".join(words)
     ctx = context("sys/llm.generate@1", progress=(told := Progress()))
-    key = ApiKey.of({"$tag": "literal", "$value": KEY}, ctx)
+    key = ApiKey.of({"$tag": "literal", "$value": KEY}, ctx, ())
     seconds = iter(range(1000))
     reports = DeltaReports(ctx, key, clock=lambda: next(seconds) * 2 * PAUSE_S)
     places = [0, *sorted(each % (len(text) + 1) for each in cuts), len(text)]
@@ -71,7 +71,7 @@ def test_no_cut_lets_a_part_of_the_key_into_a_frame(words: list[str], cuts: list
 def test_text_that_comes_at_once_is_reported_in_bounded_frames() -> None:
     """AG-76: no frame has more than 64 KiB."""
     ctx = context("sys/llm.generate@1", progress=(told := Progress()))
-    reports = DeltaReports(ctx, ApiKey.of(None, ctx), clock=lambda: 0.0)
+    reports = DeltaReports(ctx, ApiKey.of(None, ctx, ()), clock=lambda: 0.0)
     reports.add(TextDelta("ä" * (2 * FRAME_CHARS_MAX + 1), ""))
     reports.add(TextDelta("more", "why"))
     reports.end()

@@ -225,6 +225,26 @@ def test_a_refused_batch_is_left_out_and_another_is_repeated(
     ]
 
 
+def test_a_line_about_a_receiver_has_no_token_of_its_url_or_headers(
+    booked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N-86a: errors of HTTP packages quote URLs."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://user:pass%20word@h/t0ken/v1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=sp4n%20key,other=0ther")
+    monkeypatch.setattr("aos.node.tracing.span_poster.DELAY_S", 0)
+    path = copied(booked, tmp_path / "trips")
+    set_position(path, {"version": 1, "seq": 1, "attempts": {}})
+
+    class Failing(Receiver):
+        def export(self, *_: object) -> ExportOutcome:
+            raise ValueError("h/t0ken/v1 dXNlcjpwYXNzIHdvcmQ= sp4n key 0ther")
+
+    [line, *_] = asyncio.run(exported(path, Failing(), lambda poster: poster.failed == 1))
+
+    url, headers = "[secret OTEL_EXPORTER_OTLP_ENDPOINT]", "[secret OTEL_EXPORTER_OTLP_HEADERS]"
+    assert f"ValueError: h/{url}/v1 {url} {headers} {headers}; they are" in line
+
+
 def test_a_restart_continues_behind_the_last_batch_with_the_attempts(
     booked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

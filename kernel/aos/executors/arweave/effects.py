@@ -33,6 +33,7 @@ from aos.executors.arweave.upload_params import (
 )
 from aos.executors.named_addresses import NamedUrl
 from aos.worker import EffectContext, Executors, NotConfigured, effect
+from aos.worker.process_secrets import process_secrets
 
 Params = dict[str, Any]
 
@@ -131,10 +132,12 @@ async def connected() -> AsyncIterator[ArweaveAccess]:
     limits = httpx.Limits(
         max_connections=CONCURRENCY + WAITS, max_keepalive_connections=CONCURRENCY
     )
-    async with httpx.AsyncClient(
-        timeout=HTTP_TIMEOUT_S, limits=limits, trust_env=False, follow_redirects=False
-    ) as http:
-        yield ArweaveAccess(http=http, addresses=addresses)
+    secrets = [secret for address in addresses.values() for secret in address.secrets]
+    with process_secrets(secrets):
+        async with httpx.AsyncClient(
+            timeout=HTTP_TIMEOUT_S, limits=limits, trust_env=False, follow_redirects=False
+        ) as http:
+            yield ArweaveAccess(http=http, addresses=addresses)
 
 
 @dataclass(frozen=True, slots=True)

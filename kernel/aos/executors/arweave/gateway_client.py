@@ -146,12 +146,11 @@ class GatewayClient:
 
     def quoted(self, answer: GatewayAnswer) -> str:
         """A sentence about an answer, with the beginning of its text if that is safe (AW-7)."""
-        text = answer.body[: 4 * QUOTED_CHARACTERS_MAX].decode("utf-8", "replace").strip()
         said = f"the gateway {self.host} answered {answer.status}"
-        is_plain = bool(text) and text.isprintable() and not text.startswith("<")
-        if not is_plain or self._address.quotes_token(text):
+        begin = answer.body[: 4 * QUOTED_CHARACTERS_MAX].decode("utf-8", "replace").strip()
+        if not begin or not begin.isprintable() or begin.startswith("<"):
             return said
-        return f"{said}: {text[:QUOTED_CHARACTERS_MAX]}"
+        return f"{said}: {self._address.redactor.line(answer.body, most=QUOTED_CHARACTERS_MAX)}"
 
     async def _whole(self, path: str) -> int:
         body = (await self._found(path)).strip()

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 from aos.executors.evm.chain_reads import ChainReads, together
 from aos.executors.evm.evm_errors import block_unknown, unavailable
-from aos.executors.evm.hex_values import BadHex, hash32, quantity, shown
+from aos.executors.evm.hex_values import BadHex, found_text, hash32, quantity
 from aos.executors.evm.json_rpc import INVALID_PARAMS, RpcError
 from aos.worker import EffectFailed
 
@@ -50,7 +50,7 @@ def parse_block(answer: Any) -> Block | None:
     if answer is None:
         return None
     if not isinstance(answer, dict):
-        raise BadHex(f"expected a block, found {shown(answer)}")
+        raise BadHex(f"expected a block, found {found_text(answer)}")
     fee = answer.get("baseFeePerGas")
     return Block(
         number=quantity(answer.get("number")),

@@ -14,6 +14,7 @@ from aos.executors.evm.evm_errors import unavailable
 from aos.executors.evm.hex_values import BadHex
 from aos.executors.evm.json_rpc import RpcError
 from aos.executors.evm.read_batches import NodeConnections, ReadBatches
+from aos.executors.evm.revert_data import Cause, cause_of
 from aos.executors.evm.rpc_connections import AnswerLost, NeverSent
 from aos.worker import EffectFailed
 
@@ -61,6 +62,10 @@ class ChainReads:
     def said(self, words: str) -> str:
         """See ``RpcNode.said``."""
         return self._connections.node.said(words)
+
+    def cause_of(self, error: RpcError) -> Cause | None:
+        """See ``revert_data.cause_of``; without the secrets of the node's URL (EV-3)."""
+        return cause_of(error, self._connections.node.redactor)
 
     async def ask(self, method: str, params: list[Any]) -> Any | RpcError:
         """The result of a read, or the node's own error. A read without an answer is tried three

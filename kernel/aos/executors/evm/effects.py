@@ -24,6 +24,7 @@ from aos.executors.evm.tx_submit import submit as submit_transaction
 from aos.executors.evm.view_call import call_view
 from aos.worker import EffectContext, EffectFailed, Executors, effect
 from aos.worker.console import say
+from aos.worker.process_secrets import process_secrets
 
 Plain = dict[str, Any]
 
@@ -99,12 +100,13 @@ async def connected() -> AsyncIterator[EvmNodes]:
     nodes = parse_nodes(os.environ.get(VARIABLE, ""))
     context = _ssl_context(nodes)
     connections = [RpcConnections(node, context) for node in nodes.values()]
-    try:
-        await asyncio.gather(*map(_first_look, connections))
-        blocks = {each.node.chain: Blocks(ChainReads(each)) for each in connections}
-        yield EvmNodes(blocks, Pacing(now=time.monotonic))
-    finally:
-        await asyncio.gather(*(each.aclose() for each in connections))
+    with process_secrets(secret for node in nodes.values() for secret in node.secrets):
+        try:
+            await asyncio.gather(*map(_first_look, connections))
+            blocks = {each.node.chain: Blocks(ChainReads(each)) for each in connections}
+            yield EvmNodes(blocks, Pacing(now=time.monotonic))
+        finally:
+            await asyncio.gather(*(each.aclose() for each in connections))
 
 
 def _ssl_context(nodes: Mapping[int, RpcNode]) -> ssl.SSLContext | None:

@@ -31,7 +31,7 @@ def quantity(given: object, *, most: int = U64_MAX) -> int:
     """
     # The length is checked first: converting a number of megabytes would take minutes.
     if not isinstance(given, str) or len(given) > 66 or not _QUANTITY.fullmatch(given):
-        raise BadHex(f"expected a quantity such as 0x1a, found {shown(given)}")
+        raise BadHex(f"expected a quantity such as 0x1a, found {found_text(given)}")
     number = int(given, 16)
     if number > most:
         raise BadHex(f"expected a quantity of at most {most:#x}, found {given}")
@@ -45,7 +45,7 @@ def data(given: object) -> bytes:
         BadHex: It is not an even number of hex digits after 0x.
     """
     if not isinstance(given, str) or not _DATA.fullmatch(given):
-        raise BadHex(f"expected bytes such as 0x08c379a0, found {shown(given)}")
+        raise BadHex(f"expected bytes such as 0x08c379a0, found {found_text(given)}")
     return bytes.fromhex(given[2:])
 
 
@@ -69,11 +69,17 @@ def hash32(given: object) -> str:
 
 def _fixed(given: object, size: int, what: str) -> str:
     if not isinstance(given, str) or len(given) != 2 + 2 * size or not _DATA.fullmatch(given):
-        raise BadHex(f"expected {what} of {size} bytes, found {shown(given)}")
+        raise BadHex(f"expected {what} of {size} bytes, found {found_text(given)}")
     return given.lower()
 
 
+def found_text(given: object) -> str:
+    """A value of a node, for the text of an error, as Python writes it. The text goes through
+    ``RpcNode.said``, which cuts it once secrets are replaced: half of one is not found."""
+    return given if isinstance(given, str) else repr(given)
+
+
 def shown(given: object) -> str:
-    """A value for a message: its beginning, as Python writes it."""
+    """A value of the params for a message: its beginning, as Python writes it."""
     text = repr(given[:80] if isinstance(given, str) else given)
     return text if len(text) <= 90 else f"{text[:90]}…"

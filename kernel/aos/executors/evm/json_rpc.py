@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from aos.executors.evm.hex_values import shown
+from aos.executors.evm.hex_values import found_text
 
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
@@ -66,7 +66,7 @@ def read_answer(body: bytes, number: int) -> Any | RpcError:
     document = _document(body)
     found = _id(document, body)
     if type(found) is not int or found != number:
-        raise NoAnswer(f"answered another request: expected id {number}, found {shown(found)}")
+        raise NoAnswer(f"answered another request: expected id {number}, found {found_text(found)}")
     return _outcome(document)
 
 
@@ -84,7 +84,7 @@ def read_answers(body: bytes, calls: Mapping[int, RpcCall]) -> dict[int, Any | R
     for document in documents:
         found = _id(document, body)
         if type(found) is not int or found not in calls:
-            raise NoAnswer(f"answered a batch with an id that is not in it: {shown(found)}")
+            raise NoAnswer(f"answered a batch with an id that is not in it: {found_text(found)}")
         if found in answers:
             raise NoAnswer(f"answered request {found} of a batch twice")
         answers[found] = _outcome(document)
@@ -136,7 +136,7 @@ def _is_shallow(body: bytes) -> bool:
 
 def _error(error: object) -> RpcError:
     if not isinstance(error, dict) or not isinstance(error.get("message"), str):
-        raise NoAnswer(f"answered with an error that has no message: {shown(error)}")
+        raise NoAnswer(f"answered with an error that has no message: {found_text(error)}")
     code = error.get("code")
     is_code = type(code) is int and abs(code) < _CODE_MAX
     return RpcError(
@@ -145,4 +145,4 @@ def _error(error: object) -> RpcError:
 
 
 def _excerpt(body: bytes) -> str:
-    return repr(body[:80].decode("utf-8", "replace")) if body else "the body is empty"
+    return body.decode("utf-8", "replace") if body.strip() else "the body is empty"

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from aos.executors.evm.hex_values import BadHex, data
 from aos.executors.evm.json_rpc import RpcError
+from aos.worker.redaction import NO_SECRETS, Redactor
 
 TEXT_BYTES_MAX: Final = 1024
 DATA_BYTES_MAX: Final = 4096
@@ -51,12 +52,13 @@ class Cause:
 EMPTY: Final = Cause(kind="Empty")
 
 
-def cause_of(error: RpcError) -> Cause | None:
-    """The cause of a call that the node answered with ``error``; None if the error is about
-    something else than the execution of the call (EV-31)."""
+def cause_of(error: RpcError, redactor: Redactor = NO_SECRETS) -> Cause | None:
+    """The cause of a call that the node answered with ``error``, without the secrets of
+    ``redactor``; None if the error is about something else than the execution of the call
+    (EV-31)."""
     found = _revert_data(error.data)
     if found is not None:
-        return decode_cause(found)
+        return decode_cause(redactor.redacted(found))
     if error.code == EXECUTION_REVERTED or _EXECUTION_FAILED.search(error.message):
         return EMPTY
     return None

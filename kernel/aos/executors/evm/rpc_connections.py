@@ -178,7 +178,8 @@ class RpcConnections:
         try:
             found = quantity(answer)
         except BadHex as error:
-            raise NeverSent(f"did not answer the question for its chain id: {error}") from None
+            words = self.node.said(str(error))
+            raise NeverSent(f"did not answer the question for its chain id: {words}") from None
         if found != self.node.chain:
             raise wrong_chain(
                 f"the node at {self.node.place} is on chain {found}: expected chain "

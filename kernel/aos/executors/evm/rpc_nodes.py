@@ -13,6 +13,9 @@ import httpx
 from aos.errors import BadUsage
 from aos.executors.evm.hex_values import U64_MAX
 from aos.manifest.hosts import as_address
+from aos.worker.redaction import Redactor
+from aos.worker.url_secrets import url_secrets
+from aos.worker.worker_secrets import SecretValue
 
 VARIABLE: Final = "AOS_EVM_RPC"
 WORDS_MAX: Final = 300
@@ -22,8 +25,6 @@ _FORM: Final = "CHAIN_ID=URL, such as 31337=http://127.0.0.1:8545"
 _PORTS: Final = {"http": 80, "https": 443}
 _PORT_MAX: Final = 65_535
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-_UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
-_SECRET_CHARS_MIN: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +39,13 @@ class RpcNode:
     target: str = field(repr=False)
     """Path and query: they often contain a token."""
     authorization: str | None = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
-    """Parts of the URL that no message may contain, the longest first."""
+    secrets: tuple[SecretValue, ...] = field(repr=False)
+    """Parts of the URL that no message may contain."""
+    redactor: Redactor = field(repr=False, compare=False)
 
-    def said(self, words: str) -> str:
-        """The words of the node as one bounded line, without parts of the URL (EV-3)."""
-        for secret in self.secrets:
-            words = words.replace(secret, "…")
-        line = _UNPRINTABLE.sub(" ", words.replace("…", "...")).strip()
-        return line if len(line) <= WORDS_MAX else f"{line[:WORDS_MAX]}..."
+    def said(self, words: str | bytes) -> str:
+        """The words of the node as one bounded line, without secrets of the URL (EV-3)."""
+        return self.redactor.line(words, most=WORDS_MAX)
 
 
 def parse_nodes(text: str) -> dict[int, RpcNode]:
@@ -87,6 +86,8 @@ def _node(place: int, chain: int, text: str) -> RpcNode:
     port = url.port or _PORTS[url.scheme]
     target = url.raw_path.decode("ascii")
     userinfo = url.userinfo.decode("ascii")
+    # Both as it is written, and as it is sent.
+    secrets = (*url_secrets(text, VARIABLE), *url_secrets(str(url), VARIABLE))
     return RpcNode(
         chain=chain,
         place=shown if url.port is None else f"{shown}:{url.port}",
@@ -95,7 +96,8 @@ def _node(place: int, chain: int, text: str) -> RpcNode:
         port=port,
         target=target,
         authorization=_basic(userinfo) if userinfo else None,
-        secrets=_secrets(text, target, userinfo),
+        secrets=secrets,
+        redactor=Redactor(secrets),
     )
 
 
@@ -108,11 +110,3 @@ def _is_usable(url: httpx.URL) -> bool:
 
 def _basic(userinfo: str) -> str:
     return "Basic " + base64.b64encode(unquote(userinfo).encode()).decode("ascii")
-
-
-def _secrets(url: str, target: str, userinfo: str) -> tuple[str, ...]:
-    """The URL and each part of its path, query and user information that may be a token."""
-    parts = {url, target, userinfo, *re.split(r"[/?&=:]", f"{target}:{userinfo}")}
-    parts |= {unquote(part) for part in parts}
-    long = (part for part in parts if len(part) >= _SECRET_CHARS_MIN)
-    return tuple(sorted(long, key=lambda part: (-len(part), part)))

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from aos.executors.evm.hex_values import U256_MAX, BadHex, address, data, hash32, quantity, shown
+from aos.executors.evm.hex_values import (
+    U256_MAX,
+    BadHex,
+    address,
+    data,
+    found_text,
+    hash32,
+    quantity,
+)
 from aos.executors.evm.inputs import ReceiptParams
 
 
@@ -58,7 +66,7 @@ def parse_transaction(answer: Any) -> Transaction | None:
     if answer is None:
         return None
     if not isinstance(answer, dict):
-        raise BadHex(f"expected a transaction, found {shown(answer)}")
+        raise BadHex(f"expected a transaction, found {found_text(answer)}")
     to, block_hash = answer.get("to"), answer.get("blockHash")
     return Transaction(
         hash=hash32(answer.get("hash")),
@@ -81,7 +89,7 @@ def parse_receipt(answer: Any) -> TransactionReceipt | None:
     if answer is None:
         return None
     if not isinstance(answer, dict):
-        raise BadHex(f"expected a receipt, found {shown(answer)}")
+        raise BadHex(f"expected a receipt, found {found_text(answer)}")
     return TransactionReceipt(
         hash=hash32(answer.get("transactionHash")),
         block=quantity(answer.get("blockNumber")),
@@ -100,12 +108,12 @@ def find_in_block(answer: Any, block_hash: str, signer: str, nonce: int) -> Tran
         BadHex: It is another block, or not a block with transactions.
     """
     if not isinstance(answer, dict) or not isinstance(answer.get("transactions"), list):
-        raise BadHex(f"expected a block with its transactions, found {shown(answer)}")
+        raise BadHex(f"expected a block with its transactions, found {found_text(answer)}")
     if hash32(answer.get("hash")) != block_hash:
         raise BadHex(f"expected block {block_hash}, found block {answer['hash']}")
     for each in answer["transactions"]:
         if not isinstance(each, dict):
-            raise BadHex(f"expected a transaction, found {shown(each)}")
+            raise BadHex(f"expected a transaction, found {found_text(each)}")
         if address(each.get("from")) == signer and quantity(each.get("nonce")) == nonce:
             return parse_transaction(each)
     return None

@@ -11,7 +11,7 @@ from aos.executors.evm.evm_errors import unavailable
 from aos.executors.evm.hex_values import U256_MAX, quantity
 from aos.executors.evm.inputs import QuoteParams
 from aos.executors.evm.json_rpc import RpcError
-from aos.executors.evm.revert_data import Cause, cause_of
+from aos.executors.evm.revert_data import Cause
 from aos.executors.evm.view_call import call_at
 
 GAS_MIN: Final = 21_000
@@ -60,7 +60,7 @@ async def quote(blocks: Blocks, params: QuoteParams) -> dict[str, Any]:
     elif reads.balance < fees.needed(params.value, GAS_MIN):
         gas = _gas_or(GAS_MIN, reads.estimated)
         result = _no_funds(reads.balance, fees.needed(params.value, gas))
-    elif (cause := _cause(reads.simulated) or _cause(reads.estimated)) is not None:
+    elif (cause := _cause(blocks, reads.simulated) or _cause(blocks, reads.estimated)) is not None:
         at_depth = await _reverts_at(blocks, call, reads.head, reads.deep)
         result = _reverted(cause, at_depth=at_depth)
     else:
@@ -137,8 +137,8 @@ def _base_fee(blocks: Blocks, head: Block) -> int:
     return head.base_fee
 
 
-def _cause(answer: Any | RpcError) -> Cause | None:
-    return cause_of(answer) if isinstance(answer, RpcError) else None
+def _cause(blocks: Blocks, answer: Any | RpcError) -> Cause | None:
+    return blocks.reads.cause_of(answer) if isinstance(answer, RpcError) else None
 
 
 async def _reverts_at(blocks: Blocks, call: dict[str, str], head: Block, deep: Block) -> bool:

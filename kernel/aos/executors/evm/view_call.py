@@ -9,7 +9,7 @@ from aos.executors.evm.evm_errors import block_unknown
 from aos.executors.evm.hex_values import data
 from aos.executors.evm.inputs import CallParams
 from aos.executors.evm.json_rpc import RpcError
-from aos.executors.evm.revert_data import Cause, cause_of
+from aos.executors.evm.revert_data import Cause
 
 RETURNED_BYTES_MAX: Final = 64 * 1024
 """Larger answers would not fit into a receipt."""
@@ -69,7 +69,7 @@ def _returned(blocks: Blocks, answer: Any | RpcError) -> bytes | Cause:
                 "eth_call", f"expected at most {RETURNED_BYTES_MAX} bytes, found {len(returned)}"
             )
         return returned
-    cause = cause_of(answer)
+    cause = blocks.reads.cause_of(answer)
     if cause is None:
         raise blocks.reads.refused("eth_call", answer)
     return cause

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from aos.executors.llm.llm_errors import bad_request, key_unusable
 from aos.manifest.manifest_secrets import secret_name
 from aos.worker import EffectContext
-from aos.worker.redaction import Redactor, forms
+from aos.worker.redaction import Redactor
 from aos.worker.worker_secrets import VALUE_BYTES_MAX, VALUE_BYTES_MIN, SecretValue
 
 _KEY: Final = re.compile(rf"[\x21-\x7e]{{{VALUE_BYTES_MIN},{VALUE_BYTES_MAX}}}")
@@ -18,15 +18,19 @@ _KEY: Final = re.compile(rf"[\x21-\x7e]{{{VALUE_BYTES_MIN},{VALUE_BYTES_MAX}}}")
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key, or none. ``redactor`` finds it in the spellings of X-69."""
+    """A key, or none. ``redactor`` finds it and the tokens of the endpoint's URL, in the spellings
+    of X-69."""
 
     text: str | None = field(repr=False)
     redactor: Redactor = field(repr=False)
-    spellings: frozenset[str] = field(repr=False)
-    """Those of its spellings that are text."""
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None, ctx: EffectContext) -> Self:
+    def of(
+        cls,
+        given: Mapping[str, Any] | None,
+        ctx: EffectContext,
+        url_secrets: Iterable[SecretValue],
+    ) -> Self:
         """The key of ``sys/TextOrSecretRef@1``.
 
         Raises:
@@ -34,7 +38,7 @@ class ApiKey:
             NotConfigured: The value of a secret cannot be.
         """
         if given is None:
-            return cls(None, Redactor(()), frozenset())
+            return cls(None, Redactor(url_secrets))
         is_literal, value = given["$tag"] == "literal", given["$value"]
         name = "api_key" if is_literal else secret_name(value["alias"], value["version"])
         text = value if is_literal else ctx.secret(value)
@@ -46,22 +50,9 @@ class ApiKey:
                 )
             raise key_unusable(name)
         secret = SecretValue(name=name, value=text.encode("ascii"), hosts=None)
-        spelt = (form.decode("utf-8", "ignore") for form in forms(secret.value))
-        return cls(text, Redactor([secret]), frozenset(filter(None, spelt)))
+        return cls(text, Redactor([secret, *url_secrets]))
 
     @property
     def headers(self) -> dict[str, str]:
         """The headers that carry it."""
         return {} if self.text is None else {"Authorization": f"Bearer {self.text}"}
-
-    def begun_at(self, text: str) -> int:
-        """Where the end of ``text`` may be the beginning of the key; its length if nowhere."""
-        return min(
-            (
-                len(text) - size
-                for spelt in self.spellings
-                for size in range(1, min(len(spelt), len(text) + 1))
-                if text.endswith(spelt[:size])
-            ),
-            default=len(text),
-        )

@@ -218,13 +218,6 @@ def said(document: Mapping[str, Any]) -> str:
     return clean(error) if isinstance(error, str) else "an error without a message"
 
 
-def bounded_line(text: str) -> str:
-    """Words for a message: one line of at most ``SHOWN_CHARS_MAX`` printable characters."""
-    line = "".join(each if each.isprintable() else " " for each in text[: 4 * SHOWN_CHARS_MAX])
-    line = " ".join(line.split())
-    return line if len(line) <= SHOWN_CHARS_MAX else f"{line[:SHOWN_CHARS_MAX]}…"
-
-
 def _no_number(text: str) -> None:
     raise ValueError(text)
 

@@ -15,9 +15,9 @@ import httpx
 from aos.executors.llm.answer_blobs import json_text
 from aos.executors.llm.api_key import ApiKey
 from aos.executors.llm.chat_answer import (
+    SHOWN_CHARS_MAX,
     ChatAnswer,
     TextDelta,
-    bounded_line,
     may_pass,
     read_document,
     said,
@@ -33,9 +33,12 @@ from aos.executors.llm.llm_errors import (
 from aos.executors.llm.sse_events import SseReader
 from aos.executors.named_addresses import NamedUrl
 from aos.worker import EffectContext, EffectFailed
+from aos.worker.redaction import SEARCHED_CHARS_MAX
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-ERROR_BYTES_MAX: Final = 64 * 1024
+ERROR_BYTES_MAX: Final = 4 * (SEARCHED_CHARS_MAX + 1)
+"""More than is searched for secrets, so that a longer body is known to be cut (X-69b)."""
+
 CONNECT_S: Final = 10.0
 SILENCE_S: Final = 120.0
 """Without a byte for so long, an answer is given up."""
@@ -134,12 +137,9 @@ class ChatClient:
         try:
             return await once()
         except EffectFailed as failure:
-            message = self._key.redactor.text(failure.message)
-            if self._address.quotes_token(message):
-                message = "an error whose text is not shown, because it quotes the address"
-            raise EffectFailed(
-                failure.code, f"{self._host}: {bounded_line(message)}", failure.retryable
-            ) from None
+            raise self._shown(failure) from None
+        except _ComeBack as later:
+            raise _ComeBack(self._shown(later.failure), later.after_s) from None
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise unavailable(f"{self._host}: no connection ({type(error).__name__})") from None
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
@@ -149,6 +149,11 @@ class ChatClient:
             raise broken_off(
                 f"{self._host}: the exchange broke off ({type(error).__name__})"
             ) from None
+
+    def _shown(self, failure: EffectFailed) -> EffectFailed:
+        """A failure that may have words of the endpoint, as it may be in a receipt (AG-78)."""
+        words = self._key.redactor.line(failure.message, most=SHOWN_CHARS_MAX)
+        return EffectFailed(failure.code, f"{self._host}: {words}", failure.retryable)
 
     async def _complete(self, data: bytes, on_delta: Callable[[TextDelta], None]) -> Completion:
         url = f"{self._address.url}/chat/completions"
@@ -211,7 +216,7 @@ async def _check(response: httpx.Response) -> None:
     if status == HTTPStatus.OK:
         return
     words = _words(await _begin(response, ERROR_BYTES_MAX))
-    message = f"the endpoint answered {status}" + (f": {words}" if words else "")
+    message = f"the endpoint answered {status}" + (f": {words}" if words.strip() else "")
     if not may_pass(status):
         raise refused(message)
     after_s = _retry_after_s(response.headers.get("retry-after"))
@@ -271,8 +276,8 @@ def _words(body: bytes) -> str:
     try:
         return said(read_document(body))
     except EffectFailed:
-        text = body.decode("utf-8", "replace").strip()
-        return "" if text.startswith(("<", "{", "[")) else text
+        text = body.decode("utf-8", "replace")
+        return "" if text.lstrip().startswith(("<", "{", "[")) else text
 
 
 def _retry_after_s(value: str | None) -> float | None:

@@ -32,8 +32,8 @@ class _Pending:
 class DeltaReports:
     """Reports the text of one answer in frames ``{"offset": …, "text": …}``.
 
-    The end of the text is kept back while it may be the beginning of the API key, and the key
-    itself is replaced: a frame never holds it, in whole or in parts.
+    The end of the text is kept back while it may be the beginning of the API key or of a token of
+    the endpoint's URL, and these are replaced: a frame never holds one, in whole or in parts.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class DeltaReports:
             whole, half = whole[:-1], whole[-1]  # the other half of this character comes later
         # First whole keys are replaced, then the beginning of one is kept back.
         text = self._key.redactor.text(clean(whole)) if whole else ""
-        end = len(text) if is_end else self._key.begun_at(text)
+        end = len(text) if is_end else self._key.redactor.begun_at(text)
         pending.text = text[end:] + half
         for start in range(0, end, FRAME_CHARS_MAX):
             part = text[start : min(end, start + FRAME_CHARS_MAX)]

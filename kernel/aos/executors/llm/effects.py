@@ -20,6 +20,7 @@ from aos.executors.llm.model_endpoints import ModelEndpoints
 from aos.executors.llm.token_counts import count, counted
 from aos.executors.named_addresses import NamedUrl
 from aos.worker import EffectContext, Executors, effect
+from aos.worker.process_secrets import process_secrets
 from aos.worker.results import WithBlobs
 
 Params = Mapping[str, Any]
@@ -47,7 +48,7 @@ class LlmAccess:
 async def generate(params: Params, ctx: EffectContext) -> WithBlobs:
     """Ask a model for one answer to a window; its text comes as progress meanwhile (AG-70)."""
     address = _access(ctx).configured.endpoint(params["provider"])
-    key = ApiKey.of(params["api_key"], ctx)
+    key = ApiKey.of(params["api_key"], ctx, address.secrets)
     body = await generation(params, LlmDocuments(ctx))
     completion = await _complete(body, address, key, ctx)
     return receipt(completion, key, params["provider"])
@@ -63,7 +64,7 @@ async def generate(params: Params, ctx: EffectContext) -> WithBlobs:
 async def count_tokens(params: Params, ctx: EffectContext) -> WithBlobs:
     """Count the tokens of a window (AG-79). Needs an endpoint only for an exact number."""
     address = _access(ctx).configured.tokenizers.get(params["provider"])
-    key = ApiKey.of(params["api_key"], ctx)
+    key = ApiKey.of(params["api_key"], ctx, () if address is None else address.secrets)
     parts = await counted(params, LlmDocuments(ctx))
     tokenizer = None if address is None else _client(address, key, ctx)
     return await count(params, parts, tokenizer, key)
@@ -79,7 +80,7 @@ async def count_tokens(params: Params, ctx: EffectContext) -> WithBlobs:
 async def compact(params: Params, ctx: EffectContext) -> WithBlobs:
     """Summarize the source window, and return the window that replaces it (AG-79a)."""
     address = _access(ctx).configured.endpoint(params["provider"])
-    key = ApiKey.of(params["api_key"], ctx)
+    key = ApiKey.of(params["api_key"], ctx, address.secrets)
     body = await summary_request(params, LlmDocuments(ctx))
     completion = await _complete(body, address, key, ctx)
     return compacted(completion.answer, params, key)
@@ -90,13 +91,14 @@ async def connected() -> AsyncIterator[LlmAccess]:
     """Read the endpoints from the environment. Connects to none: an unreachable endpoint keeps no
     worker from starting."""
     configured = ModelEndpoints.read()
-    async with httpx.AsyncClient(
-        timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=CONCURRENCY),
-        trust_env=False,
-        follow_redirects=False,
-    ) as http:
-        yield LlmAccess(http, configured)
+    with process_secrets(configured.secrets):
+        async with httpx.AsyncClient(
+            timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=CONCURRENCY),
+            trust_env=False,
+            follow_redirects=False,
+        ) as http:
+            yield LlmAccess(http, configured)
 
 
 async def _complete(

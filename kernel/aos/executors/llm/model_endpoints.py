@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from aos.executors.llm.llm_errors import not_configured
 from aos.executors.named_addresses import NamedUrl, read_urls
+from aos.worker.worker_secrets import SecretValue
 
 ENDPOINTS: Final = "AOS_LLM_ENDPOINTS"
 TOKENIZERS: Final = "AOS_LLM_TOKENIZERS"
@@ -34,6 +35,12 @@ class ModelEndpoints:
                 example=f'{TOKENIZERS}="local=http://127.0.0.1:8000/tokenize"',
             ),
         )
+
+    @property
+    def secrets(self) -> list[SecretValue]:
+        """The parts of all URLs that may be tokens."""
+        addresses = (*self.endpoints.values(), *self.tokenizers.values())
+        return [secret for address in addresses for secret in address.secrets]
 
     def endpoint(self, provider: str) -> NamedUrl:
         """The endpoint of a provider.

@@ -15,11 +15,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
 from aos.audit.lens.ports import first_kept
 from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
-from aos.errors import AosError, BadUsage, excerpt, sentence
+from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage, sentence
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.node.position_file import PositionFile
@@ -27,6 +28,9 @@ from aos.node.tracing.record_spans import RecordSpan, RecordSpans, SpanEvent
 from aos.node.tracing.traceparent import Caller, EventCallers
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
+from aos.worker.redaction import Redactor
+from aos.worker.url_secrets import url_secrets
+from aos.worker.worker_secrets import SecretValue
 
 FOLDER: Final = "tracing"
 NAME: Final = "otlp"
@@ -45,6 +49,7 @@ WAIT_S: Final = 15.0
 _BYTES_MAX: Final = 128 * 1024 * 1024
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_HEADERS: Final = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,21 @@ def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
     )
 
 
+def span_secrets(environment: Mapping[str, str] = os.environ) -> list[SecretValue]:
+    """The parts of the endpoints' URLs and of their headers that may be tokens (X-69a)."""
+    found = [
+        secret for name in _ENDPOINTS for secret in url_secrets(environment.get(name, ""), name)
+    ]
+    for name in _HEADERS:
+        for pair in environment.get(name, "").split(","):
+            value = pair.partition("=")[2].strip()
+            found += (
+                SecretValue(name=name, value=spelt.encode(), hosts=None)
+                for spelt in dict.fromkeys((value, unquote(value)))
+            )
+    return found
+
+
 class SpanPoster:
     """Exports the spans of one world. Used from one event loop.
 
@@ -100,7 +120,8 @@ class SpanPoster:
         self._follower = follower
         self._exporter = exporter
         self._file = PositionFile(folder, FOLDER, NAME, bytes_max=_BYTES_MAX)
-        self._report = report
+        self._redactor = Redactor(span_secrets())
+        self._report = self._redactor.before(report)
         self._said: str | None = None
         self._view: View | None = None
         self._spans: RecordSpans | None = None
@@ -216,7 +237,7 @@ class SpanPoster:
         callers = {seq: caller for seq, caller in found.items() if caller is not None}
         pause_s = PAUSE_S
         while True:
-            outcome = await _exported(self._exporter, batch, callers)
+            outcome = await _exported(self._exporter, batch, callers, self._redactor)
             problem = outcome.problem
             if problem is None:
                 self.exported += len(batch)
@@ -237,7 +258,10 @@ class SpanPoster:
 
 
 async def _exported(
-    exporter: Exporter, batch: Sequence[RecordSpan], callers: Mapping[int, Caller]
+    exporter: Exporter,
+    batch: Sequence[RecordSpan],
+    callers: Mapping[int, Caller],
+    redactor: Redactor,
 ) -> ExportOutcome:
     """Export on a thread that the end of the process does not wait for."""
     loop = asyncio.get_running_loop()
@@ -251,7 +275,8 @@ async def _exported(
         try:
             outcome = exporter.export(batch, callers)
         except Exception as error:  # noqa: BLE001  # a package's, and another batch may pass
-            outcome = ExportOutcome(f"{type(error).__name__}: {excerpt(str(error))}")
+            words = redactor.line(str(error), most=EXCERPT_CHARACTERS_MAX)
+            outcome = ExportOutcome(f"{type(error).__name__}: {words}")
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(done, outcome)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from aos.values.cbor import FALSE, NULL, TRUE, Value, encode_bytes, encode_integer, encode_text
 from aos.values.codec import Codec, Miss, Room, read_argument, read_bytes, read_text, wrong
+from aos.values.finite_json import finite_json
 from aos.values.spelling import (
     base64_bytes,
     base64_text,
@@ -217,7 +217,7 @@ def held_by(data: bytes) -> object:
     if text.lstrip()[:1] in ("{", "["):
         # Any JSON, with fractions too: it is only shown.
         with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(text)
+            return finite_json(text)
     return text if "".join(text.split()).isprintable() else None
 
 

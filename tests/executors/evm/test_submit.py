@@ -301,4 +301,7 @@ def test_words_of_a_refusal_are_without_parts_of_the_url() -> None:
 
         receipt = run(story())
 
-        assert (receipt["code"], receipt["message"]) == (-32000, "quota of ... is used up")
+        assert (receipt["code"], receipt["message"]) == (
+            -32000,
+            "quota of [secret AOS_EVM_RPC] is used up",
+        )

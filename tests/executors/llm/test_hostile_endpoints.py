@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import time
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +12,8 @@ from urllib.parse import quote
 import pytest
 
 from aos.executors.llm import chat_client
+from aos.executors.llm.chat_answer import ChatAnswer
+from aos.executors.llm.sse_events import SseReader
 from aos.worker import EffectFailed
 from tests.executors.llm.model_calls import KEY, ModelCalls
 from tests.executors.llm.stub_model import (
@@ -247,3 +250,43 @@ def test_an_error_that_has_a_usual_word_of_the_path_is_shown() -> None:
     """AG-78: only secret parts of a URL are secrets."""
     with stub_model(problem(404, {"error": "the model qwen-v1 does not exist"})) as stub:
         assert ModelCalls(stub.url).failure().message.endswith(": the model qwen-v1 does not exist")
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "-Infinity"])
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+def test_a_number_that_no_json_can_have_is_a_bad_answer(number: str, kind: str) -> None:
+    """AG-75: it would be in a blob as ``Infinity``."""
+    body = b'{"id": "x", "choices": [{"delta": {}, "message": {}}], "usage": {"cost": %s}}'
+    data = body % number.encode()
+    parts = [b"data: " + data + b"\n\n", DONE] if kind == "text/event-stream" else [data]
+    with stub_model([head(200, kind), *parts]) as stub:
+        assert ModelCalls(stub.url).failure().code == "llm_bad_answer"
+
+
+def test_a_long_id_and_finish_reason_are_cut_in_the_receipt() -> None:
+    """AG-74: the receipt fits, whatever the endpoint calls its answer; no part of the key is left."""
+    long = "x" * 250 + KEY + "y" * 2_000_000
+    script = [head(), chunk({"content": "hi"}, long, id=long), DONE]
+    with stub_model(script) as stub:
+        receipt = ModelCalls(stub.url).generate(api_key={"$tag": "literal", "$value": KEY})
+
+    assert receipt["provider_response_id"] == "x" * 250 + "[secre"
+    assert receipt["finish_reason"]["raw"] == "x" * 250 + "[secre"
+    assert receipt["finish_reason"]["reason"] == "other"
+
+
+def test_arguments_and_lines_in_many_parts_take_linear_time() -> None:
+    """AG-75: 12 MiB of each would take minutes if every part copied those before."""
+    began = time.process_time()
+    answer, words = ChatAnswer(), "x" * 400
+    part = {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": words}}]}
+    data = json.dumps({"choices": [{"index": 0, "delta": part}]}).encode()
+    for _ in range(30_000):
+        answer.add(data)
+    reader = SseReader()
+    for _ in range(60_000):
+        assert list(reader.feed(b"y" * 200)) == []
+
+    assert len(answer.called[0].arguments) == 30_000 * 400
+    assert list(reader.feed(b"\n")) == []
+    assert time.process_time() - began < 20

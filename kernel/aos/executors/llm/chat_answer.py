@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aos.executors.llm.llm_errors import bad_answer, refused, unavailable
+from aos.values.finite_json import finite_json
 
 TOOL_CALLS_MAX: Final = 256
 NUMBER_MAX: Final = 2**63 - 1
@@ -30,11 +30,17 @@ _SERVER_ERROR: Final = 500
 
 @dataclass(slots=True, kw_only=True)
 class CalledTool:
-    """One tool call of the model. ``arguments`` is JSON, if the model wrote valid JSON."""
+    """One tool call of the model. Its arguments are JSON, if the model wrote valid JSON."""
 
     id: str | None = None
     name: str = ""
-    arguments: str = ""
+    parts: list[str] = field(default_factory=list)
+    """The arguments as they come: an endpoint may send one character at a time."""
+
+    @property
+    def arguments(self) -> str:
+        """The text of the arguments."""
+        return "".join(self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +179,7 @@ class ChatAnswer:
         function = _object(call, "function")
         # Most endpoints send the name once, some with each chunk, none in pieces.
         found.name = found.name or _text(function, "name") or ""
-        found.arguments += _text(function, "arguments") or ""
+        found.parts += filter(None, [_text(function, "arguments")])
 
 
 def may_pass(status: int) -> bool:
@@ -194,7 +200,7 @@ def clean(text: str) -> str:
 def read_document(data: bytes) -> dict[str, Any]:
     """A JSON object of an endpoint. Raises: EffectFailed: It is none."""
     try:
-        document: object = json.loads(data, parse_constant=_no_number)
+        document = finite_json(data)
     except (ValueError, RecursionError):
         raise bad_answer("the endpoint did not answer in JSON") from None
     if not isinstance(document, dict):
@@ -216,10 +222,6 @@ def said(document: Mapping[str, Any]) -> str:
         )
         error = "an error without a message" if found is None else found
     return clean(error) if isinstance(error, str) else "an error without a message"
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(text)
 
 
 def _text(of: Mapping[str, Any], name: str) -> str | None:

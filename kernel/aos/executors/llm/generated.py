@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,8 +10,10 @@ from aos.executors.llm.api_key import ApiKey
 from aos.executors.llm.chat_answer import REASONS, ChatAnswer, call_id, clean
 from aos.executors.llm.chat_client import Completion
 from aos.executors.llm.llm_documents import REFS
+from aos.values.finite_json import finite_json
 from aos.worker.results import WithBlobs
 
+WORD_CHARS_MAX: Final = 256
 RATE_HEADERS_MAX: Final = 32
 _RATE_HEADERS: Final = ("x-ratelimit-", "ratelimit", "retry-after")
 
@@ -131,11 +132,12 @@ def _rates(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _shown(text: str | None, key: ApiKey) -> str | None:
-    return None if text is None else key.redactor.text(clean(text))
+    """A word of the endpoint that is in the receipt itself, so it is bounded."""
+    return None if text is None else key.redactor.text(clean(text))[:WORD_CHARS_MAX]
 
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text or "{}"), dict)
+        return isinstance(finite_json(text or "{}"), dict)
     except (ValueError, RecursionError):
         return False

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from aos.executors.llm.answer_blobs import json_text
 from aos.executors.llm.llm_errors import document_invalid, unsupported
+from aos.values.finite_json import finite_json
 from aos.worker import EffectContext
 
 ROLES: Final = ("system", "developer", "user", "assistant", "tool")
@@ -211,6 +211,6 @@ def _utf8(data: bytes, ref: str) -> str:
 def _json(data: bytes) -> Any:
     """The value of a document; None for bytes that are not JSON."""
     try:
-        return json.loads(data)
+        return finite_json(data)
     except (ValueError, RecursionError):
         return None

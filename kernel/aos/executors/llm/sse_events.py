@@ -21,7 +21,9 @@ class SseReader:
     def feed(self, part: bytes) -> Iterator[bytes]:
         """Take the next bytes; yield the data of each event that they complete."""
         self._rest += part
-        *lines, rest = bytes(self._rest).split(_NEWLINE) if _NEWLINE in part else [self._rest]
+        if _NEWLINE not in part:  # a long line may come in many parts
+            return
+        *lines, rest = bytes(self._rest).split(_NEWLINE)
         self._rest = bytearray(rest)
         for line in lines:
             yield from self._line(bytes(line).removesuffix(b"\r"))

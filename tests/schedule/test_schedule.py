@@ -552,3 +552,16 @@ def test_a_manifest_without_the_package_cannot_have_schedules() -> None:
         World(nodes(sweep(), uses=["aos/linear@1"]))
 
     assert any(each.pointer.endswith("/schedules") for each in refused.value.problems)
+
+
+def test_a_schedule_shows_no_time_that_no_time_can_be() -> None:
+    """SC-40, X-36: the last time is 2262-04-11T23:47:16Z, for intervals and for cron texts."""
+    stage = Stage()
+    start = "2262-04-11T20:30:00Z"
+    stage.create(id="every", every_ms=3_600_000, start=start)
+    stage.create(id="cron", cron="30 * * * *", start=start)
+
+    for id in ("every", "cron"):
+        hours = [str(each)[11:16] for each in stage.show(id)["next"]]
+        assert hours == ["20:30", "21:30", "22:30", "23:30"], id
+        assert stage.show(id)["problem"] is None

@@ -5,8 +5,9 @@ A manifest's schedules are checked with this, and ``sys/cron.next@1`` answers by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, tzinfo
+from collections import deque
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Final
@@ -28,6 +29,9 @@ ZONE_UNKNOWN: Final = "time_zone_unknown"
 OUT_OF_RANGE: Final = "out_of_range"
 
 _NS: Final = 10**9
+_HOUR_S: Final = 3_600
+_CHANGE_HOURS_MAX: Final = 25
+"""No clock is set back by more: an island that crosses the date line repeats a day."""
 
 
 class CronProblem(Exception):
@@ -66,31 +70,110 @@ def release() -> str:
 
 
 def times(cron: str, tz: str, after_ns: int) -> Iterator[int]:
-    """Yield the times of a cron text (X-37) after a time, in ns since 1970, ascending. Where the
-    clock changes, they are those of X-38.
+    """Yield the times of a cron text (X-37) after a time, in ns since 1970, ascending, up to the
+    last one that a ``time`` can hold. Where the clock changes, they are those of X-38.
 
     Raises:
-        CronProblem: The text or the time zone is invalid, or the text never fires.
+        CronProblem: The text or the time zone is invalid, the text never fires, or not any more.
     """
     place = zone(tz)
     if not 0 <= after_ns <= LAST_NS:
-        raise CronProblem(OUT_OF_RANGE, "after_ns: expected a time before the year 2262")
-    if len(cron) > CHARS_MAX or len(cron.split()) != FIELDS or not cron.isascii():
-        raise _invalid(cron)
-    try:
-        found = CronSim(cron, datetime.fromtimestamp(after_ns // _NS, place))
-    except CronSimError as error:
-        raise _invalid(cron) from error
-    last = after_ns
-    any_yet = False
-    for each in found:
-        at_ns = int(each.astimezone(UTC).timestamp()) * _NS
-        # A local time that does not exist moves to one that does, which may have fired already.
-        if at_ns > last:
-            last, any_yet = at_ns, True
-            yield at_ns
+        raise _out_of_range("after_ns: expected a time before the year 2262")
+    last_s, any_yet = after_ns // _NS, False
+    for at_s in _seconds(cron, place, last_s):
+        if at_s * _NS > LAST_NS:
+            if not any_yet:
+                raise _out_of_range(f"{excerpt(cron)!r} has no time before the year 2262")
+            return
+        # Several local times that do not exist move to the same one that does.
+        if at_s > last_s:
+            last_s, any_yet = at_s, True
+            yield at_s * _NS
     if not any_yet:
         raise CronProblem(CRON_INVALID, f"{excerpt(cron)!r} never fires")
+
+
+def _seconds(cron: str, place: tzinfo, after_s: int) -> Iterator[int]:
+    """Yield the times of a cron text in seconds since 1970, ascending: all of those after
+    ``after_s``, and perhaps some before."""
+    local = datetime.fromtimestamp(after_s, place).replace(tzinfo=None)
+    counts_real_time = any(each.startswith("*") for each in cron.split()[:2])
+    if counts_real_time:
+        local -= _ahead(place, after_s)
+    try:
+        # Time zones are no business of this iterator: it walks over local times as the clock on
+        # the wall shows them, and all of them exist, once.
+        found = _local_times(cron, local)
+    except CronSimError as error:
+        raise _invalid(cron) from error
+    return _each_time(found, place) if counts_real_time else _first_times(found, place)
+
+
+def _local_times(cron: str, after: datetime) -> CronSim:
+    if len(cron) > CHARS_MAX or len(cron.split()) != FIELDS or not cron.isascii():
+        raise _invalid(cron)
+    return CronSim(cron, after - timedelta(minutes=1))
+
+
+def _first_times(found: Iterable[datetime], place: tzinfo) -> Iterator[int]:
+    """The first time of each local time; the end of the gap for one that the clock skips."""
+    for local in found:
+        first_s, _ = _both(local, place)
+        yield first_s if _shows(first_s, local, place) else _gap_end(local, place)
+
+
+def _each_time(found: Iterable[datetime], place: tzinfo) -> Iterator[int]:
+    """Each time at which the clock shows one of the local times: one that comes twice is there
+    twice, one that the clock skips is not."""
+    second: deque[int] = deque()
+    """Times that a clock that was set back shows again. All of them come after those before."""
+    for local in found:
+        first_s, again_s = _both(local, place)
+        if not _shows(first_s, local, place):
+            continue
+        while second and second[0] < first_s:
+            yield second.popleft()
+        yield first_s
+        if again_s != first_s:
+            second.append(again_s)
+    yield from second
+
+
+def _both(local: datetime, place: tzinfo) -> tuple[int, int]:
+    """When the clock shows a local time, and when it does again; the same time if it does not."""
+    first = local.replace(tzinfo=place, fold=0)
+    return int(first.timestamp()), int(first.replace(fold=1).timestamp())
+
+
+def _shows(at_s: int, local: datetime, place: tzinfo) -> bool:
+    return datetime.fromtimestamp(at_s, place).replace(tzinfo=None) == local
+
+
+def _gap_end(local: datetime, place: tzinfo) -> int:
+    """The first time after the gap in which a local time lies: the change of the clock."""
+    after_s, before_s = _both(local, place)
+    offset = datetime.fromtimestamp(before_s, place).utcoffset()
+    while after_s - before_s > 1:
+        middle_s = (before_s + after_s) // 2
+        if datetime.fromtimestamp(middle_s, place).utcoffset() == offset:
+            before_s = middle_s
+        else:
+            after_s = middle_s
+    return after_s
+
+
+def _ahead(place: tzinfo, at_s: int) -> timedelta:
+    """By how much the clock will be set back within its longest change: local times of before may
+    come again."""
+    offsets = [
+        datetime.fromtimestamp(at_s + hour * _HOUR_S, place).utcoffset() or timedelta()
+        for hour in range(_CHANGE_HOURS_MAX + 1)
+    ]
+    return offsets[0] - min(offsets)
+
+
+def _out_of_range(message: str) -> CronProblem:
+    return CronProblem(OUT_OF_RANGE, message)
 
 
 def _invalid(cron: str) -> CronProblem:
@@ -102,9 +185,10 @@ def _invalid(cron: str) -> CronProblem:
 
 
 def next_times(cron: str, tz: str, after_ns: int, count: int) -> list[int]:
-    """The first ``count`` times (1 to 256) after a time. Raises CronProblem as ``times``."""
+    """The first ``count`` times (1 to 256) after a time, or as many as ``times`` has. Raises
+    CronProblem as ``times``."""
     if not 1 <= count <= TIMES_MAX:
-        raise CronProblem(OUT_OF_RANGE, f"count: expected 1 to {TIMES_MAX}, found {count}")
+        raise _out_of_range(f"count: expected 1 to {TIMES_MAX}, found {count}")
     found = []
     for at_ns in times(cron, tz, after_ns):
         found.append(at_ns)

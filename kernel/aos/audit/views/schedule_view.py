@@ -19,6 +19,8 @@ from aos.values.cbor import decode_record, encode
 
 NEXT_SHOWN: Final = 5
 _MS: Final = 10**6
+_LAST_NS: Final = 2**63 - 1
+"""The last time that a schedule can have, in the year 2262."""
 
 
 def refusal_of(answer: Annotation) -> str | None:
@@ -123,7 +125,8 @@ def _next(state: Any) -> list[int]:
     else:
         origin, interval = set_["start"] or 0, given["interval"]
         first = origin + ((after - origin) // interval + 1) * interval
-        more = [first + index * interval for index in range(missing)]
+        every = (first + index * interval for index in range(missing))
+        more = [each for each in every if each <= _LAST_NS]
     found = [*known, *more]
     return [each for each in found if set_["end"] is None or each <= set_["end"]][:NEXT_SHOWN]
 

@@ -257,6 +257,87 @@ def test_a_lost_lease_is_followed_by_the_next_attempt_which_the_journal_has(
     assert (attempt.attempt, attempt.problem) == (2, "worker ann lost its lease")
 
 
+def test_a_waiting_claim_of_a_worker_that_lost_a_lease_gets_nothing_until_it_is_heard(
+    tmp_path: Path,
+) -> None:
+    """N-52b: a stopped worker would let the lease of each further attempt run out, too."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        [task] = await stage.claim("ann", "1", lease_ms=10_000)
+        waits = asyncio.ensure_future(stage.claim("ann", "2", wait_ms=60_000))
+        await asyncio.sleep(0)
+        await stage.pass_s(10)
+        stage.open("b")
+        await stage.settle_down()
+        assert not waits.done()
+        assert stage.phases() == []
+
+        assert await stage.beat(task) == "lost"
+        [again] = await waits
+        assert (again["issuer_ref"], again["epoch"]) == ("a", 2)
+        [other] = await stage.claim("bob")
+        assert other["issuer_ref"] == "b"
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("word", ["claim", "result", "release", "progress"])
+def test_each_request_of_a_silent_worker_lets_its_waiting_claims_have_tasks(
+    tmp_path: Path, word: str
+) -> None:
+    """N-52b: after the request itself, so a late result still counts."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        [task] = await stage.claim("ann", "1", lease_ms=10_000)
+        waits = asyncio.ensure_future(stage.claim("ann", "2", wait_ms=60_000))
+        elsewhere = asyncio.ensure_future(
+            stage.claim("ann", "3", wait_ms=60_000, token=Token("other"), effects=[{"name": ONCE}])
+        )
+        await asyncio.sleep(0)
+        await stage.pass_s(10)
+        match word:
+            case "claim":
+                [mine] = await stage.claim("ann", "4")
+                assert (mine["issuer_ref"], mine["epoch"]) == ("a", 2)
+            case "result":
+                assert (await stage.result(task))["answer"] == "settled"
+            case "release":
+                assert await stage.release(task, began=True) == "lost"
+            case _:
+                frame = {"task": task["task"], "epoch": 1, "number": 1, "kind": "x"}
+                await stage.work.progress({"worker": "ann", "frames": [frame]}, Token())
+        stage.open("b", "c")
+        [found] = await waits
+        assert found["issuer_ref"] == ("b" if word in ("claim", "result") else "a")
+        stage.open("d", effect=ONCE)
+        [found] = await elsewhere
+        assert found["issuer_ref"] == "d", "another worker of this name"
+
+    play(tmp_path, scene)
+
+
+def test_a_lost_lease_of_a_silent_worker_goes_to_another_worker_that_waits(tmp_path: Path) -> None:
+    """N-52b"""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        await stage.claim("ann", "1", lease_ms=10_000)
+        first = asyncio.ensure_future(stage.claim("ann", "2", wait_ms=60_000))
+        await asyncio.sleep(0)
+        second = asyncio.ensure_future(stage.claim("bob", "3", wait_ms=60_000))
+        await asyncio.sleep(0)
+        await stage.pass_s(10)
+        [found] = await second
+        assert (found["issuer_ref"], found["epoch"]) == ("a", 2)
+        assert not first.done()
+        await stage.work.drain()
+        assert await first == []
+
+    play(tmp_path, scene)
+
+
 def test_a_late_result_counts_while_no_later_attempt_began(tmp_path: Path) -> None:
     """N-53."""
 

@@ -160,6 +160,44 @@ def test_a_lease_that_ends_is_given_to_another_worker_and_its_result_is_refused(
     assert api.show(id)["last_error"] == "LEASE_EXPIRED"
 
 
+def test_a_waiting_claim_of_a_worker_that_lost_a_lease_gets_nothing_until_it_is_heard(
+    api: Api,
+) -> None:
+    """N-52b: a worker that stands still would burn one attempt after the other."""
+    id = api.start({**PLAN, "steps": [{"type": "A", "lease_ms": 500}]})
+    [task] = api.claim(id)
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(api.claim, id, "c2", wait_ms=30_000)
+        wait_until(lambda: api.show(id)["steps"][0]["attempts"] == 1)
+        time.sleep(0.5)
+        assert not waiting.done()
+        lease = {"task": task["task"], "epoch": task["epoch"]}
+        _, answer = api.post("work/heartbeat", worker="w", leases=[lease])
+        assert answer["answers"][0]["answer"] == "lost"
+        [again] = waiting.result()
+        assert (again["attempt"], again["epoch"]) == (2, 2)
+
+        other = pool.submit(api.claim, id, "c3", "w2", wait_ms=30_000)
+        stopped = pool.submit(api.claim, id, "c4", wait_ms=3_000)
+        [third] = other.result()
+        assert (third["attempt"], third["epoch"]) == (3, 3)
+        assert stopped.result() == []
+
+
+def test_a_worker_that_released_its_lease_is_heard(api: Api) -> None:
+    """N-52b, L-36"""
+    id = api.start()
+    [task] = api.claim(id)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(api.claim, id, "c2", wait_ms=30_000)
+        time.sleep(0.3)
+        lease = {"task": task["task"], "epoch": task["epoch"], "began": False}
+        _, answer = api.post("work/release", worker="w", leases=[lease])
+        assert answer["answers"][0]["answer"] == "released"
+        [again] = waiting.result(timeout=10)
+    assert (again["attempt"], again["epoch"]) == (2, 2)
+
+
 def test_heartbeats_keep_a_lease_and_tell_of_a_cancel(api: Api) -> None:
     id = api.start({**PLAN, "steps": [{"type": "A", "lease_ms": 2_000}]})
     [task] = api.claim(id, lease_ms=1_000)

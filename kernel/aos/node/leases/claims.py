@@ -55,6 +55,7 @@ class ClaimDesk:
         self._answered.pop(key, None)  # its worker is there, and gets what it got before
         await self._end_earlier(key)
         self._desk.leases.expire(self._desk.clock())
+        self._desk.polls.heard(holder)
         self._desk.flush()
         found = self._desk.leases.claimed(holder, body["claim"])
         if not found:

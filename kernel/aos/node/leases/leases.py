@@ -22,6 +22,7 @@ from aos.manifest.effective import Effect
 from aos.manifest.forms import ATTEMPTS_DEFAULT, BASE_MS_DEFAULT, CAP_MS_DEFAULT
 from aos.node.leases.offers import Offers, OpenTask, TaskTaker
 from aos.node.leases.row import LeaseHolder, Phase, RetryPolicy, Row
+from aos.node.leases.silent_workers import SilentWorkers
 from aos.values.digests import Hash
 from aos.worker.policy import PARKING_ATTEMPTS
 
@@ -138,7 +139,8 @@ class Leases:
     Tasks that were opened at ``since`` or before and have no row may have been given out by a table
     that is gone: the journal gets a new attempt before they are given out (N-56). ``actions`` are
     to be journaled, ``changes`` to be stored (None: removed); the caller empties both. ``lost``
-    counts leases that ran out.
+    counts leases that ran out, and ``silent`` has the workers that have lost one since they were
+    heard.
     """
 
     def __init__(self, rows: Mapping[Hash, Row], *, since: int, limiter: Limiter) -> None:
@@ -147,6 +149,7 @@ class Leases:
         self.actions: list[Action] = []
         self.changes: dict[Hash, Row | None] = {}
         self.lost = 0
+        self.silent: SilentWorkers[LeaseHolder] = SilentWorkers()
         self._since = since
         self._stored = dict(rows)
         self._ended: dict[Hash, _Ended] = {}
@@ -529,6 +532,7 @@ class Leases:
             if entry.place is TaskPlace.LEASED:
                 assert entry.row is not None
                 self.lost += 1
+                self.silent.lost(entry.row.holder, now.steady_ns)
                 problem = f"worker {entry.row.holder.worker} lost its lease"
                 self._put(entry, replace(entry.row, lost=entry.row.lost + 1))
                 self._stop_lease(entry, problem)

@@ -146,11 +146,35 @@ class Polls:
             for _, poll in sorted(found.items(), key=lambda each: each[0]):
                 if not self._leases.offers.has_queued(effect):
                     break
-                if not poll.result.done():
-                    picks = self.pick(poll)
-                    if picks:
-                        poll.result.set_result(picks)
+                self._give(poll)
         self._leases.offers.fresh.clear()
+
+    def heard(self, holder: LeaseHolder) -> None:
+        """Serve the waiting claims of a worker that was silent and has sent a request (N-52b).
+
+        They are served at the end of this turn of the loop: after a new claim, because the
+        connections of those that wait may be gone.
+
+        Other requests are carried out before: a late result counts only if its task was not given
+        out again.
+        """
+        if self._leases.silent.heard(holder):
+            asyncio.get_running_loop().call_soon(self._serve_one, holder)
+
+    def _serve_one(self, holder: LeaseHolder) -> None:
+        waiting = {
+            number: poll for each in self._by_effect.values() for number, poll in each.items()
+        }
+        for _, poll in sorted(waiting.items(), key=lambda each: each[0]):
+            if poll.holder == holder:
+                self._give(poll)
+
+    def _give(self, poll: Poll) -> None:
+        """Give a waiting claim what it gets now."""
+        if not poll.result.done() and poll.holder not in self._leases.silent:
+            picks = self.pick(poll)
+            if picks:
+                poll.result.set_result(picks)
 
 
 def _given(poll: Poll) -> list[Pick]:

@@ -51,6 +51,7 @@ class ResultDesk:
         answers = await asyncio.gather(
             *(answer_each(item, self._result(item, holder, token)) for item in body["results"])
         )
+        self._desk.polls.heard(holder)
         await self._desk.synced()
         return {"answers": list(answers)}
 

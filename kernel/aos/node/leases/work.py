@@ -218,6 +218,7 @@ class LeasedWork:
             else:
                 answer["answer"] = "lost"
             answers.append(answer)
+        self._desk.polls.heard(holder)
         await self._desk.synced()
         return {"answers": answers}
 
@@ -232,6 +233,7 @@ class LeasedWork:
                 intent, item["epoch"], holder, began=item["began"], now=self._desk.clock()
             )
             answers.append({"task": item["task"], "answer": "released" if is_released else "lost"})
+        self._desk.polls.heard(holder)
         await self._desk.synced()
         return {"answers": answers}
 
@@ -241,6 +243,7 @@ class LeasedWork:
         answers = await asyncio.gather(
             *(answer_each(item, self._tell(item, holder)) for item in body["frames"])
         )
+        self._desk.polls.heard(holder)
         for item, answer in zip(body["frames"], answers, strict=True):
             answer["number"] = item["number"]
         return {"answers": list(answers)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from aos.linear.ready import ReadyList, matches
 from aos.linear.rows import Claimable
 from aos.node.delivery import SILENT
+from aos.node.leases.silent_workers import SilentWorkers
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -43,10 +44,20 @@ class StepPoll:
 
 
 class StepPolls:
-    """The claims that wait, in the order of their arrival. Used from one event loop."""
+    """The claims that wait, in the order of their arrival. Used from one event loop.
 
-    def __init__(self, ready: ReadyList, clock: Callable[[], int] = time.time_ns) -> None:
+    ``holder_of`` names the worker that has the last lease of an instance and has not released it.
+    """
+
+    def __init__(
+        self,
+        ready: ReadyList,
+        holder_of: Callable[[str], str | None],
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._ready = ready
+        self._holder_of = holder_of
+        self._silent: SilentWorkers[str] = SilentWorkers()
         self._clock = clock
         self._numbers = itertools.count()
         self._waiting: OrderedDict[int, StepPoll] = OrderedDict()
@@ -58,6 +69,16 @@ class StepPolls:
     def changed(self) -> None:
         """Something has become claimable, now or later."""
         self._changed.set()
+
+    def lost(self, worker: str) -> None:
+        """A worker has lost a lease."""
+        self._silent.lost(worker, self._clock())
+
+    def heard(self, worker: str) -> None:
+        """A worker has sent a request, which was carried out: its waiting claims get plan steps
+        again (N-52b)."""
+        if self._silent.heard(worker):
+            self._changed.set()
 
     def pick(self, poll: StepPoll) -> list[Claimable]:
         """Take what a claim gets now. It is reserved until ``ReadyList.put``."""
@@ -71,6 +92,21 @@ class StepPolls:
             poll.count(first)
             found.append(first)
         return found
+
+    def _pick_waiting(self, poll: StepPoll) -> list[Claimable]:
+        """As ``pick``, for a claim that has waited: nothing if its worker is silent."""
+        room, most = dict(poll.room), poll.most
+        found = self.pick(poll)
+        for each in found:
+            holder = self._holder_of(each.instance)
+            if holder is not None:
+                self.lost(holder)  # its lease is over by time: otherwise this could not be claimed
+        if poll.worker not in self._silent:
+            return found
+        for each in found:
+            self._ready.put(each.instance, each)
+        poll.room, poll.most = room, most
+        return []
 
     async def wait(self, poll: StepPoll, seconds: float) -> list[Claimable]:
         """Wait until there is something for a claim; return nothing after ``seconds``.
@@ -109,8 +145,8 @@ class StepPolls:
 
     def _serve(self) -> None:
         for poll in list(self._waiting.values()):
-            if not poll.picked.done():
-                found = self.pick(poll)
+            if self._is_served(poll):
+                found = self._pick_waiting(poll)
                 if found:
                     poll.picked.set_result(found)
 
@@ -118,7 +154,10 @@ class StepPolls:
         waiting = {
             pattern
             for poll in self._waiting.values()
-            if not poll.picked.done()
+            if self._is_served(poll)
             for pattern in poll.patterns()
         }
         return self._ready.due_ns(waiting) if waiting else None
+
+    def _is_served(self, poll: StepPoll) -> bool:
+        return not poll.picked.done() and poll.worker not in self._silent

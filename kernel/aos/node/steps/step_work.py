@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from aos.audit.views.linear_view import LinearAnswer
 from aos.core.journal.records import CellId, Record, Step
@@ -48,15 +48,29 @@ _CANCELED: Final = "CANCELED"
 _Act: TypeAlias = Callable[[Body], Awaitable[dict[str, Any]]]
 
 
+class _Held(NamedTuple):
+    """A lease of an instance, as its row shows it."""
+
+    worker: str
+    claim: str
+    seq: int
+    epoch: int
+
+    @property
+    def by_claim(self) -> tuple[str, str]:
+        """The claim that got it."""
+        return self.worker, self.claim
+
+
 class StepWork:
     """A listener of the follower, and the answers to the requests about plan steps."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._ready = ReadyList()
-        self._polls = StepPolls(self._ready)
+        self._polls = StepPolls(self._ready, self._worker_of)
         self._leased: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._holder: dict[str, tuple[str, str]] = {}
+        self._held: dict[str, _Held] = {}
         self._reserved: set[str] = set()
         self._decoded = DecodedStates()
         self._answered: dict[tuple[str, str], object] = {}
@@ -67,8 +81,8 @@ class StepWork:
 
     def rebased(self, state: State) -> None:
         """Read every running instance."""
-        for instance in list(self._holder):
-            self._note_holder(instance, None)
+        for instance in list(self._held):
+            self._note_held(instance, None)
         self._ready.clear()
         for cell in state.cells.of(LINEAR):
             if cell.declared is None:
@@ -91,22 +105,29 @@ class StepWork:
         instance: str = state["instance"]
         running = status_of(state) == RUNNING
         row = current_row(state) if running else None
-        held = None if row is None or row["claim"] is None else (row["locked_by"], row["claim"])
-        self._note_holder(instance, held)
+        before = self._held.get(instance)
+        held = None if row is None else _held_by(state, row)
+        self._note_held(instance, held)
+        if before is not None and before != held and _is_lost(state, before):
+            self._polls.lost(before.worker)
         if instance not in self._reserved and self._ready.put(
             instance, None if cell.fault is not None else claimable(state)
         ):
             self._polls.changed()
 
-    def _note_holder(self, instance: str, held: tuple[str, str] | None) -> None:
-        before = self._holder.pop(instance, None)
+    def _note_held(self, instance: str, held: _Held | None) -> None:
+        before = self._held.pop(instance, None)
         if before is not None:
-            self._leased[before].discard(instance)
-            if not self._leased[before]:
-                del self._leased[before]
+            self._leased[before.by_claim].discard(instance)
+            if not self._leased[before.by_claim]:
+                del self._leased[before.by_claim]
         if held is not None:
-            self._holder[instance] = held
-            self._leased[held].add(instance)
+            self._held[instance] = held
+            self._leased[held.by_claim].add(instance)
+
+    def _worker_of(self, instance: str) -> str | None:
+        held = self._held.get(instance)
+        return None if held is None else held.worker
 
     def _read(self, cell: Cell) -> LinearState | None:
         if cell.state is None:
@@ -142,6 +163,7 @@ class StepWork:
             raise Problem(429, "too_many_polls", detail, retry_after_s=1)
         worker, claim = _worker(body, token), body["claim"]
         self._answered.pop((worker, claim), None)  # its worker is there
+        self._polls.heard(worker)
         most = body.get("max", 1)
         poll = StepPoll(
             worker=worker,
@@ -159,7 +181,7 @@ class StepWork:
         tasks = [
             step_task(state, form, time.time_ns())
             for instance, state in states
-            if state is not None and self._holder.get(instance) == (worker, claim)
+            if state is not None and self._is_held_by(instance, worker, claim)
         ]
         self._watch_delivery((worker, claim), tasks, connection)
         return {
@@ -207,6 +229,10 @@ class StepWork:
             releasing = asyncio.get_running_loop().create_task(release(lease))
             self._releasing.add(releasing)
             releasing.add_done_callback(self._releasing.discard)
+
+    def _is_held_by(self, instance: str, worker: str, claim: str) -> bool:
+        held = self._held.get(instance)
+        return held is not None and held.by_claim == (worker, claim)
 
     async def _claimed(self, poll: StepPoll, wait_s: float) -> list[str]:
         loop = asyncio.get_running_loop()
@@ -262,7 +288,7 @@ class StepWork:
         """The caller of a claim went away before its answer."""
         if key in self._answered:
             return  # the worker made the claim again, and has its leases
-        states = [self._state(each) for each in instances if self._holder.get(each) == key]
+        states = [self._state(each) for each in instances if self._is_held_by(each, *key)]
         self._end_leases(
             [
                 {
@@ -319,9 +345,11 @@ class StepWork:
     ) -> list[dict[str, Any]]:
         _check_scope(token)
         worker = _worker(body, token)
-        return await asyncio.gather(
+        answers = await asyncio.gather(
             *(answer_each(each, act({**each, "worker": worker})) for each in items)
         )
+        self._polls.heard(worker)
+        return answers
 
     async def _extend(self, item: Body, lease_ns: int | None) -> dict[str, Any]:
         instance, seq = task_place(item["task"])
@@ -337,7 +365,11 @@ class StepWork:
 
     async def _release(self, item: Body) -> dict[str, Any]:
         ended = await self._extend(item, _RELEASED_NS)
-        return {"answer": "released" if ended["answer"] == "leased" else "lost"}
+        if ended["answer"] != "leased":
+            return {"answer": "lost"}
+        instance, _ = task_place(item["task"])
+        self._note_held(instance, None)  # the end of this lease says nothing about its worker
+        return {"answer": "released"}
 
     async def _result(self, item: Body) -> dict[str, Any]:
         instance, seq = task_place(item["task"])
@@ -418,6 +450,19 @@ def _check_scope(token: ScopedToken) -> None:
         raise Problem(
             403, "token_does_not_allow", f"the token {token.name} does not allow work:{LINEAR}"
         )
+
+
+def _held_by(state: LinearState, row: Mapping[str, Any]) -> _Held | None:
+    if row["claim"] is None:
+        return None
+    return _Held(row["locked_by"], row["claim"], state["current_step_seq"], row["epoch"])
+
+
+def _is_lost(state: LinearState, before: _Held) -> bool:
+    """Whether a lease that has ended was lost: no result and no cancel has ended it."""
+    last = state["last_result"]
+    has_result = last is not None and (last["seq"], last["epoch"]) == (before.seq, before.epoch)
+    return not has_result and status_of(state) != _CANCELED
 
 
 def _worker(body: Body, token: ScopedToken) -> str:

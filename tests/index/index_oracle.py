@@ -22,6 +22,7 @@ from aos.core.journal.faults import FaultKind
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
     CellId,
+    Control,
     EntryId,
     Faulted,
     KernelReceipt,
@@ -89,7 +90,10 @@ def check_records(reader: IndexReader, records: list[Record]) -> None:
         if isinstance(record, Step | Faulted):
             took[record.entry].append(record.seq)
         stamp = getattr(record, "stamp", None)
-        clock_ns = max(clock_ns, 0 if stamp is None else stamp.ns)
+        if isinstance(record, Control) and record.action == "clock":
+            clock_ns = record.stamp.ns
+        else:
+            clock_ns = max(clock_ns, 0 if stamp is None else stamp.ns)
         if clock_ns:
             minutes[clock_ns // (60 * 10**9)][record.KIND] += 1
     for id, seqs in named.items():
@@ -101,7 +105,7 @@ def check_records(reader: IndexReader, records: list[Record]) -> None:
         )
     for entry, seqs in took.items():
         assert reader.taking(entry) == seqs
-    found = {minute: dict(counts) for minute, counts in reader.minutes(MANY).items()}
+    found = {minute: dict(counts) for minute, counts in reader.minutes(MANY, MANY * 10**6).items()}
     if records and records[0].seq == 1:
         assert found == {minute: dict(counts) for minute, counts in minutes.items()}
         versions = [

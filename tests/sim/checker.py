@@ -188,8 +188,16 @@ class Reader:
             kind,
         )
         if kind in STAMPED:
-            self.clock = max(self.clock, record["stamp"]["ns"])
+            self.clock = self._clock_after(record)
         getattr(self, f"_{kind}")(record)
+
+    def _clock_after(self, record: Record) -> int:
+        """K-4, K-109b."""
+        stamp: int = record["stamp"]["ns"]
+        if record["kind"] != "control" or record["action"] != "clock":
+            return max(self.clock, stamp)
+        need(self.clock - stamp > 60 * 10**9, "no clock set back that is not ahead", self.seq)
+        return stamp
 
     # Inputs
 

@@ -223,6 +223,12 @@ class Model:
         self.seq += 1
         return self.seq - 1
 
+    def set_clock(self, stamp: Record) -> None:
+        """K-109b."""
+        self.clock = stamp["ns"]
+        for known in self.streams.values():
+            known.since_ns = min(known.since_ns, self.clock)
+
     def slot(self, data: bytes) -> Any:
         if len(data) <= INLINE:
             return data

@@ -1,6 +1,6 @@
 """Inputs that an operator, a sender or the host itself makes: events, manifests, commands, starts.
 
-Written from spec/kernel.md, K-11 to K-15, K-40, K-70 and K-100 to K-109a.
+Written from spec/kernel.md, K-11 to K-15, K-40, K-70 and K-100 to K-109b.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def blockers(model: Model, manifest: Manifest) -> list[Blocker]:
     return found + [("mail_is_queued", id) for id in model.ring if stays(id)]
 
 
-# Commands of operators (K-100 to K-109a)
+# Commands of operators (K-100 to K-109b)
 
 
 def control(model: Model, given: Given, stamp: Record) -> Record:
@@ -284,6 +284,8 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
             raise Refused("value_is_in_use")
         case "end" | "remove":
             _check_end(model, given)
+        case "clock" if model.clock - stamp["ns"] <= 60 * 10**9:
+            raise Refused("clock_is_not_ahead")
     seq = model.tick(stamp)
     model.controls += 1
     root = Root(seq, stamp["ns"], stamp["entropy"])
@@ -302,6 +304,8 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
             more["payload"] = model.slot(given["payload"])
         case "erase":
             model.marks.erased.append(value)
+        case "clock":
+            model.set_clock(stamp)
         case _:
             more |= _end(model, model.cells[cell], given["status"])
     return without_nothing(
@@ -315,7 +319,7 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
 FORMS: Final = {
     "retry": ["cell"], "skip": ["cell"], "unpin": ["cell"], "cancel": ["intent"],
     "erase": ["value"], "settle": ["intent", "payload", "status"], "end": ["cell", "status"],
-    "remove": ["cell"],
+    "remove": ["cell"], "clock": [],
 }  # fmt: skip
 
 

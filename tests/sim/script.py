@@ -29,6 +29,7 @@ from tests.sim.plan import PAYS, SECOND, VERSIONS, is_governed, key_named, plans
 from tests.sim.world import SimWorld, Task
 
 Chance = random.Random
+DAY: Final = 24 * 3600 * SECOND
 JUMPS: Final = (
     [0, 1000, SECOND // 4, SECOND, 3 * SECOND, -SECOND, -5 * SECOND],
     [30, 10, 8, 4, 1, 1, 1],
@@ -62,7 +63,16 @@ def script_of(seed: int) -> list[Command]:
         _add_governance(Chance(f"governance {seed}"), script)
     for kind in chance.choices(["answer", "end"], k=chance.choice([0, 0, 1, len(script) // 10])):
         script.insert(chance.randrange(len(script)), Command(kind, chance.getrandbits(32)))
+    _add_leaps(Chance(f"clock {seed}"), script)
     return [*first, *script]
+
+
+def _add_leaps(chance: Chance, script: list[Command]) -> None:
+    """In one seed of five, a clock that is ahead, and commands that set the journal clock back."""
+    if chance.random() < 0.8:
+        return
+    for kind in chance.choices(["leap", "mend"], k=chance.choice([2, 4, 1 + len(script) // 10])):
+        script.insert(chance.randrange(len(script)), Command(kind, chance.getrandbits(32)))
 
 
 def _add_governance(chance: Chance, script: list[Command]) -> None:
@@ -578,6 +588,22 @@ def _is_part_of_an_older(world: SimWorld, value: Hash) -> bool:
     return row is not None and (newest is None or row.document != newest.document)
 
 
+def leap(world: SimWorld, chance: Chance) -> None:
+    """A clock is ahead for some inputs, and then right again."""
+    right_ns = world.now_ns
+    world.now_ns += chance.choice([59 * SECOND, 61 * SECOND, 3600 * SECOND, 8 * DAY, 3650 * DAY])
+    for kind in chance.choices([send, settle, stream, attempt, retry], k=chance.choice([1, 1, 2])):
+        kind(world, chance)
+    world.now_ns = right_ns
+    if chance.random() < 0.6:
+        mend(world, chance)
+
+
+def mend(world: SimWorld, chance: Chance) -> None:
+    for _ in range(chance.choice([1, 1, 2])):
+        _control(world, chance, "clock")
+
+
 def control(world: SimWorld, chance: Chance) -> None:
     action = chance.choice(["retry", "skip", "cancel", "erase", "settle", "end", "remove", ""])
     some: dict[str, Any] = {
@@ -823,6 +849,6 @@ _DO: Final[dict[str, Callable[[SimWorld, Chance], None]]] = {
     for each in (
         send, settle, batch, again, stream, attempt, reap, retry, cancel, erase, control, apply,
         rotate, step, seal, commit, flush, crash, stop, no_room, lost, kept, nonsense,
-        snapshot, answer, end, propose, vote, report, withdraw,
+        snapshot, answer, end, leap, mend, propose, vote, report, withdraw,
     )
 }  # fmt: skip

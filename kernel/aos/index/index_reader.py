@@ -160,10 +160,12 @@ class IndexReader(IntentPages):
             found.setdefault(name, {})[CELL_STATUSES[key[-1]]] = number_of(data)
         return found
 
-    def minutes(self, most: int) -> dict[int, Counter[str]]:
-        """The records of the latest ``most`` minutes that have some, by kind (IX-25)."""
+    def minutes(self, most: int, last: int) -> dict[int, Counter[str]]:
+        """The records of the latest ``most`` minutes up to ``last`` that have some, by kind
+        (IX-25)."""
         found: dict[int, Counter[str]] = {}
-        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_MINUTES, is_reversed=True):
+        high = OF_MINUTES + (last + 1).to_bytes(MINUTE_BYTES, "big")
+        for key, data in self._rows.scan(IndexTable.TALLY, OF_MINUTES, high, is_reversed=True):
             minute = number_of(key[1 : 1 + MINUTE_BYTES])
             if minute not in found and len(found) == most:
                 break

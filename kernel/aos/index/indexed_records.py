@@ -7,6 +7,7 @@ from typing import Final
 
 from aos.audit.trace.cell_inputs import inputs_by_cell
 from aos.audit.views.journal_view import KINDS, cells_of
+from aos.core.journal.journal_clock import clock_after
 from aos.core.journal.records import (
     Attempt,
     CellId,
@@ -68,9 +69,7 @@ class IndexedRecords:
         Raises:
             Damage: It settles an intent that no record opened.
         """
-        stamp = getattr(record, "stamp", None)
-        if stamp is not None:
-            self.clock_ns = min(max(self.clock_ns, stamp.ns), NS_MAX)
+        self.clock_ns = min(clock_after(self.clock_ns, record), NS_MAX)
         minute = (self.clock_ns // MINUTE_NS).to_bytes(MINUTE_BYTES, "big")
         self._tables.count(OF_MINUTES + minute + bytes([KINDS.index(record.KIND)]), 1)
         rows, seq = self._tables.rows, record_key(record.seq)

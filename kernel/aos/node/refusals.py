@@ -63,6 +63,7 @@ STATUSES: Final[Mapping[Rule, int]] = MappingProxyType(
         Rule.CELL_IS_UNKNOWN: 404,
         Rule.CELL_HAS_ENDED: 409,
         Rule.CELL_HAS_OWN_COMMAND: 409,
+        Rule.CLOCK_IS_NOT_AHEAD: 409,
         Rule.INTENT_IS_NOT_OPEN: 409,
         Rule.SETTLEMENT_DOES_NOT_FIT: 422,
         Rule.VALUE_IS_IN_USE: 409,

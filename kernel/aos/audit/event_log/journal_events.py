@@ -25,6 +25,7 @@ from aos.audit.lens.ports import Journal
 from aos.audit.lens.words import compact
 from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import STRICT
+from aos.core.journal.journal_clock import clock_after
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
     CellId,
@@ -105,9 +106,7 @@ class JournalEvents:
         for data in frame.records:
             record = from_bytes(data)
             self._seq, self._index = record.seq, 0
-            stamp = getattr(record, "stamp", None)
-            if stamp is not None and stamp.ns > self._clock_ns:
-                self._clock_ns = stamp.ns
+            self._clock_ns = clock_after(self._clock_ns, record)
             taker = self._takers.get(type(record))
             if taker is not None:
                 taker(record)

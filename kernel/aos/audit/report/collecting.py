@@ -23,6 +23,7 @@ from aos.audit.report.report_part import (
     ReportPart,
 )
 from aos.audit.report.report_source import ReportSource
+from aos.core.journal.journal_clock import clock_after
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest, Record, Snapshot
 from aos.errors import Damage
@@ -120,9 +121,7 @@ def _check_place(source: ReportSource, found: CollectedRecords, first: int) -> N
 
 def _advance(record: Record, at: CurrentRecord, source: ReportSource) -> None:
     """Move the clock and the manifest in force to a record."""
-    stamp = getattr(record, "stamp", None)
-    if stamp is not None:
-        at.clock_ns = max(at.clock_ns, stamp.ns)
+    at.clock_ns = clock_after(at.clock_ns, record)
     if isinstance(record, Manifest):
         effective = Effective.from_document(source.blob(record.document.hash))
         at.before = at.effective

@@ -22,6 +22,7 @@ from aos.core.journal.identity import world_id
 from aos.core.journal.inputs import (
     CANCEL,
     CANCEL_OPEN,
+    CLOCK,
     COMMAND_FIELDS,
     END,
     ERASE,
@@ -33,6 +34,7 @@ from aos.core.journal.inputs import (
     control_message,
     has_fields_of,
 )
+from aos.core.journal.journal_clock import CLOCK_AHEAD_NS, clock_after
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import (
     Attempt,
@@ -140,7 +142,7 @@ class Contents:
         if isinstance(record, Genesis) != (record.seq == 1):
             self._add(FindingKind.IDENTITY_WRONG, "record 1, and no other, is a genesis")
         if not isinstance(record, Step | Faulted | KernelReceipt):
-            self._clock(record.stamp.ns)
+            self._clock(record, record.stamp.ns)
         counts = self.counts
         match record:
             case Step():
@@ -181,9 +183,21 @@ class Contents:
             case Genesis() | Start() | Snapshot():
                 pass
 
-    def _clock(self, stamp_ns: int) -> None:
-        self.counts.stamps_behind += stamp_ns < self._checking.clock_ns
-        self._checking.clock_ns = max(self._checking.clock_ns, stamp_ns)
+    def _clock(self, record: Record, stamp_ns: int) -> None:
+        before_ns = self._checking.clock_ns
+        after_ns = self._checking.clock_ns = clock_after(before_ns, record)
+        if isinstance(record, Control) and record.action == CLOCK:
+            if before_ns - after_ns <= CLOCK_AHEAD_NS:
+                self._add(
+                    FindingKind.VALUE_INVALID,
+                    sentence(
+                        "a command sets the journal clock back, which is not ahead of its stamp",
+                        expected=f"more than {CLOCK_AHEAD_NS} ns",
+                        found=f"{before_ns - after_ns} ns",
+                    ),
+                )
+        else:
+            self.counts.stamps_behind += stamp_ns < before_ns
 
     def _genesis(self, record: Genesis) -> None:
         self._checking.genesis = record

@@ -8,6 +8,7 @@ from typing import Final
 from aos.audit.lens.ports import first_kept
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
+from aos.core.journal.journal_clock import clock_after
 from aos.core.journal.record_codec import from_bytes
 
 MINUTES: Final = 60
@@ -19,7 +20,7 @@ def minutes(view: View) -> Document:
     minute without a record is left out. Without an index, the whole journal is read."""
     last = view.state.clock_ns // MINUTE_NS
     first = last - MINUTES + 1
-    found = _read(view) if view.index is None else view.index.minutes(MINUTES)
+    found = _read(view) if view.index is None else view.index.minutes(MINUTES, last)
     return {
         "minutes": [
             {
@@ -34,13 +35,12 @@ def minutes(view: View) -> Document:
 
 
 def _read(view: View) -> dict[int, Counter[str]]:
-    """A record without a stamp counts in the minute of the highest stamp before it (IX-25)."""
+    """A record counts in the minute of the journal clock after it (IX-25)."""
     found: dict[int, Counter[str]] = defaultdict(Counter)
     clock_ns = 0
     for frame in view.journal.frames(first_kept(view.journal), view.state.next_seq - 1):
         for data in frame.records:
             record = from_bytes(data)
-            stamp = getattr(record, "stamp", None)
-            clock_ns = max(clock_ns, 0 if stamp is None else stamp.ns)
+            clock_ns = clock_after(clock_ns, record)
             found[clock_ns // MINUTE_NS][record.KIND] += 1
     return found

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.audit.lens.lens import Lens, ran_under, shown
-from aos.audit.lens.words import compact, count, one_line, short
+from aos.audit.lens.words import compact, count, one_line, short, time_text
 from aos.core.journal.faults import Fault
 from aos.core.journal.fork import forked_world_id
 from aos.core.journal.governing import PROPOSE
 from aos.core.journal.identity import world_id
-from aos.core.journal.inputs import STRICT
+from aos.core.journal.inputs import CLOCK, STRICT
 from aos.core.journal.records import (
     Attempt,
     CellId,
@@ -429,6 +429,8 @@ def _attempt_text(found: Document) -> str:
 
 def control_text(found: Document) -> str:
     """Return an operator's command as text: ``retry acme/order@1 ord-1 by operator``."""
+    if found["action"] == CLOCK:
+        return f"clock is set to {time_text(found['at_ns'])} by {found['principal']}"
     about = cell_text(found["cell"]) if found["cell"] else found["intent"] or found["value"]
     if found["cell"] is None:
         about = _intent_text(about)

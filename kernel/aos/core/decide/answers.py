@@ -59,6 +59,7 @@ class Rule(enum.Enum):
     CELL_IS_UNKNOWN = "cell_is_unknown"
     CELL_HAS_ENDED = "cell_has_ended"
     CELL_HAS_OWN_COMMAND = "cell_has_own_command"
+    CLOCK_IS_NOT_AHEAD = "clock_is_not_ahead"
     INTENT_IS_NOT_OPEN = "intent_is_not_open"
     SETTLEMENT_DOES_NOT_FIT = "settlement_does_not_fit"
     VALUE_IS_IN_USE = "value_is_in_use"

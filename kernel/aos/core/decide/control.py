@@ -1,4 +1,4 @@
-"""Decide an operator's command: a ``Control``, or the reason for a refusal (K-100 to K-109a).
+"""Decide an operator's command: a ``Control``, or the reason for a refusal (K-100 to K-109b).
 
 Nothing here changes the state, and the first broken rule is the answer.
 """
@@ -22,6 +22,7 @@ from aos.core.journal.inputs import (
     ControlInput,
     has_fields_of,
 )
+from aos.core.journal.journal_clock import CLOCK_AHEAD_NS
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Control, Ref, Slot, Stamp, slot, slot_hash
 from aos.core.journal.signing import is_signed
@@ -71,7 +72,7 @@ def decide_control(
             Rule.CONTROL_IS_INVALID,
             f"action: expected {' or '.join(ACTIONS)}, found {quoted(given.action)}",
         )
-    problem = _shape(given, action) or _impossible(state, given, action, read)
+    problem = _shape(given, action) or _impossible(state, given, action, stamp, read)
     if problem is not None:
         return problem
     ended = state.cells.get(given.cell) if action in (END, REMOVE) and given.cell else None
@@ -96,7 +97,7 @@ def decide_control(
 
 
 def _impossible(
-    state: State, given: ControlInput, action: ControlAction, read: BlobReader
+    state: State, given: ControlInput, action: ControlAction, stamp: Stamp, read: BlobReader
 ) -> Refusal | None:
     """The reason why the state does not allow the command; None if it does."""
     match action:
@@ -112,6 +113,8 @@ def _impossible(
             return _erasable(state, given.value, read)
         case "unpin":
             return _movable(state, given, read)
+        case "clock":
+            return _clock_problem(state, stamp)
         case _:
             assert_never(action)
 
@@ -150,8 +153,9 @@ def _shape(given: ControlInput, action: ControlAction) -> Refusal | None:
         "payload": given.payload, "why": given.why,
     }  # fmt: skip
     if not has_fields_of(action, [name for name, value in fields.items() if value is not None]):
-        expected = " and ".join(name for name in COMMAND_FIELDS[action] if name != "why")
-        return refusal(Rule.CONTROL_IS_INVALID, f"{action}: expected {expected} and nothing else")
+        needed = " and ".join(name for name in COMMAND_FIELDS[action] if name != "why")
+        expected = f"{needed} and nothing else" if needed else "no field"
+        return refusal(Rule.CONTROL_IS_INVALID, f"{action}: expected {expected}")
     for name, hash in (("intent", given.intent), ("value", given.value)):
         if hash is not None and len(hash) != HASH_BYTES:
             return refusal(
@@ -299,6 +303,22 @@ def _movable(state: State, given: ControlInput, read: BlobReader) -> Refusal | N
         return None
     return refusal(
         Rule.CELL_DOES_NOT_FIT, f"{name} cannot continue under the manifest in force: {problem}"
+    )
+
+
+# Clock: the journal clock is set back to the stamp of the command.
+
+
+def _clock_problem(state: State, stamp: Stamp) -> Refusal | None:
+    """K-109b."""
+    ahead_ns = state.clock_ns - stamp.ns
+    if ahead_ns > CLOCK_AHEAD_NS:
+        return None
+    found = "behind it or equal" if ahead_ns <= 0 else f"{ahead_ns / 10**9:.1f} s ahead"
+    return refusal(
+        Rule.CLOCK_IS_NOT_AHEAD,
+        f"the journal clock is not ahead of this machine's clock: expected more than "
+        f"{CLOCK_AHEAD_NS // 10**9} s, found {found} (nothing is to be set)",
     )
 
 

@@ -293,6 +293,7 @@ UNPIN: Final = "unpin"
 SETTLE: Final = "settle"
 END: Final = "end"
 REMOVE: Final = "remove"
+CLOCK: Final = "clock"
 
 COMMAND_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     RETRY: ("cell",),
@@ -303,6 +304,7 @@ COMMAND_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     SETTLE: ("intent", "status", "payload"),
     END: ("cell", "status", "why"),
     REMOVE: ("cell", "why"),
+    CLOCK: (),
 }
 """The fields of each command, in its input and in its record. Only ``why`` may be absent."""
 
@@ -381,9 +383,11 @@ def control_message(
 
 def has_fields_of(action: str, found: Collection[str]) -> bool:
     """Whether ``found``, the fields that a command has, are those of ``action``."""
-    fields = COMMAND_FIELDS.get(action, ())
+    fields = COMMAND_FIELDS.get(action)
+    if fields is None:
+        return False
     needed = [name for name in fields if name != "why"]
-    return bool(fields) and set(needed) <= set(found) <= set(fields)
+    return set(needed) <= set(found) <= set(fields)
 
 
 Input: TypeAlias = (

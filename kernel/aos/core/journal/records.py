@@ -370,11 +370,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """An operator's command (K-100 to K-109a).
+    """An operator's command (K-100 to K-109b).
 
     ``retry``, ``skip``, ``unpin``, ``end`` and ``remove`` name a ``cell``, ``cancel`` and
-    ``settle`` an ``intent``, ``erase`` the content hash of a ``value``. ``serial`` is the number of
-    control records before this one.
+    ``settle`` an ``intent``, ``erase`` the content hash of a ``value``. ``clock`` names nothing: it
+    sets the journal clock to its own stamp. ``serial`` is the number of control records before this
+    one.
 
     ``status`` and ``payload`` are those of the receipt that ``settle`` causes; ``status`` is also
     the one that ``end`` gives the instance. ``why`` is the operator's reason to end or remove it.

@@ -46,10 +46,10 @@ OPEN_WORK: Final[tuple[OpenWork, ...]] = ("cancel", "keep")
 """A fork cancels the open intents of its parent, or keeps them open."""
 
 ControlAction: TypeAlias = Literal[
-    "retry", "skip", "cancel", "erase", "unpin", "settle", "end", "remove"
+    "retry", "skip", "cancel", "erase", "unpin", "settle", "end", "remove", "clock"
 ]
 ACTIONS: Final[tuple[ControlAction, ...]] = (
-    "retry", "skip", "cancel", "erase", "unpin", "settle", "end", "remove",
+    "retry", "skip", "cancel", "erase", "unpin", "settle", "end", "remove", "clock",
 )  # fmt: skip
 
 GovernanceAction: TypeAlias = Literal["propose", "report", "approve", "reject", "withdraw"]

@@ -17,6 +17,7 @@ from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, follow
 from aos.core.journal.identity import idempotency_key, submission_hash, world_id
 from aos.core.journal.inputs import END, MIGRATE, PIN, REMOVE, SEMANTICS, SKIP
+from aos.core.journal.journal_clock import CLOCK_AHEAD_NS, clock_after
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
@@ -481,8 +482,20 @@ def _fold_control(state: State, record: Control) -> None:
             _unpin(state, id, record)
         case Control(action="erase", value=bytes()):
             pass
+        case Control(action="clock"):
+            _set_clock(state, record)
         case _:
             raise Damage(f"record {record.seq} is a command that is none: {record.action!r:.40}")
+
+
+def _set_clock(state: State, record: Control) -> None:
+    """Set the journal clock back to the stamp of the command (K-109b). The window time stays."""
+    if state.clock_ns - record.stamp.ns <= CLOCK_AHEAD_NS:
+        raise Damage(f"record {record.seq} sets the journal clock back, which is not ahead")
+    state.clock_ns = clock_after(state.clock_ns, record)
+    for stream in state.streams.values():
+        # A second that begins in the future would not end before that (K-94).
+        stream.since_ns = min(stream.since_ns, state.clock_ns)
 
 
 def _go_on(state: State, id: CellId, record: Control) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aos.errors import BadUsage
+from aos.audit.views.view import View
+from aos.core.decide.routing import route
+from aos.errors import BadUsage, Refused
 from aos.values.errors import ValueProblem
 from aos_cli.flow_naming import Named
 
@@ -18,6 +20,25 @@ def message_value(flow: Named, schema: str, given: object) -> object:
     """
     field = flow.declaration.messages[schema]
     return given if field is None else _filled(flow, schema, given, field.split("."))
+
+
+def refuse_to_begin(view: View, flow: Named, schema: str, value: object) -> None:
+    """Raise Refused if a message would also reach a flow without an instance of this key: it would
+    wait there for a start that may never come. A value that does not fit is left to the
+    kernel."""
+    manifest = view.state.effective
+    found = manifest.schemas[schema]
+    try:
+        targets = route(manifest, found, found.encode(found.from_json_object(value)))
+    except ValueProblem:
+        return
+    for each, id in zip(manifest.routes(schema), targets, strict=True):
+        is_other_flow = id != flow.id and manifest.workflows[id[0]].is_flow
+        if is_other_flow and each.creates and id not in view.state.cells:
+            raise Refused(
+                f"{schema} is also a message of {id[0]}, which has no instance of this key: there "
+                "it would wait for a start (to send it all the same: aos send)"
+            )
 
 
 def _filled(flow: Named, schema: str, given: object, names: list[str]) -> object:

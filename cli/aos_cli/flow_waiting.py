@@ -79,4 +79,4 @@ def _why(found: Instance, status: str) -> str:
     if status == "closed":
         return "was ended by an operator"
     said = "" if error is None else f": {failure_text(error)}"
-    return f"{'failed' if status == 'failed' else 'was cancelled'}{said}"
+    return f"{'failed' if status == 'failed' else 'was canceled'}{said}"

@@ -172,7 +172,7 @@ COMMANDS: Final = (
         ("aos flow signal order o-1 Cancel '{}' --id cancel-o-1",), "flow:signal",
     ),
     Command(
-        "flow cancel", RUN, "Cancel a flow: run its compensations, then end it as cancelled.",
+        "flow cancel", RUN, "Cancel a flow: run its compensations, then end it as canceled.",
         ("aos flow cancel order o-1", "aos flow cancel order o-1 --no-rollback"), "flow:cancel",
     ),
     Command(

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from aos.flow.flow_state import OTHER_SPELLINGS
 from aos.flow.operation import OperationKind as Kind
 from aos.flow.operation import OperationState, UndoState
 from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import init_world
+from aos.manifest.load import load
 from aos.values.cbor import encode
 from tests.cli.shell import Aos, in_silence
 from tests.cli.test_commands import is_sound, running
@@ -242,7 +244,7 @@ def test_waiting_for_the_end_prints_the_output(aos: Aos, driven: Path) -> None:
     ("status", "text"),
     [
         ("failed", "shop/order@1 failed failed: critical no_funds: the card is empty (at charge)"),
-        ("cancelled", "shop/order@1 cancelled was cancelled"),
+        ("cancelled", "shop/order@1 cancelled was canceled"),
         ("stuck", "shop/order@1 stuck is stuck in its rollback"),
     ],
 )
@@ -253,7 +255,7 @@ def test_waiting_for_a_flow_that_ends_without_an_output_is_an_error(
     error = failure("no_funds", "the card is empty", path="charge") if status == "failed" else None
     out = shop.step(
         state(status=status, inputs=input_of(status), error=error),
-        status="completed" if status == "cancelled" else "failed",
+        status="failed" if status in ("failed", "stuck") else "completed",
     )
     found = aos("flow", "start", "order", start_json(status, out), "--wait", world=driven)
     shown = aos(
@@ -262,7 +264,7 @@ def test_waiting_for_a_flow_that_ends_without_an_output_is_an_error(
 
     assert (found.code, found.out) == (1, "")
     assert text in found.err
-    assert (shown.code, shown.json["status"]) == (1, status)
+    assert (shown.code, shown.json["status"]) == (1, OTHER_SPELLINGS.get(status, status))
 
 
 def test_waiting_ends_in_time(aos: Aos, driven: Path) -> None:
@@ -342,6 +344,37 @@ def test_a_message_before_the_start_waits_in_the_inbox(aos: Aos, world: Path) ->
     assert "the flow has not started: the message waits in its inbox" in sent.err
 
 
+def test_a_message_begins_no_flow_that_it_is_not_for(aos: Aos, lived: Path) -> None:
+    """C-71: another flow listens for it, too, and would wait for a start. Who wants that sends the
+    event; then there is an instance, and the message is sent to both."""
+    given = shop.files()
+    given["m.air.json"] = json.dumps(with_another_listener()).encode()
+    with open_writer(lived) as writer:
+        writer.apply(load(given), mode="pin")
+    before = events(aos, lived, shop.CANCEL)
+
+    found = aos("flow", "signal", "order", "o-1", "Cancel", '{"why": ""}', world=lived)
+
+    assert found.code == 1
+    assert "also a message of shop/other@1, which has no instance of this key" in found.err
+    assert events(aos, lived, shop.CANCEL) == before
+    sent = aos("send", shop.CANCEL, '{"order_id": "o-1", "why": "", "out": null}', world=lived)
+    assert sent.code == 0
+    again = aos("flow", "signal", "order", "o-1", "Cancel", '{"why": ""}', world=lived)
+    assert again.code == 0
+
+
+def with_another_listener() -> list[Any]:
+    nodes = shop.nodes()
+    [order] = [node for node in nodes if node.get("name") == shop.ORDER]
+    nodes.append({**order, "name": "shop/other@1"})
+    manifest = next(node for node in nodes if node["$kind"] == "manifest")
+    manifest["workflows"].append({"name": "shop/other@1"})
+    route = shop.route(shop.CANCEL, "shop/other@1", "order_id")
+    manifest["routing"]["subscriptions"].append(route)
+    return nodes
+
+
 # cancel
 
 
@@ -366,7 +399,7 @@ def test_a_flow_that_is_over_or_never_was_is_not_cancelled(aos: Aos, lived: Path
     never = aos("flow", "cancel", "order", "never", world=lived)
 
     assert done == (1, "", "aos: shop/order@1 done is completed: there is nothing to cancel\n")
-    assert gone == (0, "shop/order@1 gone is cancelled already\n", "")
+    assert gone == (0, "shop/order@1 gone is canceled already\n", "")
     assert never.code == 1
     assert "there is no shop/order@1 never: nothing has reached it" in never.err
     assert events(aos, lived, shop.CONTROL) == []
@@ -443,16 +476,19 @@ def test_flows_are_listed_by_their_own_status(aos: Aos, lived: Path) -> None:
     bad = aos("flow", "list", "--status", "lost", world=lived)
 
     assert {each["key"]: each["status"] for each in found["flows"]} == {
-        "o-1": "running", "bad": "faulted", "done": "completed", "gone": "cancelled",
+        "o-1": "running", "bad": "faulted", "done": "completed", "gone": "canceled",
         "lost": "failed", "stuck": "stuck", "later": "running",
     }  # fmt: skip
     assert found["by_status"] == {
-        "cancelled": 1, "completed": 1, "failed": 1, "faulted": 1, "running": 2, "stuck": 1,
+        "canceled": 1, "completed": 1, "failed": 1, "faulted": 1, "running": 2, "stuck": 1,
     }  # fmt: skip
     assert [each["key"] for each in some.json["flows"]] == ["bad"]
     assert "shop/order@1\to-1\trunning\t" in text.out
     assert "ship-or-cancel/ship/ship, ship-or-cancel/cancel/asked" in text.out
     assert (bad.code, "no flow status is 'lost'" in bad.err) == (2, True)
+    for spelling in ("canceled", "cancelled"):
+        gone = aos("flow", "list", "--status", spelling, "--json", world=lived).json
+        assert [(each["key"], each["status"]) for each in gone["flows"]] == [("gone", "canceled")]
 
 
 def test_show_has_the_operations_as_a_tree_and_the_waits(aos: Aos, lived: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_flow_is_signalled_and_rolls_back(world: Path) -> None:
     past = {each["path"]: each for each in flat(shown(world, "--history")["operations"])}
 
     assert sent.code == 0
-    assert past["ship-or-cancel/ship/parcels/cup/ship"]["state"] == "cancelled"
+    assert past["ship-or-cancel/ship/parcels/cup/ship"]["state"] == "canceled"
     assert rolling["status"] == "rolling_back"
     assert [(each["path"], each["kind"]) for each in rolling["waits"]] == [
         ("charge/~undo", "effect")
@@ -151,9 +151,9 @@ def test_a_flow_is_cancelled_and_undone(world: Path) -> None:
     settle(world, REFUND, {"refund": "r-1"})
 
     found = shown(world)
-    assert (found["status"], found["error"]["kind"]) == ("cancelled", "canceled")
+    assert (found["status"], found["error"]["kind"]) == ("canceled", "canceled")
     again = here("flow", "cancel", "order", "o-1", "--world", world)
-    assert again == (0, "shop/order@1 o-1 is cancelled already\n", "")
+    assert again == (0, "shop/order@1 o-1 is canceled already\n", "")
 
 
 def test_the_operations_of_a_flow_that_ended_are_read_from_the_journal(world: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_flow_whose_code_diverged_is_cancelled_all_the_same(world: Path, later
     assert (stopped["status"], stopped["divergence"]["path"]) == ("faulted", "one")
     assert "aos flow resume t/probe@1 moved" in stopped["reasons"][0]["next"]
     assert [(each["path"], each["status"]) for each in cancelled["skipped"]] == [("one", "ok")]
-    assert (found["status"], found["fault"]) == ("cancelled", None)
+    assert (found["status"], found["fault"]) == ("canceled", None)
 
 
 def test_a_flow_whose_code_diverged_continues_with_code_that_fits(world: Path, later: Path) -> None:

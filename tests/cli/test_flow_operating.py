@@ -97,7 +97,7 @@ def test_a_cancel_of_a_diverged_flow_reports_the_success_that_no_compensation_un
     assert "Cancel runs with the next aos run" in found.err
     [step] = shown(diverged, "a", "--history")["operations"]
     assert (step["path"], step["value"], step["is_skipped"]) == ("one", {"note": "c-1"}, True)
-    assert shown(diverged, "a")["status"] == "cancelled"
+    assert shown(diverged, "a")["status"] == "canceled"
     text = here("flow", "show", "probe", "a", "--history", "--world", diverged).out
     assert ", its receipt skipped (journal)" in text
     is_sound(diverged)
@@ -113,7 +113,7 @@ def test_a_cancel_while_a_process_runs_the_world_waits_until_the_flow_is_cancell
     assert found["is_over"] is True
     [skipped] = found["skipped"]
     assert (skipped["path"], skipped["role"], skipped["payload"]) == ("one", None, {"note": "c-1"})
-    assert shown(diverged, "a")["status"] == "cancelled"
+    assert shown(diverged, "a")["status"] == "canceled"
 
 
 def test_a_diverged_flow_resumes_when_its_code_is_mended(diverged: Path, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_trip_that_is_canceled_on_its_way_is_undone(world: World) -> None:
     world.run()
 
     assert told(world.asked(CANCEL)) == [(CANCEL, "Hotel"), (CANCEL, "Flight")]
-    assert flow(world).status == "cancelled"
+    assert flow(world).status == "canceled"
 
 
 def test_trips_side_by_side_do_not_mix(world: World) -> None:

@@ -51,7 +51,7 @@ SHOWN: Final = {
     "flow_saga": (
         r"trip/booking@1\tt-1\tcompleted",
         r"trip/booking@1\tt-2\tfailed",
-        r"trip/booking@1\tt-3\tcancelled",
+        r"trip/booking@1\tt-3\tcanceled",
         r'"car": "Car-',
         r"critical sold_out: nothing left \(at hotel\)",
         r"flight\ttrip/cancel@1\tdone\t1",

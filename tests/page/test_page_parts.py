@@ -209,7 +209,7 @@ def test_a_list_of_flows_has_the_place_at_which_each_waits(site: PartSite) -> No
     none = site.text("trips", "flows?status=stuck")
 
     assert "thought/~1/decision/~0/verdict desk/Verdict@1" in found
-    assert "1 cancelled 1 completed 1 failed 1 pending" in trips
+    assert "1 canceled 1 completed 1 failed 1 pending" in trips
     assert "No flow passes these filters." in none
 
 

@@ -19,13 +19,13 @@ from aos.core.journal.records import EntryId, slot_bytes
 from aos.core.state.cell import EventMail
 from aos.errors import BadUsage, Refused, either
 from aos.flow.declaration import CANCEL, RESUME
-from aos.flow.flow_state import CANCELLED, STUCK
+from aos.flow.flow_state import CANCELED, STUCK
 from aos.host.door.writer import Item
 from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.flow_cancelling import Skipping, skip_to_cancel
 from aos_cli.flow_naming import Named, admitted, json_argument, named
-from aos_cli.flow_signals import message_value
+from aos_cli.flow_signals import message_value, refuse_to_begin
 from aos_cli.flow_starting import start_flow
 from aos_cli.flow_waiting import wait_for_end
 from aos_cli.node_option import NodeUrl, from_node
@@ -97,6 +97,7 @@ def signal(
         found = named(view, flow, key)
         schema = find_message(found.declaration, message)
         filled = message_value(found, schema, given)
+        refuse_to_begin(view, found, schema, filled)
         manifest = view.state.effective
     if found.seen is not None and found.seen.state is not None and found.seen.state.has_ended:
         raise Refused(
@@ -145,9 +146,9 @@ def cancel(
         found = named(view, flow, key)
         seen = _existing(found)
         if seen.state is not None and seen.state.has_ended and seen.cell.fault is None:
-            if seen.status != CANCELLED:
+            if seen.status != CANCELED:
                 raise Refused(f"{found.text} is {seen.status}: there is nothing to cancel")
-            _show_cancelled(found, None, None, json=json)
+            _show_canceled(found, None, None, json=json)
             return 0
         waiting = _waiting_cancel(found, seen, view.journal.blob)
     skipping = None
@@ -160,7 +161,7 @@ def cancel(
             entry = admitted(answer).seq, 0
         if seen.cell.fault is not None:
             skipping = skip_to_cancel(world, writer, found.id, entry)
-    _show_cancelled(found, entry[0], skipping, json=json)
+    _show_canceled(found, entry[0], skipping, json=json)
     return 0
 
 
@@ -186,9 +187,7 @@ def _waiting_cancel(found: Named, seen: SeenFlow, read: Any) -> EntryId | None:
     return None
 
 
-def _show_cancelled(
-    found: Named, seq: int | None, skipping: Skipping | None, *, json: bool
-) -> None:
+def _show_canceled(found: Named, seq: int | None, skipping: Skipping | None, *, json: bool) -> None:
     skipped = [] if skipping is None else skipping.skipped
     if json:
         print_json(
@@ -202,7 +201,7 @@ def _show_cancelled(
         )
         return
     if seq is None:
-        line(f"{found.text} is cancelled already")
+        line(f"{found.text} is canceled already")
         return
     line(f"{found.text} gets Cancel (record {seq:,})")
     for each in skipped:

@@ -10,9 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from aos.flow.failure import Failure
+from aos.flow.message import Message, read_messages
 from aos.flow.shapes import expect_bytes, expect_list, expect_nat, expect_text, optional_nat
 from aos.values.cbor import Value
 from aos.values.errors import ValueProblem
+
+ENDING_CANCELED: Final = 2
+ENDING_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +28,12 @@ class Details:
         schemas: Of a listen: the messages that it takes. Of an emit: the event.
         is_many: Of a listen: whether its value is a list of messages.
         is_wrapped: Of a listen: whether each message is in the arm of a variant.
+        unknown: Of an open step: effect and params of its ``.rollback_unknown``.
+        is_canceled: Of an open step or call: it was canceled, or its time is over, and its answer
+            decides whether it is undone.
+        messages: Of one that has operations of its own: messages that it may give back.
         workflow: Of a call or spawn: the child's flow.
+        control: Of a call: the schema by which the child is canceled.
         key: Of a call: the child's key, canonical CBOR.
         retry_ns: Of a step: when its next attempt begins; None while one runs.
         until_ns: When a sleep ends, or a listen or a step gives up.
@@ -36,7 +45,11 @@ class Details:
     schemas: tuple[str, ...] = ()
     is_many: bool = False
     is_wrapped: bool = False
+    unknown: tuple[str, bytes] | None = None
+    is_canceled: bool = False
+    messages: tuple[Message, ...] = ()
     workflow: str | None = None
+    control: str | None = None
     key: bytes | None = None
     retry_ns: int | None = None
     until_ns: int | None = None
@@ -68,7 +81,7 @@ def read_details(kind: str, body: Value, where: str, *, is_over: bool) -> Detail
 def _step(extra: list[Value], where: str) -> dict[str, Any]:
     """``[effect]``, with six more items while it is open: the hash of its params, its policy, the
     times of its next attempt and of its timeout, whether an attempt may have run, and the effect
-    that undoes it."""
+    that undoes it if that is unknown. A seventh says whether its answer has to come first."""
     effect = expect_text(extra[0], f"{where}[1]")
     if len(extra) == 1:
         return {"effect": effect}
@@ -76,7 +89,21 @@ def _step(extra: list[Value], where: str) -> dict[str, Any]:
         "effect": effect,
         "retry_ns": optional_nat(extra[3], f"{where}[4]"),
         "until_ns": optional_nat(extra[4], f"{where}[5]"),
+        "unknown": _unknown(extra[6], f"{where}[7]"),
+        "is_canceled": _is_canceled(extra[7:], f"{where}[8]"),
     }
+
+
+def _unknown(value: Value, where: str) -> tuple[str, bytes] | None:
+    if value is None:
+        return None
+    effect, params = expect_list(value, where, 2)
+    return expect_text(effect, f"{where}[0]"), expect_bytes(params, f"{where}[1]")
+
+
+def _is_canceled(ending: list[Value], where: str) -> bool:
+    """Whether the item that an open step or call may have at its end says so (FL-22)."""
+    return bool(ending) and expect_nat(ending[0], where, ENDING_MAX) >= ENDING_CANCELED
 
 
 def _emit(extra: list[Value], where: str) -> dict[str, Any]:
@@ -100,11 +127,26 @@ def _listen(extra: list[Value], where: str) -> dict[str, Any]:
 
 
 def _call(extra: list[Value], where: str) -> dict[str, Any]:
-    """``[workflow, control schema, key]``."""
+    """``[workflow, control schema, key]``, and whether its answer has to come first."""
     return {
         "workflow": expect_text(extra[0], f"{where}[1]"),
+        "control": expect_text(extra[1], f"{where}[2]"),
         "key": expect_bytes(extra[2], f"{where}[3]"),
+        "is_canceled": _is_canceled(extra[3:], f"{where}[4]"),
     }
+
+
+def _branches(extra: list[Value], where: str) -> dict[str, Any]:
+    """``[branches, messages]`` of a join or race that has ended."""
+    return {"messages": read_messages(extra[1], f"{where}[2]")} if len(extra) > 1 else {}
+
+
+def _body(extra: list[Value], where: str) -> dict[str, Any]:
+    """``[messages]`` of a branch, scope or loop that has ended; of an open loop its iteration and
+    its state come first."""
+    if not extra:
+        return {}
+    return {"messages": read_messages(extra[-1], f"{where}[{len(extra)}]")}
 
 
 def _spawn(extra: list[Value], where: str) -> dict[str, Any]:
@@ -118,4 +160,6 @@ _READERS: Final[Mapping[str, Callable[[list[Value], str], dict[str, Any]]]] = {
     "listen": _listen,
     "call": _call,
     "spawn": _spawn,
+    **dict.fromkeys(("join", "race"), _branches),
+    **dict.fromkeys(("branch", "scope", "loop"), _body),
 }

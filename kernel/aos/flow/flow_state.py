@@ -7,6 +7,7 @@ from typing import Final, Self
 
 from aos.flow.failure import Failure
 from aos.flow.history import History
+from aos.flow.message import Message, read_messages
 from aos.flow.shapes import (
     expect_bytes,
     expect_list,
@@ -21,25 +22,19 @@ from aos.values.errors import ValueProblem
 PENDING: Final = "pending"
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
-CANCELLED: Final = "cancelled"
+CANCELED: Final = "canceled"
 STUCK: Final = "stuck"
 FLOW_STATUSES: Final = (
-    PENDING, "running", "sleeping", "rolling_back", COMPLETED, FAILED, CANCELLED, STUCK,
+    PENDING, "running", "sleeping", "rolling_back", COMPLETED, FAILED, CANCELED, STUCK,
 )  # fmt: skip
+OTHER_SPELLINGS: Final = {"cancelled": CANCELED}
+"""Statuses that states store in another spelling, which commands accept, too."""
 LIVE: Final = frozenset({"running", "sleeping", "rolling_back"})
 """The statuses of a flow in progress."""
-ENDED: Final = frozenset({COMPLETED, FAILED, CANCELLED})
+TRIED: Final = LIVE | {STUCK}
+"""The statuses of a flow that new code is tried on: a stuck one continues after ``Resume``."""
+ENDED: Final = frozenset({COMPLETED, FAILED, CANCELED})
 """The statuses in which a flow reads no message any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A message in the inbox: an event of ``schema`` that no operation has consumed yet. ``number``
-    is how many messages came to the flow before it."""
-
-    number: int
-    schema: str
-    value: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +78,8 @@ class FlowState:
         """Read the canonical bytes of a state. Raises ``ValueProblem`` if they are no such state,
         but not for a history that cannot be read."""
         fields = expect_map(decode_record(data), "$")
-        status = expect_text(fields.get("status"), "$.status")
+        stored = expect_text(fields.get("status"), "$.status")
+        status = OTHER_SPELLINGS.get(stored, stored)
         if status not in FLOW_STATUSES:
             raise ValueProblem(
                 f"expected one of {', '.join(FLOW_STATUSES)}, found {status!r}", path="$.status"
@@ -126,19 +122,7 @@ def _inbox(data: bytes) -> tuple[Message, ...]:
     """Read the list of messages of an inbox (FL-14)."""
     received, messages = expect_list(decode_record(data), "$.inbox", 2)
     expect_nat(received, "$.inbox[0]")
-    return tuple(
-        _message(each, f"$.inbox[1][{index}]")
-        for index, each in enumerate(expect_list(messages, "$.inbox[1]"))
-    )
-
-
-def _message(value: Value, where: str) -> Message:
-    number, schema, data = expect_list(value, where, 3)
-    return Message(
-        number=expect_nat(number, f"{where}[0]"),
-        schema=expect_text(schema, f"{where}[1]"),
-        value=expect_bytes(data, f"{where}[2]"),
-    )
+    return read_messages(messages, "$.inbox[1]")
 
 
 def _parent(value: Value) -> Parent | None:

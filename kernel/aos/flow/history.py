@@ -2,6 +2,8 @@
 
     [1, [operation…], [compensation…]]
 
+A fourth item, a number, counts the turns in a row that had to continue in another one (FL-6).
+
 Reading is strict: a wrong shape, an unknown kind or a parent that is no earlier scope is an error
 with its place, never a guess.
 """
@@ -27,6 +29,8 @@ from aos.values.cbor import Value, decode_record
 from aos.values.errors import ValueProblem
 
 FORMAT: Final = 1
+WITH_CONTINUES: Final = 4
+"""The items of a history that counts turns."""
 
 E = TypeVar("E", bound=enum.IntEnum)
 
@@ -56,7 +60,7 @@ class History:
                 "it, so a later aos is needed to show it",
                 path="ops",
             )
-        _, operations, compensations = expect_list(parts, "ops", 3)
+        operations, compensations = _lists(parts)
         found_operations: list[Operation] = []
         for index, each in enumerate(expect_list(operations, "ops[1]")):
             found_operations.append(_operation(each, f"ops[1][{index}]", found_operations))
@@ -67,6 +71,14 @@ class History:
                 for index, each in enumerate(expect_list(compensations, "ops[2]"))
             ),
         )
+
+
+def _lists(parts: list[Value]) -> tuple[Value, Value]:
+    """Return the operations and compensations of a history. Raises ``ValueProblem``."""
+    if len(parts) == WITH_CONTINUES and expect_nat(parts.pop(), "ops[3]") == 0:
+        raise ValueProblem("expected at least 1, found 0", path="ops[3]")
+    _, operations, compensations = expect_list(parts, "ops", 3)
+    return operations, compensations
 
 
 def _operation(value: Value, where: str, earlier: list[Operation]) -> Operation:

@@ -46,7 +46,7 @@ class OperationState(enum.IntEnum):
     COMPLETED = 2
     FAILED = 3
     EXHAUSTED = 4
-    CANCELLED = 5
+    CANCELED = 5
 
     @property
     def word(self) -> str:

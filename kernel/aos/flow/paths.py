@@ -18,10 +18,10 @@ UNDO: Final = "~undo"
 PREFIX: Final = "flow:"
 """How the issuer reference of every effect of a flow begins."""
 
-ROLES: Final = ("sleep", "retry", "timeout", "listen")
+ROLES: Final = ("sleep", "retry", "timeout", "listen", "continue")
 
 _REF: Final = re.compile(
-    rf"{PREFIX}(?P<path>.+)#(?P<attempt>[0-9]{{1,19}})(?::(?P<role>{'|'.join(ROLES)}))?", re.DOTALL
+    rf"{PREFIX}(?P<path>.*)#(?P<attempt>[0-9]{{1,19}})(?::(?P<role>{'|'.join(ROLES)}))?", re.DOTALL
 )
 
 

@@ -24,6 +24,7 @@ from aos.core.journal.vocabulary import (
     MODES,
     STATUSES,
 )
+from aos.flow.flow_state import OTHER_SPELLINGS
 from aos.host.door.protocol import SEND_ITEMS_MAX, STAGED_MODULES_MAX
 from aos.node.batches.batch import BATCH_ACTIONS
 from aos.node.bodies import BYTES
@@ -633,7 +634,8 @@ ROUTES: Final = (
         query=(
             Parameter(name="flow", schema=NAME, help="Only this flow, or a unique part of it."),
             Parameter(
-                name="status", schema={"type": "string", "enum": list(SHOWN_STATUSES)},
+                name="status",
+                schema={"type": "string", "enum": [*SHOWN_STATUSES, *OTHER_SPELLINGS]},
                 help="Only flows of this status.",
             ),
             KEY_PREFIX, *LIMITED, AT,

@@ -41,7 +41,7 @@ ALIKE = frozenset(
     for kind, statuses in {
         "cell": ["running"], "steps": ["waiting", "failed", "running"],
         "trace": ["failed", "running", "ok", "open"], "intent": ["error"],
-        "record": ["step", "receipt"], "flow": ["completed", "cancelled", "pending"],
+        "record": ["step", "receipt"], "flow": ["completed", "canceled", "pending"],
         "linear": ["failed", "canceled"], "no": ["flows"], "proposal": ["applied", "withdrawn"],
     }.items()
     for status in statuses

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.flow.details import Details
-from aos.flow.flow_state import FlowState, Message
+from aos.flow.flow_state import FlowState
+from aos.flow.message import Message
 from aos.flow.operation import Compensation, OperationKind
 from aos.flow.tree import OperationNode, tree, walk
 from aos.flow.waits import Wait, waits

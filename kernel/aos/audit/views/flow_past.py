@@ -163,16 +163,16 @@ def _settled(
     view: View, flow: SeenFlow, node: OperationNode, receipt: Receipt | KernelReceipt | None
 ) -> Operation:
     """Return an operation that was not over in the last state that had it, with what its receipt
-    says. One without a receipt was cancelled with its scope, if it is a step."""
+    says. One without a receipt was canceled with its scope, if it is a step."""
     operation = node.operation
     if operation.kind is not OperationKind.STEP:
         return operation
     if receipt is None:
-        return replace(operation, state=OperationState.CANCELLED)
+        return replace(operation, state=OperationState.CANCELED)
     done_ns = receipt.stamp.ns if isinstance(receipt, Receipt) else None
     details = operation.details
     if receipt.status == "canceled":
-        return replace(operation, state=OperationState.CANCELLED, done_ns=done_ns)
+        return replace(operation, state=OperationState.CANCELED, done_ns=done_ns)
     if receipt.status != "ok":
         code = code_of(receipt, view.whole) or receipt.status
         failure = Failure(kind=receipt.status, code=code, message="", path=node.path)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.core.decide.left_behind import next_under
+from aos.core.journal.inputs import PARKED
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, slot_bytes
 from aos.core.state.cell import Cell
@@ -15,13 +16,15 @@ from aos.errors import Damage
 from aos.flow.declaration import FlowDeclaration, declared_flow
 from aos.flow.flow_state import FLOW_STATUSES, LIVE, PENDING, FlowState
 from aos.manifest.effective import Effective
+from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
 FAULTED: Final = "faulted"
 CLOSED: Final = "closed"
-SHOWN_STATUSES: Final = (*FLOW_STATUSES, FAULTED, CLOSED)
+SHOWN_STATUSES: Final = (*FLOW_STATUSES, FAULTED, CLOSED, PARKED)
 """The statuses of a flow in lists: its own, or ``faulted`` if a fault stopped it, or ``closed`` if
-an operator ended it."""
+an operator ended it, or ``parked`` if it waits for an effect that does not run before an operator
+acts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,7 @@ class SeenFlow:
     manifest: Effective
     state: FlowState | None
     problem: str | None
+    is_parked: bool
 
     @property
     def id(self) -> CellId:
@@ -45,7 +49,11 @@ class SeenFlow:
         if self.cell.fault is not None:
             return FAULTED
         own = PENDING if self.state is None else self.state.status
-        return CLOSED if self.cell.declared is not None and own in LIVE else own
+        if own not in LIVE:
+            return own
+        if self.cell.declared is not None:
+            return CLOSED
+        return PARKED if self.is_parked else own
 
 
 def read_flow(state: State, cell: Cell, read: BlobReader) -> SeenFlow | None:
@@ -65,5 +73,11 @@ def read_flow(state: State, cell: Cell, read: BlobReader) -> SeenFlow | None:
         except (Damage, ValueProblem) as error:
             problem = str(error)
     return SeenFlow(
-        cell=cell, declaration=declaration, manifest=manifest, state=found, problem=problem
-    )
+        cell=cell, declaration=declaration, manifest=manifest, state=found, problem=problem,
+        is_parked=any(_is_parked(state, intent) for intent in cell.inflight),
+    )  # fmt: skip
+
+
+def _is_parked(state: State, intent: Hash) -> bool:
+    halt = state.halt(state.intents[intent])
+    return halt is not None and halt.phase == PARKED

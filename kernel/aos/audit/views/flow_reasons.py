@@ -12,7 +12,7 @@ from aos.audit.views.flow_reading import CLOSED, SeenFlow
 from aos.audit.views.reason import Reason, command_words
 from aos.core.journal.faults import Fault, FaultKind
 from aos.flow.divergence import FlowDivergence
-from aos.flow.flow_state import CANCELLED, ENDED, FAILED, PENDING, STUCK, FlowState
+from aos.flow.flow_state import CANCELED, ENDED, FAILED, PENDING, STUCK, FlowState
 from aos.flow.waits import CHILD, MESSAGE, RESUME, Wait, waits
 from aos.shell_text import shell_word
 
@@ -137,5 +137,5 @@ def declared_reason(flow: SeenFlow, words: str) -> Reason | None:
             is_stuck=True,
             next=f"its operations: aos flow show {words}",
         )
-    what = "was cancelled" if state.status == CANCELLED else "completed"
+    what = "was canceled" if state.status == CANCELED else "completed"
     return Reason(kind="declared", text=f"the flow {what}", is_stuck=False)

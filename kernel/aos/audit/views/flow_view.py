@@ -16,6 +16,7 @@ from aos.audit.views.view import LIMIT, View, check_word, page
 from aos.core.journal.records import CellId
 from aos.errors import BadUsage, sentence
 from aos.flow.divergence import FlowDivergence
+from aos.flow.flow_state import OTHER_SPELLINGS
 from aos.flow.waits import waits
 
 
@@ -34,6 +35,8 @@ def flows(
     Raises:
         BadUsage: A filter names nothing that is known.
     """
+    if status is not None:
+        status = OTHER_SPELLINGS.get(status, status)
     check_word("flow status", status, SHOWN_STATUSES)
     names = flow_names(view.state) if flow is None else [find_flow(view.state, flow)]
     found: list[CellId] = []

@@ -13,6 +13,7 @@ from aos.core.journal.records import (
     Receipt,
     Record,
     Slot,
+    Stamp,
     Step,
     slot_bytes,
 )
@@ -34,7 +35,6 @@ class Comparison:
     def __init__(self, read: Callable[[Hash], bytes]) -> None:
         self.read_blob = read
         self.flows: dict[CellId, Flow] = {}
-        self.clock = 0
         self.turns = 0
         self.by_seq: dict[int, Record] = {}
         self.states: dict[CellId, bytes | None] = {}
@@ -49,9 +49,6 @@ class Comparison:
         """Give each turn to the model, and compare."""
         for record in records:
             self.by_seq[record.seq] = record
-            stamp = getattr(record, "stamp", None)
-            if stamp is not None:
-                self.clock = max(self.clock, stamp.ns)
             if isinstance(record, Step):
                 self.references |= {each.intent: each.issuer_ref for each in record.intents}
                 if record.cell not in self.left_out:
@@ -75,7 +72,7 @@ class Comparison:
             flow = Flow(SCHEMAS[workflow], str(decode_record(key)), without=without)
             self.flows[step.cell] = flow
         arm, value = self.mail(step, workflow)
-        expected = flow.turn(self.clock, arm, value)
+        expected = flow.turn(self.stamp(step), arm, value)
         found = self.made(step)
         state = None if step.state is None else slot_bytes(step.state, self.read_blob)
         said = f"record {step.seq}, {arm} {value}"
@@ -87,6 +84,11 @@ class Comparison:
         assert found.emits == expected.emits, said
         assert sorted(found.timers) == sorted(expected.timers), said
         assert sorted(found.cancels) == sorted(expected.cancels), said
+
+    def stamp(self, step: Step) -> int:
+        """The time of the input that caused a turn, which is the turn's time."""
+        stamp: Stamp = getattr(self.by_seq[step.root], "stamp")  # noqa: B009  # each cause has one
+        return stamp.ns
 
     def mail(self, step: Step, workflow: str) -> tuple[str, Any]:
         seq, index = step.entry
@@ -161,9 +163,10 @@ def told(schema: str, value: Any) -> tuple[Any, ...]:
         case "f/Part@1":
             return schema, value["id"]
         case "f/PartCall@1":
-            return schema, value["input"]["id"], value["reply"]["path"], value["reply"]["attempt"]
+            return schema, value["input"]["id"], value["reply"]
         case "f/PartControl@1" | "f/RunControl@1":
-            return schema, value["instance"], value["command"]["$tag"]
+            command = value["command"]
+            return schema, value["instance"], command["$tag"], command["$value"]["parent"]
     result = value["result"]
     data = decode_record(result["$value"])
     given = data if result["$tag"] == "Ok" else without_messages(data)

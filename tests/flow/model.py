@@ -11,6 +11,8 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from aos.values.cbor import encode
+
 Node: TypeAlias = dict[str, Any]
 Body: TypeAlias = Generator[None, None, str]
 
@@ -99,6 +101,10 @@ class Op:
     is_paused: bool = False
     doubt: bool = False
     deadline: int | None = None
+    awaits: str = ""
+    """Of a step or call with a rollback: ``canceled`` or ``timed_out``; it waits for its answer."""
+    is_forgotten: bool = False
+    """Its rollback does not count any more."""
     ended: str | Failed | None = None
     child: str = ""
 
@@ -197,17 +203,27 @@ class Flow:
             return True
         if command == "Resume":
             return self.resume(skip=value["skip"])
+        if value.get("parent") not in (None, self.parent):
+            return False
         if self.error is not None and value["rollback"]:
             return False
         if self.error is None:
             self.error = Failed("canceled", "cancel")
             self.resume(skip=False)
-            for child in self.root.children:
-                self.cancel(child)
-            self.run = None
-            self.inbox.clear()
         if not value["rollback"]:
+            for op in self.all_open(self.root):
+                op.is_forgotten = True
+            self.close_all()
             self.skip_undos()
+        return True
+
+    def close_all(self) -> bool:
+        """Cancel all that is open. False while something waits for its answer."""
+        if not self.cancel_each(self.root):
+            return False
+        self.root.children.clear()
+        self.run = None
+        self.inbox.clear()
         return True
 
     def resume(self, *, skip: bool) -> bool:
@@ -230,8 +246,10 @@ class Flow:
     def has_ended(self) -> bool:
         if self.output is not None:
             return True
-        return self.error is not None and all(
-            undo.state in ("done", "skipped") for undo in self.undos
+        return (
+            self.error is not None
+            and not self.root.children
+            and all(undo.state in ("done", "skipped") for undo in self.undos)
         )
 
     @property
@@ -271,10 +289,9 @@ class Flow:
                 self.undos.clear()
             except Failed as failed:
                 self.error = failed
-                self.inbox.clear()
             if not self.has_progressed:
                 break
-        if self.error is not None:
+        if self.error is not None and self.close_all():
             self.unwind(self.undos)
 
     def tell_end(self) -> None:
@@ -432,8 +449,19 @@ class Flow:
 
     def time_out(self, op: Op) -> None:
         op.deadline = None
-        self.cancel_attempt(op)
-        self.end_step(op, Failed("timeout", "timeout"))
+        if not self.awaits_answer(op, "timed_out"):
+            self.cancel_attempt(op)
+            self.end_step(op, Failed("timeout", "timeout"))
+
+    def awaits_answer(self, op: Op, why: str) -> bool:
+        """Whether a step with a rollback has an attempt in flight, which is then canceled."""
+        if op.is_paused or op.is_forgotten or "rollback" not in op.node["flags"]:
+            return False
+        if not op.awaits:
+            self.made.cancels.append(f"flow:{op.path}#{op.attempts}")
+        if op.awaits != "canceled":
+            op.awaits = why
+        return True
 
     def cancel_attempt(self, op: Op) -> None:
         if op.is_paused:
@@ -475,6 +503,11 @@ class Flow:
                 failed = critical(code)
         op.doubt |= status in ("timeout", "canceled", "rejected")
         op.doubt |= code in ("unknown_outcome", "exception")
+        if op.awaits == "timed_out":
+            return self.end_step(op, Failed("timeout", "timeout"))
+        if op.awaits:
+            self.end_step(op, failed)
+            return self.drop(op)
         if not is_retried:
             return self.end_step(op, failed)
         if op.attempts >= node["number"]:
@@ -577,7 +610,7 @@ class Flow:
                     begun.append(branch)
                 ended = self.poll(branch, body)
                 if isinstance(ended, Failed) and ended.kind == "rollback":
-                    self.lose(branches)
+                    yield from self.lose(branches)
                     raise ended
             ends = [branch.ended for branch, _ in branches]
             if None not in ends:
@@ -596,10 +629,10 @@ class Flow:
                 ended = self.poll(branch, body)
                 if isinstance(ended, Failed):
                     if ended.kind == "rollback":
-                        self.lose(branches)
+                        yield from self.lose(branches)
                         raise ended
                 elif ended is not None:
-                    self.lose(branches)
+                    yield from self.lose(branches)
                     yield from self.undo_losers(op, branch)
                     name = self.name_of(op, branch, branches)
                     return f"{name}={ended}"
@@ -623,30 +656,54 @@ class Flow:
             yield
         self.undos = [undo for undo in self.undos if undo not in undos]
 
-    def lose(self, branches: list[tuple[Op, Body]]) -> None:
+    def lose(self, branches: list[tuple[Op, Body]]) -> Generator[None, None, None]:
         """Cancel the branches that are open; their messages go back to where they were."""
-        for branch, body in reversed(branches):
-            if branch.ended is None:
-                self.cancel(branch)
-                body.close()
+        left = branches[::-1]
+        while left:
+            for branch, body in left:
+                if branch.ended is None and self.cancel(branch):
+                    body.close()
+                    self.give_back(branch)
+            left = [(branch, body) for branch, body in left if branch.ended is None]
+            if left:
+                yield
 
-    def cancel(self, op: Op) -> None:
-        """Cancel what is open in an operation, then itself."""
+    def cancel(self, op: Op) -> bool:
+        """Cancel what is open in an operation, then itself. False while an answer has to come."""
         if not op.is_open or op.ended is not None:
-            return
-        for child in op.children:
-            self.cancel(child)
+            return True
+        if not self.cancel_each(op):
+            return False
         match op.kind:
             case "step":
+                if self.awaits_answer(op, "canceled"):
+                    return False
                 self.cancel_attempt(op)
                 self.end_step(op, Failed("canceled", "canceled"))
             case "sleep" | "listen":
                 if op.deadline is not None:
                     self.made.cancels.append(f"flow:{op.path}#1:{op.kind}")
             case "call":
-                self.made.emits.append(("f/PartControl@1", op.child, "Cancel"))
-            case "branch":
-                self.give_back(op)
+                if not self.cancel_call(op):
+                    return False
+        self.drop(op)
+        return True
+
+    def cancel_each(self, op: Op) -> bool:
+        """Cancel each child, also behind one that waits."""
+        over = [self.cancel(child) for child in op.children]
+        return all(over)
+
+    def cancel_call(self, op: Op) -> bool:
+        waits = "rollback" in op.node["flags"] and not op.is_forgotten
+        if not (waits and op.awaits):
+            reply = self.reply(op)
+            self.made.emits.append(("f/PartControl@1", op.child, "Cancel", reply))
+        if waits:
+            op.awaits = "canceled"
+        return not waits
+
+    def drop(self, op: Op) -> None:
         op.is_open = False
         op.ended = "canceled"
 
@@ -746,12 +803,17 @@ class Flow:
 
     def call(self, op: Op) -> Body:
         op.child = self.child_of(op)
-        self.made.emits.append(("f/PartCall@1", op.child, op.path, 1))
+        self.made.emits.append(("f/PartCall@1", op.child, self.reply(op)))
         while op.ended is None:
             yield
         if isinstance(op.ended, Failed):
             raise op.ended
         return op.ended
+
+    def reply(self, op: Op) -> Node:
+        """The call, as the called flow knows it."""
+        key = encode(self.key)
+        return {"schema": f"{self.schema}Return@1", "key": key, "path": op.path, "attempt": 1}
 
     def returned(self, value: Any) -> bool:
         found = [
@@ -764,6 +826,10 @@ class Flow:
         result = value["result"]
         if result["$tag"] == "Ok":
             found[0].ended = result["$value"]
+            if "rollback" in found[0].node["flags"]:
+                self.undos.append(Undo(found[0].path, result["$value"], found[0].branches))
+        elif found[0].awaits:
+            self.drop(found[0])
         else:
             cause = failure(result["$value"])
             kinds = ("rollback", "timeout", "canceled", "exhausted")

@@ -105,6 +105,7 @@ def program_of(
             fields = {"number": 1 + number(2), "every": one_of((1, 1, 2, 3)), "keep": number(2)}
         elif op in ("call", "spawn"):
             fields = {"text": one_of(CHILDREN)}
+            fields["flags"] = flags(("rollback",)) if op == "call" else []
         elif op == "fail":
             fields = {"text": one_of(("no", "never")), "flags": flags(("rollback",))}
         elif op == "rollback_to":

@@ -64,10 +64,11 @@ def sandbox() -> Sandbox:
     return Sandbox(manifest().modules.__getitem__)
 
 
-def begun(sandbox: Sandbox) -> Case:
+def begun(sandbox: Sandbox, *flags: str) -> Case:
     """A cell whose flow waits for its first step, and then for a message."""
     case = Case(manifest(), sandbox, RUN, KEY)
-    program = {"id": KEY, "nodes": [node("step"), node("listen")], "body": [0, 1]}
+    step = node("step", flags=list(flags))
+    program = {"id": KEY, "nodes": [step, node("listen")], "body": [0, 1]}
     assert case.send("f/Run@1", program).refs == ["flow:step#1"]
     return case
 
@@ -87,6 +88,49 @@ def test_a_receipt_for_nothing_open_changes_nothing(sandbox: Sandbox) -> None:
     case.ok("flow:step#1", {"note": "again"})
 
     assert before != ended == case.state
+
+
+def test_a_step_of_an_earlier_engine_is_canceled_without_waiting(sandbox: Sandbox) -> None:
+    """FL-22, FL-60a: it does not say whether the step has a rollback."""
+    case = begun(sandbox, "rollback")
+    before = case.state
+    assert before is not None
+    assert case.send("f/RunControl@1", CANCEL).state["status"] == "rolling_back"
+
+    case.state = rewritten(before, drop=1)
+    assert case.send("f/RunControl@1", CANCEL).state["status"] == "cancelled"
+
+
+def test_a_call_of_an_earlier_engine_is_canceled_as_that_engine_did(sandbox: Sandbox) -> None:
+    """FL-22, FL-73: its child may be of the earlier version, too, and take no other form."""
+    case = Case(manifest(), sandbox, RUN, KEY)
+    call = node("call", text="x", nodes=[1])
+    case.send("f/Run@1", {"id": KEY, "nodes": [call, node("step")], "body": [0]})
+    before = case.state
+    assert before is not None
+    parent = {"schema": "f/RunReturn@1", "key": encode(KEY), "path": "call", "attempt": 1}
+    assert canceled(case) == {"rollback": True, "parent": parent}
+
+    case.state = rewritten(before, drop=1)
+    assert canceled(case) == {"rollback": True, "parent": None}
+
+
+CANCEL: Final = {"instance": KEY, "command": {"$tag": "Cancel", "$value": {"rollback": True}}}
+
+
+def canceled(case: Case) -> Any:
+    """The command by which the child is canceled."""
+    [(schema, value)] = case.send("f/RunControl@1", CANCEL).events
+    assert schema == "f/PartControl@1"
+    return value["command"]["$value"]
+
+
+def rewritten(state: bytes, *, drop: int) -> bytes:
+    """The state, where the body of the last operation lacks its last items."""
+    fields: Any = decode_record(state)
+    ops: Any = decode_record(fields["ops"])
+    del ops[1][-1][-1][-drop:]
+    return encode({**fields, "ops": encode(ops)})
 
 
 BROKEN: Final[dict[str, Callable[[bytes], bytes]]] = {

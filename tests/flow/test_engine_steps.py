@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from aos.testing import Fail, Timeout, in_turn, like
@@ -344,6 +346,127 @@ def test_a_race_that_its_child_loses_cancels_the_child() -> None:
 
         assert probe.output == "enough"
         assert probe.world.state(CHILD, "kid")["status"] == "cancelled"
+
+
+def test_a_call_that_loses_before_it_is_refused_cancels_no_foreign_flow() -> None:
+    """FL-65a, FL-72, FL-73: call and cancel leave in one turn, and the flow with this key is not of
+    this call."""
+    with Probe("races-a-call") as probe:
+        probe.world.send("t/Work@1", {"id": "kid", "what": "first"})
+        probe.world.run()
+        before = probe.world.state(CHILD, "kid")
+        probe.note("enough")
+        probe.begin()
+
+        assert probe.output == "enough"
+        assert [each.value["command"]["$tag"] for each in cancels(probe)] == ["Cancel"]
+        assert probe.world.state(CHILD, "kid") == before
+        assert probe.undone == []
+
+
+def cancels(probe: Probe) -> list[Any]:
+    return probe.world.emitted("t/ChildControl@1")
+
+
+def test_a_flow_obeys_the_call_that_started_it_an_operator_and_no_other() -> None:
+    """FL-65a"""
+    with Probe("calls") as probe:
+        probe.begin()
+        own = probe.world.state(CHILD, "kid")["parent"]
+        before = probe.world.state(CHILD, "kid")
+        others: list[dict[str, Any]] = [
+            own | {"schema": "t/OtherReturn@1"},
+            own | {"key": b"\x61b"},
+            own | {"path": "kid2"},
+            own | {"attempt": 2},
+        ]
+        for parent in others:
+            cancel(probe, parent=parent)
+            assert probe.world.state(CHILD, "kid") == before
+        cancel(probe, parent=own)
+        assert probe.world.state(CHILD, "kid")["status"] == "cancelled"
+
+    for operator in ({}, {"parent": None}):
+        with Probe("calls") as probe:
+            probe.begin()
+            cancel(probe, **operator)
+            assert probe.world.state(CHILD, "kid")["status"] == "cancelled"
+
+
+def cancel(probe: Probe, **fields: object) -> None:
+    command = {"$tag": "Cancel", "$value": {"rollback": True} | fields}
+    probe.world.send("t/ChildControl@1", {"instance": "kid", "command": command})
+    probe.world.run()
+
+
+def test_a_flow_that_nothing_called_obeys_no_call() -> None:
+    """FL-65a"""
+    with Probe("calls") as probe:
+        probe.world.send("t/Work@1", {"id": "kid", "what": "first"})
+        probe.world.run()
+        before = probe.world.state(CHILD, "kid")
+        own = {"schema": "t/ProbeReturn@1", "key": b"\x61a", "path": "kid", "attempt": 1}
+        cancel(probe, parent=own)
+
+        assert probe.world.state(CHILD, "kid") == before
+
+
+def test_a_completed_call_is_undone() -> None:
+    """FL-60, FL-70"""
+    with Probe("undoes-a-call", count=1) as probe:
+        probe.begin()
+        probe.world.finish()
+
+        assert probe.error[:2] == ["critical", "enough"]
+        assert probe.undone == ["kid"]
+        assert probe.undos == {"kid": "done"}
+
+
+def test_a_call_that_is_completed_when_its_cancel_arrives_is_undone() -> None:
+    """FL-60a, FL-73: the flow has ended and its result is on the way when the call is canceled."""
+    with Probe("undoes-a-call") as probe:
+        probe.begin()
+        assert probe.paths == {"kid": "call running"}
+        probe.fire()
+        command = {"$tag": "Cancel", "$value": {"rollback": True}}
+        probe.world.send("t/ProbeControl@1", {"instance": "a", "command": command})
+        probe.world.run()
+
+        assert probe.world.state(CHILD, "kid")["status"] == "completed"
+        assert probe.status == "cancelled"
+        assert probe.undone == ["kid"]
+
+
+def test_a_canceled_call_with_a_rollback_waits_until_its_flow_has_ended() -> None:
+    """FL-73"""
+    with Probe("undoes-a-call") as probe:
+        probe.answer(undo_kid=in_turn(Fail("no", "not yet"), {"note": "x"}))
+        probe.begin()
+        probe.control("Cancel", {"rollback": True})
+        assert probe.status == "rolling_back"
+        assert probe.paths == {"kid": "call running"}
+        probe.world.restart()
+        probe.world.finish()
+
+        assert probe.world.state(CHILD, "kid")["status"] == "cancelled"
+        assert probe.status == "cancelled"
+        assert probe.undone == ["kid", "kid"]
+        assert len(cancels(probe)) == 1
+        assert probe.undos == {}
+
+
+def test_a_race_whose_call_loses_waits_for_it_only_if_it_has_a_rollback() -> None:
+    """FL-50, FL-73"""
+    for count, status in ((0, "completed"), (1, "running")):
+        with Probe("races-a-call", count=count) as probe:
+            probe.answer(undo_kid=in_turn(Fail("no", "not yet"), {"note": "x"}))
+            probe.begin()
+            probe.note("enough")
+            assert probe.status == status
+            probe.world.finish()
+
+            assert probe.output == "enough"
+            assert probe.world.state(CHILD, "kid")["status"] == "cancelled"
 
 
 def test_a_spawned_flow_runs_on_its_own() -> None:

@@ -126,6 +126,133 @@ def test_a_cancel_against_a_result_in_the_same_mailbox_undoes_it_if_it_came_firs
         assert probe.undone == ["two", "one"]
 
 
+CANCEL = {"instance": "a", "command": {"$tag": "Cancel", "$value": {"rollback": True}}}
+
+
+def test_an_ok_that_is_signed_when_a_cancel_is_processed_is_undone() -> None:
+    """FL-65: the cancel comes first, and the ok is in the mailbox behind it."""
+    with Probe("steps") as probe:
+        probe.answer(two=NEVER)
+        probe.begin()
+        probe.world.send("t/ProbeControl@1", CANCEL)
+        probe.world.effect("t/do@1").answer({"note": "two"})
+        probe.world.run()
+
+        assert probe.status == "cancelled"
+        assert probe.undone == ["two", "one"]
+        assert probe.undos == {"one": "done", "two": "done"}
+
+
+def test_an_ok_that_is_signed_in_each_branch_is_undone() -> None:
+    """FL-65"""
+    with Probe("join", answers=False) as probe:
+        probe.begin()
+        probe.answer()
+        left, right = probe.world.effects("t/do@1")
+        probe.world.send("t/ProbeControl@1", CANCEL)
+        left.answer({"note": "l1"})
+        right.answer({"note": "r1"})
+        probe.world.run()
+
+        assert probe.status == "cancelled"
+        assert probe.undone == ["r1", "l1"]
+        assert probe.done == ["one", "one"]
+
+
+def test_a_cancel_waits_for_the_answer_of_a_step_with_a_rollback_and_is_stored_before() -> None:
+    """FL-60a: whatever the answer is, nothing else begins."""
+    with Probe("steps") as probe:
+        probe.answer(two=NEVER)
+        probe.begin()
+        probe.world.send("t/ProbeControl@1", CANCEL)
+        probe.world.effect("t/do@1").fail("exception", "it is unknown", retryable=True)
+        probe.world.run()
+
+        assert probe.status == "cancelled"
+        assert probe.undone == ["one"]
+        assert probe.done == ["one", "two"]
+
+
+def test_code_that_no_longer_fits_is_found_by_an_ok_that_is_to_be_undone() -> None:
+    """FL-65: the flow stops with its fault, and undoes the step under mended code."""
+    with Probe("moved") as probe:
+        probe.answer(one=NEVER)
+        probe.begin()
+        probe.upgrade()
+        probe.world.send("t/ProbeControl@1", CANCEL)
+        probe.world.effect("t/do@1").answer({"note": "one"})
+        probe.world.run(may_fail=True)
+        assert probe.fault[0] == "guest"
+        assert probe.fault[1].startswith("diverged")
+        probe.mend()
+        probe.world.retry(FLOW, "a")
+        probe.world.run()
+
+        assert probe.status == "cancelled"
+        assert probe.undone == ["one"]
+
+
+@pytest.mark.parametrize("first", ["time", "answer"])
+def test_an_ok_against_the_deadline_of_its_step_is_never_lost(first: str) -> None:
+    """FL-36: if it is signed when the deadline is processed, the step is done."""
+    with Probe("timed", pause=MINUTE) as probe:
+        probe.answer(slow=NEVER)
+        probe.begin()
+        effect = probe.world.effect("t/do@1")
+        if first == "answer":
+            effect.answer({"note": "slow"})
+        probe.fire()
+        if first == "time":
+            effect.answer({"note": "slow"})
+        probe.world.run()
+        assert (probe.status, probe.undone) == ("sleeping", [])
+        probe.control("Cancel", {"rollback": True})
+
+        assert probe.undone == ["slow"]
+
+
+def test_a_step_that_is_late_is_unknown_only_if_no_answer_came() -> None:
+    """FL-36, FL-60"""
+    with Probe("timed", pause=MINUTE) as probe:
+        probe.answer(slow=NEVER)
+        probe.begin()
+        probe.world.finish()
+
+        assert probe.error[:3] == ["timeout", "timeout", "the step took longer than its timeout"]
+        assert probe.undone == ["unknown"]
+
+
+def test_an_ok_of_a_branch_that_has_lost_is_undone() -> None:
+    """FL-50: the note decides the race before the ok is processed, which is signed already."""
+    with Probe("race", count=1) as probe:
+        probe.answer(one=NEVER)
+        probe.begin()
+        effect = probe.world.effect("t/do@1")
+        probe.note("enough", runs=False)
+        effect.answer({"note": "one"})
+        probe.world.run()
+
+        assert probe.undone == ["one"]
+        assert probe.done == ["one", "after"]
+        assert probe.output == "note enough"
+
+
+def test_a_cancel_without_rollback_waits_for_nothing() -> None:
+    """FL-65: neither from the start, nor after one that waits."""
+    with Probe("steps") as probe:
+        probe.answer(two=NEVER)
+        probe.begin()
+        command = {"$tag": "Cancel", "$value": {"rollback": False}}
+        probe.world.send("t/ProbeControl@1", CANCEL)
+        probe.world.send("t/ProbeControl@1", {"instance": "a", "command": command})
+        probe.world.effect("t/do@1").answer({"note": "two"})
+        probe.world.run()
+
+        assert probe.status == "cancelled"
+        assert probe.undone == []
+        assert probe.undos == {"one": "skipped"}
+
+
 def test_a_cancel_without_rollback_undoes_nothing() -> None:
     with Probe("steps") as probe:
         probe.answer(two=NEVER)

@@ -44,6 +44,13 @@ def _a_version(probe: Probe) -> None:
     begin()(probe)
 
 
+def _a_call_that_waits(probe: Probe) -> None:
+    """The called flow cannot undo its step yet."""
+    probe.answer(undo_kid=Fail("no", "on purpose"))
+    probe.begin()
+    probe.control("Cancel", {"rollback": True})
+
+
 STORIES: Final[dict[str, tuple[str, dict[str, Any], Story]]] = {
     "nothing": ("steps", {}, begin()),
     "a step in flight": ("steps", {}, begin(one=NEVER)),
@@ -65,6 +72,8 @@ STORIES: Final[dict[str, tuple[str, dict[str, Any], Story]]] = {
     "a rollback to a checkpoint": ("unwinds", {}, begin(undo_one=NEVER)),
     "a rollback in its middle": ("steps", {}, begin(one_two=Fail("no"), undo_two=NEVER)),
     "a call": ("calls", {}, begin()),
+    "a call with a rollback": ("undoes-a-call", {}, begin()),
+    "a canceled call that waits for its flow": ("undoes-a-call", {}, _a_call_that_waits),
     "a removed step": ("removes", {}, _removed),
     "a version": ("versions", {}, _a_version),
 }

@@ -110,6 +110,39 @@ def test_more_effects_than_a_turn_may_request_are_requested_in_order_over_severa
     narrow.world.close()
 
 
+def test_a_loop_that_never_waits_goes_on_when_its_cascade_would_be_too_deep() -> None:
+    """FL-6, K-45: one event of a turn leads to the next, and the kernel follows 256 of them."""
+    count = 700
+    nodes = [node("emit", name="tell"), node("loop", nodes=[0], number=count)]
+
+    narrow = played("narrow", {"id": KEY, "nodes": nodes, "body": [1]}, [])
+
+    assert narrow.status == "completed"
+    assert len(narrow.world.emitted("f/Told@1")) == count
+    timers = [each for each in turns(narrow) for each in each.intents]
+    assert [each.issuer_ref for each in timers] == ["flow:#1:continue"] * 3
+    narrow.world.close()
+
+
+def test_a_flow_that_waits_to_continue_does_not_miss_what_comes_meanwhile() -> None:
+    """FL-6: a cancel or a crash in that turn."""
+    nodes = [node("emit", name="tell"), node("loop", nodes=[0], number=700)]
+    narrow = Modelled("narrow", compares=False)
+    narrow.begin({"id": KEY, "nodes": nodes, "body": [1]})
+    narrow.desk.run()  # the world itself would let the timer fire
+    assert [each.issuer_ref for each in narrow.world.timers()] == ["flow:#1:continue"]
+    assert narrow.status == "running"
+    narrow.crash()
+    narrow.control("Cancel", {"rollback": True}, 0)
+    narrow.finish()
+
+    assert narrow.status == "cancelled"
+    assert len(narrow.world.emitted("f/Told@1")) == 200
+    history: Any = decode_record(narrow.world.state(RUN, KEY)["ops"])
+    assert history == [1, [], []]
+    narrow.world.close()
+
+
 @settings(max_examples=examples(3))
 @given(
     st.integers(60, 80), st.integers(5, 150)

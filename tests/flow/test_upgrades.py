@@ -5,7 +5,7 @@ mended code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from random import Random
 from typing import Any
 
@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from aos.core.decide.flow_gate import flow_gate
 from aos.core.journal.inputs import UNPIN
 from aos.core.journal.records import CellId
+from aos.flow.flow_state import TRIED
 from aos.sandbox.stack import run_on_big_stack
 from aos.testing.sandboxes import SHARED
 from aos.testing.views import cell_id
+from aos.values.cbor import decode_record
 from tests.flow.changes import changed
 from tests.flow.comparison import RUN
 from tests.flow.programs import (
@@ -60,7 +62,7 @@ def gate(modelled: Modelled) -> dict[CellId, tuple[str, str, bytes | None]]:
     SHARED.add(later.modules)
 
     def tried() -> dict[CellId, tuple[str, str, bytes | None]]:
-        found = flow_gate(desk.state, later.effective, [RUN], runner=SHARED, read=desk.read)
+        found = flow_gate(desk.state, later.effective, {RUN: TRIED}, runner=SHARED, read=desk.read)
         return {
             each.cell: (each.fault.kind.value, each.fault.message, each.fault.detail)
             for each in found.stopped
@@ -69,12 +71,12 @@ def gate(modelled: Modelled) -> dict[CellId, tuple[str, str, bytes | None]]:
     return SHARED.there(tried)
 
 
-def live(modelled: Modelled) -> list[str]:
-    """The keys of the flows in progress that have versions."""
+def in_status(modelled: Modelled, statuses: Container[str]) -> list[str]:
+    """The keys of the flows that have versions, in these statuses."""
     return [
         key
         for (workflow, key), status in modelled.statuses().items()
-        if workflow == RUN and status in LIVE
+        if workflow == RUN and status in statuses
     ]
 
 
@@ -99,7 +101,7 @@ def upgrade_in_place(modelled: Modelled) -> None:
     """The gate names exactly the flows that then stop, each with its fault. The others do not count
     any more; those that stopped have lost nothing, and continue with the earlier code."""
     foretold = gate(modelled)
-    keys = live(modelled)
+    keys = in_status(modelled, TRIED)
     asked = len(modelled.desk.opened)
     take_over(modelled, "later", "in_place")
     assert poll(modelled, keys) == foretold
@@ -128,10 +130,12 @@ def upgrade_by_pin(modelled: Modelled) -> None:
 
 
 def upgrade_by_unpin(modelled: Modelled) -> None:
-    """A pinned flow that is unpinned stops if the gate says so, and no other."""
+    """A pinned flow that is unpinned stops if the gate says so, and no other. A stuck one is not
+    pinned (K-74a)."""
     foretold = gate(modelled)
+    keys = in_status(modelled, LIVE)
+    foretold = {cell: fault for cell, fault in foretold.items() if decode_record(cell[1]) in keys}
     take_over(modelled, "later", "quiesce")
-    keys = live(modelled)
     assert poll(modelled, keys) == {}
     for key in keys:
         modelled.world._control(UNPIN, cell=cell_id(modelled.desk, RUN, key))  # no method has it

@@ -204,7 +204,7 @@ class Case:
         stepped = Stepped(
             state=None if output.state is None else definition.state.from_record(output.state),
             events=[
-                (event.schema, schemas[event.schema].from_record(event.value))
+                (event.schema, schemas[event.schema].normalise(_decoded(event.value)))
                 for event in output.events
             ],
             effects=[

@@ -14,8 +14,19 @@ export enum Status {
 }
 
 export namespace cx {
-  /** The journal's clock at this step, in ns. There is no other clock. */
+  /**
+   * The time in ns: the clock of the host when the input arrived that caused the step. Compute
+   * deadlines from it. It may be earlier than in the step before, if the clock was corrected in between.
+   */
   export function now(): u64 {
+    return workflowContext().now_ns;
+  }
+
+  /**
+   * The journal's clock in ns: the latest time of all inputs so far, which never goes back. A clock of
+   * the host that was ahead once leaves it ahead, so a deadline computed from it may come too late.
+   */
+  export function journalNow(): u64 {
     return workflowContext().logical_now_ns;
   }
 

@@ -46,7 +46,7 @@ struct Known<'a> {
 
 /// The time and the entropy of a step, for the engine of flows.
 pub(crate) fn time_and_entropy<'a>(input: &Input<'a>) -> Result<(u64, &'a [u8]), Fault> {
-    Known::of(input.context).map(|known| (known.logical_now_ns, known.entropy))
+    Known::of(input.context).map(|known| (known.now_ns, known.entropy))
 }
 
 impl<'a> Known<'a> {
@@ -142,14 +142,23 @@ impl<'a> Context<'a> {
 
     // Inputs.
 
-    /// The time: the journal's clock, which never goes back.
+    /// The time: the clock of the host when the input arrived that caused the step. Compute deadlines
+    /// from it.
+    ///
+    /// It may be earlier than in the step before, if the clock of the host was corrected in between.
     pub fn now(&self) -> Time {
+        Time::from_ns(self.known().now_ns as i64)
+    }
+
+    /// The journal's clock: the latest time of all inputs so far, which never goes back. A clock of the
+    /// host that was ahead once leaves it ahead, so a deadline computed from it may come too late.
+    pub fn journal_now(&self) -> Time {
         Time::from_ns(self.known().logical_now_ns as i64)
     }
 
-    /// The host's wall clock when the cause of the step arrived. It may go back.
+    /// The same as [`now`](Context::now).
     pub fn stamped_at(&self) -> Time {
-        Time::from_ns(self.known().now_ns as i64)
+        self.now()
     }
 
     /// The sequence of this step in the journal.

@@ -20,6 +20,7 @@ from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import Unavailable, sentence
 from aos.flow.declaration import declared_flows
+from aos.flow.flow_state import TRIED
 from aos.manifest.effective import Effective, Workflow
 from aos.sandbox.inspect import survey
 from aos.values.digests import Hash, content_hash
@@ -137,7 +138,7 @@ class CandidateBuilds:
                 runner = _Replaced(self._runner, hash)
                 gates.append(
                     flow_gate(
-                        state, manifest, names,
+                        state, manifest, dict.fromkeys(names, TRIED),
                         runner=runner, read=self._read, skips_unchanged=False,
                     )
                 )  # fmt: skip

@@ -33,6 +33,7 @@ from aos.core.state.eras import Eras, era_of
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.flow.declaration import declared_flows
+from aos.flow.flow_state import TRIED
 from aos.manifest.effective import Effective, Workflow
 from aos.values.digests import Hash
 from aos.values.schema import Schema
@@ -72,8 +73,8 @@ class CandidateManifest:
         return _Retry(self, state, record, None, under).compared_with(made)
 
     def gate(self, state: State) -> FlowGate:
-        names = declared_flows(self.effective)
-        return flow_gate(state, self.effective, names, runner=self.runner, read=self.read)
+        tried = dict.fromkeys(declared_flows(self.effective), TRIED)
+        return flow_gate(state, self.effective, tried, runner=self.runner, read=self.read)
 
     def conversion(self, workflow: Workflow) -> StateConversion:
         if workflow.name not in self._conversions:

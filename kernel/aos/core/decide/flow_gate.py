@@ -2,27 +2,29 @@
 
 For each of them the new code decides a ``Continue`` on the stored state: it replays the history and
 asks for nothing that was not asked for before. The result is dropped. If the code no longer fits
-the history, the step ends with the fault ``diverged``, and so would the flow.
+the history, the step ends with the fault ``diverged``, and so would the flow. Then the values that
+only later turns decode are read by the schemas of the manifest (``flow_stored``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from aos.core.decide.fits import key_problem
+from aos.core.decide.flow_stored import stored_divergence
 from aos.core.decide.step import rehearse
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.records import CellId, Stamp, slot_bytes
 from aos.core.state.cell import Cell, EventMail, Root
 from aos.core.state.state import State
-from aos.core.state.version import workflow_of
+from aos.core.state.version import manifest_under, runs_under, workflow_of
 from aos.errors import Unavailable, sentence
 from aos.flow.declaration import CONTINUE, FlowDeclaration, declared_flow, declared_flows
 from aos.flow.divergence import FlowDivergence
-from aos.flow.flow_state import LIVE, FlowState
+from aos.flow.flow_state import STUCK, TRIED, FlowState
 from aos.manifest.effective import Effective, Workflow
 from aos.values.errors import ValueProblem
 
@@ -55,26 +57,30 @@ class FlowGate:
 NO_FLOWS: Final = FlowGate(checked=0, stopped=())
 
 
-def taken_over(manifest: Effective) -> list[str]:
-    """Return the flows whose instances in progress continue under ``manifest`` at their next step
-    (K-75)."""
-    return [
-        name for name in declared_flows(manifest) if manifest.workflows[name].upgrade == "in_place"
-    ]
+def taken_over(manifest: Effective) -> dict[str, frozenset[str]]:
+    """Return the flows of ``manifest``, each with the statuses of the instances that continue under
+    it: with ``in_place`` all in progress (K-75). A stuck one always does (K-74a), because for the
+    kernel it has failed; it continues after ``Resume``.
+    """
+    return {
+        name: TRIED if manifest.workflows[name].upgrade == "in_place" else frozenset({STUCK})
+        for name in declared_flows(manifest)
+    }
 
 
 def flow_gate(
     state: State,
     manifest: Effective,
-    names: Iterable[str],
+    tried: Mapping[str, frozenset[str]],
     *,
     runner: Runner,
     read: BlobReader,
     skips_unchanged: bool = True,
 ) -> FlowGate:
-    """Try the flows ``names`` of ``manifest`` on each of their instances that is in progress.
+    """Try flows of ``manifest`` on each of their instances that is in progress.
 
     Args:
+        tried: The flows, each with the statuses of the instances to try.
         skips_unchanged: Leave out instances that run this workflow and module already.
 
     Raises:
@@ -82,12 +88,12 @@ def flow_gate(
         Unavailable: This machine lacks the memory to run a flow.
     """
     checked, stopped = 0, []
-    for name in names:
+    for name, statuses in tried.items():
         declaration = declared_flow(manifest, name)
         assert declaration is not None, "named as a flow of this manifest"
         new = manifest.workflows[name]
-        for cell in _in_progress(state, new, read):
-            if skips_unchanged and _is_unchanged(state, cell, new):
+        for cell, flow in _in_progress(state, new, statuses, read):
+            if skips_unchanged and _is_unchanged(state, cell, new, manifest):
                 continue
             checked += 1
             event = _continue(state, cell, declaration)
@@ -96,16 +102,22 @@ def flow_gate(
                 _refuse_host_memory(fault, cell)
                 found = FlowDivergence.read(fault.detail)
                 stopped.append(StoppedFlow(cell=cell.id, fault=fault, divergence=found))
+            elif (found := stored_divergence(flow, declaration, manifest)) is not None:
+                stopped.append(
+                    StoppedFlow(cell=cell.id, fault=_later_fault(found), divergence=found)
+                )
     return FlowGate(checked=checked, stopped=tuple(stopped))
 
 
-def _in_progress(state: State, new: Workflow, read: BlobReader) -> Iterator[Cell]:
+def _in_progress(
+    state: State, new: Workflow, statuses: frozenset[str], read: BlobReader
+) -> Iterator[tuple[Cell, FlowState]]:
     for cell in state.cells.of(new.name):
         old = workflow_of(state, cell)
         if (
             cell.state is None
             or cell.fault is not None
-            or cell.declared is not None
+            or cell.declared == "completed"
             or key_problem(new, cell.id[1]) is not None
             or (old is not None and not old.is_flow)
         ):
@@ -114,13 +126,27 @@ def _in_progress(state: State, new: Workflow, read: BlobReader) -> Iterator[Cell
             found = FlowState.read(slot_bytes(cell.state, read))
         except ValueProblem:
             continue  # no state of a flow: an apply refuses it anyway (K-71), as a misfit key
-        if found.status in LIVE:
-            yield cell
+        if found.status in statuses:
+            yield cell, found
 
 
-def _is_unchanged(state: State, cell: Cell, new: Workflow) -> bool:
-    old = workflow_of(state, cell)
-    return old is not None and (old.hash, old.module.hash) == (new.hash, new.module.hash)
+def _is_unchanged(state: State, cell: Cell, new: Workflow, manifest: Effective) -> bool:
+    """Whether a flow runs this workflow, module and definitions of effects already."""
+    old, before = workflow_of(state, cell), manifest_under(state, runs_under(state, cell))
+    return (
+        old is not None
+        and (old.hash, old.module.hash) == (new.hash, new.module.hash)
+        and all(
+            before.effects[name].hash == manifest.effects[name].hash for name in new.effects_emitted
+        )
+    )
+
+
+def _later_fault(found: FlowDivergence) -> Fault:
+    """The fault for something that no turn has come to yet."""
+    where = found.path or "the flow"
+    message = f"at {where}: the history has {found.expected}, the new code {found.found}"
+    return Fault(kind=FaultKind.GUEST, message=f"diverged: {message}")
 
 
 def _refuse_host_memory(fault: Fault, cell: Cell) -> None:

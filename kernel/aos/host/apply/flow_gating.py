@@ -14,17 +14,17 @@ from aos.sandbox.stack import run_on_big_stack
 
 
 def gate_flows(path: Path, loaded: Loaded, *, progress: Progress | None = None) -> FlowGate:
-    """Try every flow in progress of the world at ``path`` that ``loaded`` would take over in place.
+    """Try every flow in progress of the world at ``path`` that ``loaded`` would take over.
 
-    Reads the durable world, and needs neither the lock nor the process that runs it. Without such a
-    flow in the manifest, the world is not opened.
+    Reads the durable world, and needs neither the lock nor the process that runs it. Without a flow
+    in the manifest, the world is not opened.
 
     Raises:
         Refused: A module is refused.
         Damage: A stored state cannot be read.
     """
-    names = taken_over(loaded.effective)
-    if not names:
+    tried = taken_over(loaded.effective)
+    if not tried:
         return NO_FLOWS
     with open_reader(path, progress=progress) as reader:
         if reader.manifest is None:
@@ -35,7 +35,7 @@ def gate_flows(path: Path, loaded: Loaded, *, progress: Progress | None = None) 
             read = reader.store.blob
             migrator = migrator_with(read, loaded.modules)
             try:
-                return flow_gate(reader.state, loaded.effective, names, runner=migrator, read=read)
+                return flow_gate(reader.state, loaded.effective, tried, runner=migrator, read=read)
             finally:
                 migrator.close()
 

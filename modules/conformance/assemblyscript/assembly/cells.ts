@@ -92,8 +92,8 @@ export class ContextOf extends ContextWorkflow {
   onEvent(event: Look): void {
     const context = cx.context();
     const view = this.state;
-    view.now_ns = context.now_ns;
-    view.logical_now_ns = cx.now();
+    view.now_ns = cx.now();
+    view.logical_now_ns = cx.journalNow();
     view.journal_height = context.journal_height;
     view.entropy = context.entropy;
     view.event_hash = context.event_hash;

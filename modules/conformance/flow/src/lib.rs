@@ -255,7 +255,13 @@ async fn operation(cx: Cx, program: Program<'_>, node: &Node, around: &str) -> E
         "commit" => cx.commit(name).await.map(nothing),
         "version" => Ok(cx.version(name, node.number).await?.to_string()),
         "removed" => cx.removed(name, Kind::Step).await.map(nothing),
-        "call" => cx.call::<Worker>(name, child(program, node, around)).await,
+        "call" => {
+            let call = cx.call::<Worker>(name, child(program, node, around));
+            match has(node, "rollback") {
+                true => call.rollback(|done| Undo { what: done.clone() }).await,
+                false => call.await,
+            }
+        }
         "spawn" => cx.spawn::<Worker>(name, child(program, node, around)).await.map(nothing),
         _ => listen(cx, node).await,
     }

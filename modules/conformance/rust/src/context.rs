@@ -41,8 +41,8 @@ pub struct View {
 )]
 fn context(state: &mut View, event: Look, cx: &mut Context) -> Result<(), Fault> {
     *state = View {
-        now_ns: cx.stamped_at().nat_ns(),
-        logical_now_ns: cx.now().nat_ns(),
+        now_ns: cx.now().nat_ns(),
+        logical_now_ns: cx.journal_now().nat_ns(),
         journal_height: cx.journal_height(),
         entropy: cx.entropy().to_vec(),
         event_hash: cx.event_hash(),

@@ -124,21 +124,61 @@ export class Delivered extends aos.Schema {
   }
 }
 
+export class DeliveryControlCommandCancelParent {
+  constructor(
+    public schema: string = "",
+    public key: Uint8Array = new Uint8Array(0),
+    public path: string = "",
+    public attempt: u64 = 0,
+  ) {
+  }
+
+  static readFrom(r: aos.Reader): DeliveryControlCommandCancelParent {
+    r.record(4);
+    r.key("key");
+    const key: Uint8Array = r.bytes();
+    r.key("path");
+    const path: string = r.text();
+    r.key("schema");
+    const schema: string = r.text();
+    r.key("attempt");
+    const attempt: u64 = r.nat();
+    return new DeliveryControlCommandCancelParent(schema, key, path, attempt);
+  }
+
+  writeTo(w: aos.Writer): void {
+    w.record(4);
+    w.key("key");
+    w.bytes(this.key);
+    w.key("path");
+    w.text(this.path);
+    w.key("schema");
+    w.text(this.schema);
+    w.key("attempt");
+    w.nat(this.attempt);
+  }
+}
+
 export class DeliveryControlCommandCancel {
   constructor(
     public rollback: bool = false,
+    public parent: DeliveryControlCommandCancelParent | null = null,
   ) {
   }
 
   static readFrom(r: aos.Reader): DeliveryControlCommandCancel {
-    r.record(1);
+    r.record(2);
+    r.key("parent");
+    const parent: DeliveryControlCommandCancelParent | null = read_option_DeliveryControlCommandCancelParent(r);
     r.key("rollback");
     const rollback: bool = r.bool();
-    return new DeliveryControlCommandCancel(rollback);
+    return new DeliveryControlCommandCancel(rollback, parent);
   }
 
   writeTo(w: aos.Writer): void {
-    w.record(1);
+    w.record(2);
+    w.key("parent");
+    write_option_DeliveryControlCommandCancelParent(w, this.parent);
     w.key("rollback");
     w.bool(this.rollback);
   }
@@ -753,4 +793,14 @@ export abstract class DeskWorkflow extends aos.Workflow {
   aosWriteState(w: aos.Writer): void {
     this.state.writeTo(w);
   }
+}
+
+function read_option_DeliveryControlCommandCancelParent(r: aos.Reader): DeliveryControlCommandCancelParent | null {
+  if (r.isNull()) return null;
+  return DeliveryControlCommandCancelParent.readFrom(r);
+}
+
+function write_option_DeliveryControlCommandCancelParent(w: aos.Writer, value: DeliveryControlCommandCancelParent | null): void {
+  if (value === null) w.null();
+  else value.writeTo(w);
 }

@@ -287,7 +287,10 @@ impl Flow {
                 "::aos_sdk::air::Type::Record(&[
                     (\"instance\", &__key),
                     (\"command\", &::aos_sdk::air::Type::Variant(&[
-                        (\"Cancel\", &::aos_sdk::air::Type::Record(&[(\"rollback\", &::aos_sdk::air::Type::Bool)])),
+                        (\"Cancel\", &::aos_sdk::air::Type::Record(&[
+                            (\"rollback\", &::aos_sdk::air::Type::Bool),
+                            (\"parent\", &::aos_sdk::air::Type::Option(&::aos_sdk::flow::CALLER)),
+                        ])),
                         (\"Resume\", &::aos_sdk::air::Type::Record(&[(\"skip\", &::aos_sdk::air::Type::Bool)])),
                         (\"Continue\", &::aos_sdk::air::Type::Unit),
                     ])),
@@ -304,12 +307,7 @@ impl Flow {
                 of: fill(
                     "::aos_sdk::air::Type::Record(&[
                         (\"input\", &__input),
-                        (\"reply\", &::aos_sdk::air::Type::Record(&[
-                            (\"schema\", &::aos_sdk::air::Type::Text),
-                            (\"key\", &::aos_sdk::air::Type::Bytes),
-                            (\"path\", &::aos_sdk::air::Type::Text),
-                            (\"attempt\", &::aos_sdk::air::Type::Nat),
-                        ])),
+                        (\"reply\", &::aos_sdk::flow::CALLER),
                     ])",
                     &[("__input", type_of(&self.start.ty))],
                 ),

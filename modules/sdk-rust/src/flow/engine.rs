@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::step::{IdempotencyKey, Output};
 
 use super::failure::{FlowError, failure};
-use super::history::{Bytes, Compensation, History, Kind, Op, Outcome, State, Undo};
+use super::history::{Bytes, Compensation, History, Kind, Op, Outcome, State, Undo, put};
 use super::inbox::Inbox;
 use super::path;
 
@@ -22,6 +22,12 @@ const ENDED_MAX: usize = 10_000;
 /// A turn ends when it has used so many bytes of the heap, which only grows: a loop that never waits
 /// would otherwise exhaust the memory of a step, and again in each retry.
 const HEAP_BYTES_MAX: usize = 16 << 20;
+/// After so many turns in a row that end with a `Continue`, the next one waits for a timer that is
+/// due at once. It begins a new cascade: the kernel lets one event cause only so long a chain of
+/// others (`kernel.md`, K-45).
+const CONTINUES_MAX: u64 = 200;
+/// The role of that timer.
+pub(super) const CONTINUE: &str = "continue";
 /// One operation asks for at most so many effects, and emits at most one event.
 const EFFECTS_AT_ONCE: usize = 2;
 /// Bytes of a name or a list of names that a fault quotes.
@@ -110,6 +116,10 @@ pub(super) struct Core {
     pub is_blocked: bool,
     /// Something has to wait for the next turn.
     pub is_held: bool,
+    /// An operation that was canceled has succeeded in this turn.
+    pub has_late_result: bool,
+    /// Values are decoded that the code of this turn does not read (FL-66).
+    pub reads_ahead: bool,
     events: usize,
     ended: usize,
     heap_before: usize,
@@ -135,6 +145,8 @@ impl Core {
             is_draining: false,
             is_blocked: false,
             is_held: false,
+            has_late_result: false,
+            reads_ahead: false,
             events: 0,
             ended: 0,
             heap_before: memory::used(),
@@ -209,10 +221,39 @@ impl Core {
     pub fn has_room(&self) -> bool {
         let (effects, events) = (self.output.effect_count(), self.events);
         // With a limit of 1, a turn does one thing all the same.
-        (effects == 0 || effects + EFFECTS_AT_ONCE <= self.facts.effects_max)
+        self.history.continues != CONTINUES_MAX
+            && (effects == 0 || effects + EFFECTS_AT_ONCE <= self.facts.effects_max)
             && (events == 0 || events + 2 <= self.facts.events_max)
             && self.ended < ENDED_MAX
             && (self.ended == 0 || memory::used() - self.heap_before < HEAP_BYTES_MAX)
+    }
+
+    /// Let what has no room in this turn continue in another one (FL-6).
+    pub fn continue_later(&mut self, has_ended: bool) {
+        if has_ended || !self.is_held {
+            self.history.continues = 0;
+            return;
+        }
+        match self.history.continues {
+            ..CONTINUES_MAX => {
+                let mut value = Vec::from(b"\xa2\x67command\xa1\x64$tag\x68Continue\x68instance");
+                put(&mut value, self.key);
+                self.emit(self.facts.control, &value);
+            }
+            CONTINUES_MAX => self.timer(self.now, &path::reference("", 1, CONTINUE)),
+            // The timer is set.
+            _ => return,
+        }
+        self.history.continues += 1;
+    }
+
+    /// The timer of `continue_later` has fired. False if no turn waits for it.
+    pub fn wake(&mut self) -> bool {
+        let waits = self.history.continues > CONTINUES_MAX;
+        if waits {
+            self.history.continues = 0;
+        }
+        waits
     }
 
     /// `has_room`, or else the turn is held.

@@ -429,13 +429,15 @@ fn write_time(time: Option<u64>, out: &mut Vec<u8>) {
 pub(super) struct History {
     pub ops: Vec<Op>,
     pub compensations: Vec<Compensation>,
+    /// How many turns in a row had to continue in another one; see `Core::continue_later`.
+    pub continues: u64,
 }
 
 impl Default for History {
     fn default() -> History {
         let mut root = Op::new(0, Kind::Scope, "", 0);
         root.is_new = true;
-        History { ops: alloc::vec![root], compensations: Vec::new() }
+        History { ops: alloc::vec![root], compensations: Vec::new(), continues: 0 }
     }
 }
 
@@ -450,7 +452,7 @@ impl History {
     }
 
     fn read_from(from: &mut Cursor) -> Option<History> {
-        from.list(3)?;
+        let items = from.head(LIST).filter(|items| matches!(items, 3 | 4))?;
         from.nat().filter(|format| *format == FORMAT)?;
         // Each operation has at least a byte, so no more than these are set aside.
         let length = from.head(LIST)?.min(from.bytes.len() as u64 + 1) as usize;
@@ -463,6 +465,9 @@ impl History {
         }
         for _ in 0..from.head(LIST)? {
             history.compensations.push(Compensation::read(from)?);
+        }
+        if items == 4 {
+            history.continues = from.nat().filter(|continues| *continues > 0)?;
         }
         Some(history)
     }
@@ -480,7 +485,7 @@ impl History {
     /// Without the operations that are gone, with the indices that then hold.
     pub fn bytes(&self, capacity: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(capacity);
-        cbor::write_list(3, &mut out);
+        cbor::write_list(3 + (self.continues > 0) as usize, &mut out);
         cbor::write_nat(FORMAT, &mut out);
         let mut place = alloc::vec![0; self.ops.len()];
         let mut count = 0;
@@ -498,6 +503,9 @@ impl History {
         }
         cbor::write_list(self.compensations.len(), &mut out);
         self.compensations.iter().for_each(|each| each.write(&mut out));
+        if self.continues > 0 {
+            cbor::write_nat(self.continues, &mut out);
+        }
         out
     }
 }
@@ -573,6 +581,22 @@ mod tests {
             0x80,
         ];
         assert_eq!(history.bytes(0), expected);
+    }
+
+    #[test]
+    fn the_number_of_turns_in_a_row_is_there_only_if_the_flow_has_to_continue() {
+        let mut history = history();
+        let without = history.bytes(0);
+        history.continues = 7;
+
+        let with = history.bytes(0);
+
+        assert_eq!(with[0], 0x84);
+        assert_eq!(with[1..with.len() - 1], without[1..]);
+        assert_eq!(with.last(), Some(&7));
+        assert_eq!(History::read(with.clone().leak()).unwrap().continues, 7);
+        let zero = [&with[..with.len() - 1], &[0]].concat();
+        assert!(History::read(zero.leak()).is_err());
     }
 
     #[test]

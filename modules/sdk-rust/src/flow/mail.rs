@@ -7,14 +7,16 @@ use crate::sys;
 
 use super::engine::Facts;
 use super::history::Bytes;
-use super::state::Parent;
+use super::state::{Parent, optional};
 
 pub(super) enum Mail {
     Start(Bytes),
     /// The input, and where the result goes.
     Call(Bytes, Parent),
+    /// From an operator, or from the call that `parent` names.
     Cancel {
         rollback: bool,
+        parent: Option<Parent>,
     },
     Resume {
         skip: bool,
@@ -84,9 +86,17 @@ fn control(from: &mut Reader<'static>) -> Result<Mail, Stop> {
     from.field(b"\x67command")?;
     let mail = match from.arm()?.0 {
         "Cancel" => {
-            from.record(1)?;
+            // A manifest from before calls had names lacks the parent (FL-65).
+            let names_parent = from.map()? == 2;
+            let parent = match names_parent {
+                true => {
+                    from.field(b"\x66parent")?;
+                    optional(from, Parent::read)?
+                }
+                false => None,
+            };
             from.field(b"\x68rollback")?;
-            Mail::Cancel { rollback: from.bool()? }
+            Mail::Cancel { rollback: from.bool()?, parent }
         }
         "Resume" => {
             from.record(1)?;
@@ -108,10 +118,10 @@ fn answer(from: &mut Reader<'static>) -> Result<Mail, Stop> {
     let mut code = "";
     for _ in 0..from.map()? {
         match from.text()? {
-            "issuer_ref" => reference = text_or_null(from)?,
+            "issuer_ref" => reference = optional(from, Reader::text)?,
             "status" => status = from.text()?,
             "receipt_payload" => payload = from.bytes()?,
-            "payload_schema" => schema = text_or_null(from)?,
+            "payload_schema" => schema = optional(from, Reader::text)?,
             "error_code" => code = from.text()?,
             "error_message" => rejected = Some(from.text()?),
             _ => drop(from.item()?),
@@ -146,13 +156,6 @@ fn error(from: &mut Reader<'static>) -> Result<(&'static str, &'static str, bool
     let message = from.text()?;
     from.field(b"\x69retryable")?;
     Ok((code, message, from.bool()?))
-}
-
-fn text_or_null(from: &mut Reader<'static>) -> Result<Option<&'static str>, Stop> {
-    match from.is_null() {
-        true => Ok(None),
-        false => from.text().map(Some),
-    }
 }
 
 fn returned(from: &mut Reader<'static>) -> Result<Return, Stop> {

@@ -7,6 +7,7 @@
 //! of its code. The rules are in `spec/flow.md`.
 
 mod child;
+mod ending;
 mod engine;
 mod failure;
 mod history;
@@ -32,11 +33,14 @@ use crate::Effect;
 use crate::schema::{Named, Schema, decode, encode};
 use crate::types::Time;
 
+pub use child::Call;
 pub use failure::{Failure, FlowError};
 pub use history::Kind;
 pub use parallel::{Branch, Branches, Join, Race, Won, branch};
 pub use repeat::{Loop, Repeat};
 pub use returned::Returned;
+#[doc(hidden)]
+pub use state::CALLER;
 pub use state::{NODE, STATE};
 pub use step::{Retry, Step};
 pub use turn::Turn;

@@ -8,8 +8,8 @@ use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context as Task, Poll};
 
-use crate::cbor::{self, Reader};
-use crate::schema::{Schema, encode, whole};
+use crate::cbor::{self, Misfit, Reader};
+use crate::schema::{Schema, decode, encode, whole};
 
 use super::Cx;
 use super::engine::{Core, Print, Slot};
@@ -19,6 +19,21 @@ use super::scope::poll_within;
 use super::step::fnv;
 
 type Body<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, FlowError>> + 'a>>;
+
+/// A branch without its type: name, body, and the check of a stored value.
+#[doc(hidden)]
+pub struct Part<'a> {
+    name: String,
+    body: Body<'a>,
+    check: fn(Bytes) -> Result<(), Misfit>,
+}
+
+impl<'a, T: Schema> From<Branch<'a, T>> for Part<'a> {
+    fn from(branch: Branch<'a, T>) -> Part<'a> {
+        let Branch { name, body, .. } = branch;
+        Part { name, body, check: |value| decode::<T>(value).map(drop) }
+    }
+}
 
 /// A part of a join or race: [`branch`].
 #[must_use = "a branch runs in a join or race"]
@@ -53,7 +68,7 @@ pub trait Branches<'a> {
     type Values: 'a;
 
     #[doc(hidden)]
-    fn bodies(self) -> Vec<(String, Body<'a>)>;
+    fn parts(self) -> Vec<Part<'a>>;
     #[doc(hidden)]
     fn read(from: &mut Reader<'_>) -> Result<Self::Values, crate::cbor::Stop>;
 }
@@ -64,8 +79,8 @@ macro_rules! tuples {
             impl<'a, $($ty: Schema + 'a),+> Branches<'a> for ($(Branch<'a, $ty>,)+) {
                 type Values = ($($ty,)+);
 
-                fn bodies(self) -> Vec<(String, Body<'a>)> {
-                    alloc::vec![$((self.$at.name, self.$at.body)),+]
+                fn parts(self) -> Vec<Part<'a>> {
+                    alloc::vec![$(self.$at.into()),+]
                 }
 
                 fn read(from: &mut Reader<'_>) -> Result<Self::Values, crate::cbor::Stop> {
@@ -96,6 +111,7 @@ struct Parallel<'a> {
     name: String,
     names: Vec<String>,
     bodies: Vec<Option<Body<'a>>>,
+    checks: Vec<fn(Bytes) -> Result<(), Misfit>>,
     slot: Slot,
     /// The operations of the branches.
     branches: Vec<usize>,
@@ -104,14 +120,16 @@ struct Parallel<'a> {
 }
 
 impl<'a> Parallel<'a> {
-    fn new(cx: Cx, kind: Kind, name: &str, branches: Vec<(String, Body<'a>)>) -> Parallel<'a> {
-        let (names, bodies) = branches.into_iter().map(|(name, body)| (name, Some(body))).unzip();
+    fn new(cx: Cx, kind: Kind, name: &str, parts: Vec<Part<'a>>) -> Parallel<'a> {
+        let checks = parts.iter().map(|part| part.check).collect();
+        let (names, bodies) = parts.into_iter().map(|part| (part.name, Some(part.body))).unzip();
         Parallel {
             cx,
             kind,
             name: String::from(name),
             names,
             bodies,
+            checks,
             slot: 0,
             branches: Vec::new(),
             at_most: usize::MAX,
@@ -128,6 +146,7 @@ impl<'a> Parallel<'a> {
         if is_first {
             engine.with(|core| core.begin_parallel(index, &self.names, self.at_most));
             self.branches = engine.with(|core| core.children(index));
+            engine.with(|core| core.check_branches(&self.branches, &self.checks));
         }
         if engine.with(|core| core.op(index).state.is_open()) {
             self.poll_branches(index, task);
@@ -213,6 +232,20 @@ impl Core {
         }
     }
 
+    /// Decode the values of finished branches in a turn that reads ahead: the code of an open join or
+    /// race reads them later.
+    fn check_branches(&mut self, branches: &[usize], checks: &[fn(Bytes) -> Result<(), Misfit>]) {
+        if !self.reads_ahead {
+            return;
+        }
+        for (branch, check) in branches.iter().zip(checks) {
+            let Outcome::Value(value) = self.op(*branch).outcome else { continue };
+            if let Err(misfit) = check(value) {
+                self.misfit::<()>(*branch, misfit);
+            }
+        }
+    }
+
     /// The consequence of all branches: that of the first decisive one, in their order.
     fn verdict(&self, kind: Kind, branches: &[usize]) -> Verdict {
         let decisive = branches.iter().map(|branch| self.verdict_of(kind, *branch));
@@ -287,7 +320,7 @@ impl Core {
 
     /// Cancel the branches that are open, and give their messages back in order.
     fn close_branches(&mut self, branches: &[usize]) -> bool {
-        branches.iter().rev().all(|branch| self.close(*branch))
+        branches.iter().rev().fold(true, |is_over, branch| self.close(*branch) && is_over)
     }
 
     fn failure_of(&mut self, index: usize) -> FlowError {
@@ -370,7 +403,7 @@ impl<'a, V> Join<'a, V> {
         name: &str,
         branches: B,
     ) -> Join<'a, V> {
-        Join { parallel: Parallel::new(cx, Kind::Join, name, branches.bodies()), read: B::read }
+        Join { parallel: Parallel::new(cx, Kind::Join, name, branches.parts()), read: B::read }
     }
 
     /// Run at most so many branches at the same time, in the order in which they are given.
@@ -386,7 +419,7 @@ impl<'a, T: Schema> Join<'a, Vec<T>> {
         name: &str,
         branches: impl IntoIterator<Item = Branch<'a, T>>,
     ) -> Join<'a, Vec<T>> {
-        Join { parallel: Parallel::new(cx, Kind::Join, name, bodies(branches)), read: Schema::read }
+        Join { parallel: Parallel::new(cx, Kind::Join, name, parts(branches)), read: Schema::read }
     }
 }
 
@@ -417,7 +450,7 @@ impl<'a, T: Schema> Race<'a, T> {
         name: &str,
         branches: impl IntoIterator<Item = Branch<'a, T>>,
     ) -> Race<'a, T> {
-        let parallel = Parallel::new(cx, Kind::Race, name, bodies(branches));
+        let parallel = Parallel::new(cx, Kind::Race, name, parts(branches));
         Race { parallel, value: PhantomData }
     }
 
@@ -464,6 +497,6 @@ fn read_value<V>(
     }
 }
 
-fn bodies<'a, T>(branches: impl IntoIterator<Item = Branch<'a, T>>) -> Vec<(String, Body<'a>)> {
-    branches.into_iter().map(|branch| (branch.name, branch.body)).collect()
+fn parts<'a, T: Schema>(branches: impl IntoIterator<Item = Branch<'a, T>>) -> Vec<Part<'a>> {
+    branches.into_iter().map(Part::from).collect()
 }

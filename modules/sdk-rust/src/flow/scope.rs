@@ -233,8 +233,8 @@ impl Core {
     }
 
     /// Cancel an open operation with everything in it: effects, timers and child flows are told,
-    /// messages go back to the inbox. False if the turn has no room for all of it; then it has to
-    /// be called again in the next one.
+    /// messages go back to the inbox. False if the turn has no room for all of it, or an answer has
+    /// to come first (`Ending`); then it has to be called again in the next turn.
     pub fn close(&mut self, index: usize) -> bool {
         if !self.op(index).state.is_open() {
             return true;
@@ -255,18 +255,19 @@ impl Core {
 
     /// Cancel what is open in an operation, and then itself.
     pub fn cancel_open(&mut self, index: usize) -> bool {
+        let mut is_over = true;
         for child in self.children(index) {
-            if self.op(child).state.is_open() && !self.cancel_open(child) {
-                return false;
+            if self.op(child).state.is_open() {
+                is_over &= self.cancel_open(child);
             }
         }
-        if self.room_to_end().is_none() {
+        if !is_over || self.room_to_end().is_none() {
             return false;
         }
         match self.op(index).kind {
-            Kind::Step => self.cancel_step(index),
+            Kind::Step => return self.cancel_step(index),
+            Kind::Call => return self.cancel_call(index),
             Kind::Sleep | Kind::Listen => self.cancel_wait(index),
-            Kind::Call => self.cancel_call(index),
             _ => self.end(index, State::Cancelled, Outcome::None),
         }
         true

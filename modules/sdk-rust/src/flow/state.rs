@@ -16,7 +16,8 @@ const OPTIONAL_BYTES: Type = Type::Option(&Type::Bytes);
 const OPTIONAL_TEXT: Type = Type::Option(&Type::Text);
 const SCHEMAS: Type =
     Type::Record(&[("input", &Type::Text), ("output", &OPTIONAL_TEXT), ("view", &OPTIONAL_TEXT)]);
-const PARENT: Type = Type::Record(&[
+/// The call by which another flow started this one.
+pub const CALLER: Type = Type::Record(&[
     ("schema", &Type::Text),
     ("key", &Type::Bytes),
     ("path", &Type::Text),
@@ -32,7 +33,7 @@ const DEFINITION: Definition = Definition {
         ("input", &OPTIONAL_BYTES),
         ("output", &OPTIONAL_BYTES),
         ("schemas", &SCHEMAS),
-        ("parent", &Type::Option(&PARENT)),
+        ("parent", &Type::Option(&CALLER)),
         ("refs", &Type::Set(&Type::Hash)),
         ("status", &Type::Text),
         ("started_ns", &Type::Nat),
@@ -97,7 +98,7 @@ impl Status {
 }
 
 /// The flow that called this one, and the place of the result in it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Parent {
     pub schema: &'static str,
     pub key: Bytes,
@@ -263,7 +264,7 @@ impl Stored {
     }
 }
 
-fn optional<T>(
+pub(super) fn optional<T>(
     from: &mut Reader<'static>,
     read: impl FnOnce(&mut Reader<'static>) -> Result<T, Stop>,
 ) -> Result<Option<T>, Stop> {

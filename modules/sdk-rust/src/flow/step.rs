@@ -9,10 +9,11 @@ use core::task::{Context as Task, Poll};
 
 use crate::Effect;
 use crate::cbor::{self, Reader, Stop};
-use crate::schema::{decode, encode, whole};
+use crate::schema::{encode, whole};
 use crate::types::Duration;
 
 use super::Cx;
+use super::ending::{Ending, Rollback, Undo, ready, rollback};
 use super::engine::{Core, Print, Slot};
 use super::failure::{FlowError, failure};
 use super::history::{Bytes, Kind, Outcome, State};
@@ -66,15 +67,12 @@ impl Default for Retry {
     }
 }
 
-/// The effect of a compensation, and its params.
-type Undo = (&'static str, Vec<u8>);
-
 /// An effect of a flow: [`Cx::step`].
 #[must_use = "nothing is asked before `.await`"]
 pub struct Step<'a, E: Effect> {
     core: StepCore,
     effect: E,
-    rollback: Option<Box<dyn Fn(&E::Receipt) -> Undo + 'a>>,
+    rollback: Option<Rollback<'a, E::Receipt>>,
     unknown: Option<Box<dyn Fn() -> Undo + 'a>>,
 }
 
@@ -128,8 +126,11 @@ impl<'a, E: Effect> Step<'a, E> {
 
     /// Once the step is done, register the effect that undoes it. It runs if the flow fails, is
     /// canceled, or unwinds with [`Cx::rollback_to`].
+    ///
+    /// If the step is canceled and its `ok` has already come to the journal, the step is done all the
+    /// same, and the effect is registered.
     pub fn rollback<C: Effect>(mut self, undo: impl Fn(&E::Receipt) -> C + Sync + 'a) -> Self {
-        self.rollback = Some(Box::new(move |receipt| (C::EFFECT, encode(&undo(receipt)))));
+        self.rollback = rollback(undo);
         self
     }
 
@@ -148,30 +149,12 @@ impl<E: Effect> Future for Step<'_, E> {
     fn poll(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<Self::Output> {
         let me = self.get_mut();
         let unknown = || me.unknown.as_ref().map(|undo| undo());
-        let (index, ended) = match me.core.poll(E::EFFECT, &|| encode(&me.effect), &unknown) {
-            Some(ended) => ended,
-            None => return Poll::Pending,
-        };
-        let engine = me.core.cx.engine();
-        let receipt: E::Receipt = match ended {
-            Ok(value) => match decode(value) {
-                Ok(receipt) => receipt,
-                Err(misfit) => {
-                    engine.with(|core| core.misfit::<()>(index, misfit));
-                    return Poll::Pending;
-                }
-            },
-            Err(error) => return Poll::Ready(Err(error)),
-        };
-        if let (Some(undo), true) = (&me.rollback, engine.with(|core| core.op(index).is_fresh)) {
-            let (effect, params) = undo(&receipt);
-            engine.with(|core| {
-                let path = core.path(index);
-                core.register(&path, effect, params);
-            });
-            me.rollback = None;
+        let has_rollback = me.rollback.is_some();
+        let params = || encode(&me.effect);
+        match me.core.poll(E::EFFECT, &params, &unknown, has_rollback) {
+            Some((index, ended)) => ready(me.core.cx, index, ended, &mut me.rollback),
+            None => Poll::Pending,
         }
-        Poll::Ready(Ok(receipt))
     }
 }
 
@@ -182,6 +165,7 @@ impl StepCore {
         effect: &'static str,
         params: &dyn Fn() -> Vec<u8>,
         unknown: &dyn Fn() -> Option<Undo>,
+        has_rollback: bool,
     ) -> Option<(usize, Result<Bytes, FlowError>)> {
         let engine = self.cx.engine();
         let is_first = self.slot == 0;
@@ -192,13 +176,21 @@ impl StepCore {
             (op.state.is_open(), op.extras == 0)
         });
         if is_open && is_new {
-            let (params, unknown) = (params(), unknown());
-            engine.with(|core| {
-                core.begin_step(index, effect, &params, self.policy, self.timeout, unknown)
-            });
+            let params = params();
+            let open = Open {
+                effect,
+                params: fnv(&params),
+                policy: self.policy,
+                retry_at: None,
+                deadline: None,
+                doubt: false,
+                unknown: unknown().map(|(effect, params)| (effect, &*params.leak())),
+                ending: Ending::of(has_rollback),
+            };
+            engine.with(|core| core.begin_step(index, open, &params, self.timeout));
         } else if is_open && (is_first || engine.with(|core| core.is_due(index))) {
             let params = params();
-            engine.with(|core| core.go_on_with_step(index, &params, self.policy));
+            engine.with(|core| core.go_on_with_step(index, &params, self.policy, has_rollback));
         }
         engine.with(|core| {
             if core.fault.is_some() {
@@ -214,7 +206,7 @@ impl StepCore {
 }
 
 /// The body of an open step: `[null, effect, params hash, policy, retry at, deadline, doubt,
-/// unknown]`.
+/// unknown]`, and `ending` behind it if the step has a `.rollback`.
 struct Open {
     effect: &'static str,
     params: u64,
@@ -225,14 +217,16 @@ struct Open {
     /// An attempt may have happened.
     doubt: bool,
     unknown: Option<(&'static str, Bytes)>,
+    ending: Ending,
 }
 
 impl Open {
     fn of(core: &Core, index: usize) -> Option<Open> {
-        whole(core.op(index).extra, Open::read).ok()
+        let op = core.op(index);
+        whole(op.extra, |from| Open::read(from, op.extras)).ok()
     }
 
-    fn read(from: &mut Reader<'static>) -> Result<Open, Stop> {
+    fn read(from: &mut Reader<'static>, items: usize) -> Result<Open, Stop> {
         let (effect, params) = (from.text()?, from.nat()?);
         let policy = match from.is_null() {
             true => DEFAULT,
@@ -248,7 +242,8 @@ impl Open {
                 Some((from.text()?, from.bytes()?))
             }
         };
-        Ok(Open { effect, params, policy, retry_at, deadline, doubt, unknown })
+        let ending = if items > OPEN_ITEMS { Ending::read(from)? } else { Ending::AtOnce };
+        Ok(Open { effect, params, policy, retry_at, deadline, doubt, unknown, ending })
     }
 
     fn store(&self, core: &mut Core, index: usize) {
@@ -274,9 +269,16 @@ impl Open {
             }
             None => cbor::write_null(&mut out),
         }
-        core.op_mut(index).set_extra(7, out);
+        let has_ending = self.ending != Ending::AtOnce;
+        if has_ending {
+            cbor::write_nat(self.ending as u64, &mut out);
+        }
+        core.op_mut(index).set_extra(OPEN_ITEMS + has_ending as usize, out);
     }
 }
+
+/// The items of an open step's body behind the outcome, without `ending`.
+const OPEN_ITEMS: usize = 7;
 
 impl Policy {
     fn write(&self, out: &mut Vec<u8>) {
@@ -320,25 +322,13 @@ impl Core {
     fn begin_step(
         &mut self,
         index: usize,
-        effect: &'static str,
+        mut open: Open,
         params: &[u8],
-        policy: Policy,
         timeout: Option<Duration>,
-        unknown: Option<Undo>,
     ) {
-        let unknown = unknown.map(|(effect, params)| (effect, &*params.leak()));
-        let mut open = Open {
-            effect,
-            params: fnv(params),
-            policy,
-            retry_at: None,
-            deadline: None,
-            doubt: false,
-            unknown,
-        };
         // Its effect is needed to replay it, however it ends.
         open.store(self, index);
-        if let Some((code, message)) = policy.refusal() {
+        if let Some((code, message)) = open.policy.refusal() {
             return self.end_step(index, Err(FlowError::Critical(failure(code, message))));
         }
         if let Some(timeout) = timeout {
@@ -365,7 +355,7 @@ impl Core {
             && Open::of(self, index).is_some_and(|open| open.retry_at.is_none())
     }
 
-    fn go_on_with_step(&mut self, index: usize, params: &[u8], policy: Policy) {
+    fn go_on_with_step(&mut self, index: usize, params: &[u8], policy: Policy, has_rollback: bool) {
         let Some(mut open) = Open::of(self, index) else {
             let path = self.path(index);
             self.diverge::<()>(&path, "a step", "a body that cannot be read");
@@ -375,8 +365,10 @@ impl Core {
             self.diverged::<()>(index, "other params than in its first attempt");
             return;
         }
-        if open.policy != policy && policy.refusal().is_none() {
-            open.policy = policy;
+        let policy = if policy.refusal().is_none() { policy } else { open.policy };
+        let ending = open.ending.with(has_rollback);
+        if (open.policy, open.ending) != (policy, ending) {
+            (open.policy, open.ending) = (policy, ending);
             open.store(self, index);
         }
         if self.is_due(index) && self.room().is_some() {
@@ -399,7 +391,10 @@ impl Core {
     pub(super) fn settle_step(&mut self, index: usize, answer: Answer) {
         let Some(mut open) = Open::of(self, index) else { return };
         let (error, retryable) = match answer {
-            Answer::Ok(value) => return self.end_step(index, Ok(value)),
+            Answer::Ok(value) => {
+                self.has_late_result |= open.ending.is_awaited();
+                return self.end_step(index, Ok(value));
+            }
             Answer::Error { code: "rollback", message, .. } => {
                 (FlowError::Rollback(failure("rollback", message)), false)
             }
@@ -423,6 +418,11 @@ impl Core {
             }
         };
         open.store(self, index);
+        match open.ending {
+            Ending::Canceled => return self.drop_step(index, &open),
+            Ending::TimedOut => return self.end_step(index, Err(timed_out())),
+            Ending::AtOnce | Ending::WithAnswer => {}
+        }
         if !retryable {
             return self.end_step(index, Err(error));
         }
@@ -460,13 +460,30 @@ impl Core {
 
     /// The deadline of the whole step has come.
     pub(super) fn time_out_step(&mut self, index: usize) {
-        self.cancel_attempt(index);
         let Some(mut open) = Open::of(self, index) else { return };
         open.deadline = None;
+        if self.awaits_answer(index, &mut open, Ending::TimedOut) {
+            return;
+        }
+        self.cancel_attempt(index);
         open.doubt |= self.op(index).state == State::Running;
         open.store(self, index);
-        let error = failure("timeout", "the step took longer than its timeout");
-        self.end_step(index, Err(FlowError::Timeout(error)));
+        self.end_step(index, Err(timed_out()));
+    }
+
+    /// Cancel an attempt whose answer has to come before the step ends. False if none has to.
+    fn awaits_answer(&mut self, index: usize, open: &mut Open, ending: Ending) -> bool {
+        if self.op(index).state != State::Running || open.ending == Ending::AtOnce {
+            return false;
+        }
+        if !open.ending.is_awaited() {
+            self.cancel_attempt(index);
+        }
+        if open.ending != Ending::Canceled {
+            open.ending = ending;
+        }
+        open.store(self, index);
+        true
     }
 
     fn cancel_attempt(&mut self, index: usize) {
@@ -479,14 +496,33 @@ impl Core {
         }
     }
 
-    /// End an open step whose branch has lost, or whose flow was canceled.
-    pub(super) fn cancel_step(&mut self, index: usize) {
-        self.cancel_attempt(index);
-        if let Some(mut open) = Open::of(self, index) {
-            open.doubt |= self.op(index).state == State::Running;
-            self.close_step(index, &open, true);
+    /// End an open step whose branch has lost, or whose flow was canceled. False if the answer to its
+    /// attempt has to come first.
+    pub(super) fn cancel_step(&mut self, index: usize) -> bool {
+        let Some(mut open) = Open::of(self, index) else {
+            self.end(index, State::Cancelled, Outcome::None);
+            return true;
+        };
+        if self.awaits_answer(index, &mut open, Ending::Canceled) {
+            return false;
         }
+        self.cancel_attempt(index);
+        open.doubt |= self.op(index).state == State::Running;
+        self.drop_step(index, &open);
+        true
+    }
+
+    fn drop_step(&mut self, index: usize, open: &Open) {
+        self.close_step(index, open, true);
         self.end(index, State::Cancelled, Outcome::None);
+    }
+
+    pub(super) fn set_step_ending(&mut self, index: usize, ending: Ending) {
+        let Some(mut open) = Open::of(self, index).filter(|open| open.ending != ending) else {
+            return;
+        };
+        open.ending = ending;
+        open.store(self, index);
     }
 
     /// Register the compensations that the open steps in an operation would register when they are
@@ -533,6 +569,10 @@ impl Core {
         cbor::write_text(open.effect, &mut extra);
         self.op_mut(index).set_extra(1, extra);
     }
+}
+
+fn timed_out() -> FlowError {
+    FlowError::Timeout(failure("timeout", "the step took longer than its timeout"))
 }
 
 pub(super) fn bad_duration() -> FlowError {

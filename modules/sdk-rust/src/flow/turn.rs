@@ -16,9 +16,9 @@ use crate::number::decimal;
 use crate::schema::{Named, Schema, decode, encode};
 use crate::step::{Input, Output, Reducer};
 
-use super::engine::{Core, Engine, Facts};
+use super::engine::{CONTINUE, Core, Engine, Facts};
 use super::failure::{Failure, FlowError, failure};
-use super::history::{Bytes, History, Kind, State, put};
+use super::history::{Bytes, History, Kind, State};
 use super::inbox::Inbox;
 use super::mail::{Answer, Mail};
 use super::path::read_reference;
@@ -95,6 +95,9 @@ enum Work {
     Poll,
     /// The program is over, and its compensations run.
     Unwind,
+    /// As `Unwind`, but first the program is polled once more and begins nothing, so that it
+    /// registers the compensation of a result that came after the end.
+    Drain,
 }
 
 struct Began {
@@ -142,12 +145,14 @@ impl Began {
 
     /// The input of the program, if it has to be polled.
     fn program(&self) -> Option<Bytes> {
-        self.stored.input.filter(|_| self.work == Work::Poll)
+        self.stored.input.filter(|_| matches!(self.work, Work::Poll | Work::Drain))
     }
 
     /// Poll the program until a pass changes nothing.
     fn poll(&mut self, mut run: Pin<Box<dyn Future<Output = Result<Vec<u8>, FlowError>> + '_>>) {
         let mut task = Task::from_waker(Waker::noop());
+        let is_over = self.work == Work::Drain;
+        self.engine.with(|core| core.is_draining = is_over);
         loop {
             self.engine.with(|core| {
                 core.has_progressed = false;
@@ -163,9 +168,9 @@ impl Began {
                 core.fault.is_none() && core.has_progressed
             });
             match polled {
-                Poll::Ready(ended) => return self.end(ended),
+                Poll::Ready(ended) if !is_over => return self.end(ended),
                 Poll::Pending if goes_on => {}
-                Poll::Pending => return,
+                _ => return,
             }
         }
     }
@@ -189,7 +194,7 @@ impl Began {
         output: &mut Output,
         find_refs: Option<fn(&Stored) -> Vec<u8>>,
     ) -> Result<(), Fault> {
-        if self.work == Work::Unwind {
+        if matches!(self.work, Work::Unwind | Work::Drain) {
             self.unwind();
         }
         let (fault, made) =
@@ -212,10 +217,10 @@ impl Began {
     fn unwind(&mut self) {
         let engine = self.engine;
         engine.with(|core| {
-            for index in core.children(0) {
-                if !core.close(index) {
-                    return;
-                }
+            core.is_draining = false;
+            let children = core.children(0);
+            if !children.into_iter().fold(true, |is_over, index| core.close(index) && is_over) {
+                return;
             }
             core.drop_children(0);
             core.inbox.clear();
@@ -249,11 +254,7 @@ impl Began {
         let parent = self.stored.parent;
         engine.with(|core| {
             core::mem::swap(&mut core.output, output);
-            if core.is_held && !status.has_ended() {
-                let mut value = Vec::from(b"\xa2\x67command\xa1\x64$tag\x68Continue\x68instance");
-                put(&mut value, core.key);
-                core.emit(core.facts.control, &value);
-            }
+            core.continue_later(status.has_ended());
             if let (Some(parent), true) = (parent, status.has_ended()) {
                 match (self.stored.output, self.stored.error) {
                     (Some(value), _) => core.answer(&parent, Ok(value)),
@@ -328,15 +329,26 @@ fn fold(core: &mut Core, stored: &mut Stored, mail: Mail) -> Result<Work, Fault>
             if stored.status == Status::Pending { Work::Store } else { Work::Poll }
         }
         _ if stored.status == Status::Pending || stored.status.has_ended() => Work::Nothing,
-        Mail::Continue => goes_on,
+        Mail::Continue => {
+            core.reads_ahead = true;
+            if is_over && core.op(0).first_child != 0 { Work::Drain } else { goes_on }
+        }
         Mail::Resume { skip } => {
             let is_stuck = core.is_stuck();
             core.resume(skip);
             if_any(is_stuck)
         }
-        Mail::Cancel { rollback } => cancel(core, stored, rollback),
-        Mail::Return(returned) => if_any(core.settle_call(&returned)),
-        Mail::Answer(reference, answer) => if_any(core.settle(reference, answer)),
+        // A flow obeys an operator and the call that started it, and no other one.
+        Mail::Cancel { parent, .. } if parent.is_some() && parent != stored.parent => Work::Nothing,
+        Mail::Cancel { rollback, .. } => cancel(core, stored, rollback),
+        Mail::Return(returned) => match core.settle_call(&returned) {
+            true if is_over && core.has_late_result => Work::Drain,
+            is_any => if_any(is_any),
+        },
+        Mail::Answer(reference, answer) => match core.settle(reference, answer) {
+            true if is_over && core.has_late_result => Work::Drain,
+            is_any => if_any(is_any),
+        },
     })
 }
 
@@ -398,6 +410,9 @@ impl Core {
     /// Fold the answer to an effect or timer. False if it fits nothing that is open.
     fn settle(&mut self, reference: &str, answer: Answer) -> bool {
         let Some((path, attempt, role)) = read_reference(reference) else { return false };
+        if role == CONTINUE {
+            return self.wake();
+        }
         if let Some(path) = path.strip_suffix(SUFFIX) {
             return self.settle_undo(path, attempt, role, answer);
         }

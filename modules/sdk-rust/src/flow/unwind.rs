@@ -292,6 +292,7 @@ impl Core {
     /// cancel those in flight.
     pub fn skip_undos(&mut self) {
         self.register_unknown_within(0);
+        self.forget_rollbacks_within(0);
         let now = self.now;
         let mut canceled = Vec::new();
         for undo in &mut self.history.compensations {

@@ -24,7 +24,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// The time: the journal's clock, which never goes back.
+    /// The time: the clock of the host when the input arrived that caused the turn.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -205,6 +205,8 @@ impl Core {
         if self.op(*slot).kind == Kind::Removed {
             return Poll::Ready(());
         }
+        // The code that would undo it is gone: no answer has to come first.
+        self.forget_rollbacks_within(*slot);
         if !self.close(*slot) {
             return Poll::Pending;
         }

@@ -518,14 +518,46 @@ async fn run(cx: Cx, go: Go, revision: u64) -> Ended {
                     "race",
                     [
                         branch("kid", async || {
-                            cx.call::<Child>("call", Work { id: "kid".into(), what: "kid".into() })
-                                .await
+                            let work = Work { id: "kid".into(), what: "kid".into() };
+                            let call = cx.call::<Child>("call", work);
+                            match go.count {
+                                1 => call.rollback(|done| Undo { what: done.clone() }).await,
+                                _ => call.await,
+                            }
                         }),
                         branch("note", async || Ok(cx.listen::<Note>("note").await?.text)),
                     ],
                 )
                 .await?;
             Ok(won.value)
+        }
+        "undoes-a-call" => {
+            let work = Work { id: "kid".into(), what: "kid".into() };
+            let call = cx.call::<Child>("kid", work).rollback(|done| Undo { what: done.clone() });
+            let done = call.await?;
+            cx.sleep("nap", go.pause).await?;
+            match go.count {
+                1 => Err(FlowError::critical("enough", "the end of the test")),
+                _ => Ok(done),
+            }
+        }
+        "timed" => {
+            let step = cx.step("slow", Do { what: "slow".into() }).timeout(go.pause);
+            let step = step.rollback(|done| Undo { what: done.note.clone() });
+            match step.rollback_unknown(|| Undo { what: "unknown".into() }).await {
+                Ok(_) => cx.sleep("nap", Duration::days(1)).await.map(|()| "in time".into()),
+                Err(error) => Err(error),
+            }
+        }
+        "changed-value" => {
+            let left = branch("left", async || act(cx, "one").await);
+            let right = branch("right", async || cx.sleep("nap", go.pause).await);
+            if !is_next {
+                return cx.join("both", (left, right)).await.map(|(left, ())| left);
+            }
+            let left = branch("left", async || act(cx, "one").await.map(|done| done.len() as u64));
+            let both = cx.join("both", (left, right)).await;
+            both.map(|(left, ())| left.to_string())
         }
         "spawns" => {
             cx.spawn::<Child>("kid", Work { id: "kid".into(), what: "kid".into() }).await?;

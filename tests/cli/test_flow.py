@@ -32,6 +32,7 @@ from tests.flow.histories import (
     step_extra,
     undo,
 )
+from tests.memory_world import route
 
 RUNNING = OperationState.RUNNING
 LATER = START_NS + 60 * SECOND
@@ -370,8 +371,8 @@ def with_another_listener() -> list[Any]:
     nodes.append({**order, "name": "shop/other@1"})
     manifest = next(node for node in nodes if node["$kind"] == "manifest")
     manifest["workflows"].append({"name": "shop/other@1"})
-    route = shop.route(shop.CANCEL, "shop/other@1", "order_id")
-    manifest["routing"]["subscriptions"].append(route)
+    listens = route(shop.CANCEL, "shop/other@1", "order_id")
+    manifest["routing"]["subscriptions"].append(listens)
     return nodes
 
 

@@ -68,19 +68,20 @@ def test_controls_calls_and_returns_have_the_shapes_that_the_engine_reads() -> N
     nat: dict[str, Any] = {"nat": {}}
     data: dict[str, Any] = {"bytes": {}}
 
+    reply = {"record": {"schema": text, "key": data, "path": text, "attempt": nat}}
+    cancel = {"record": {"rollback": {"bool": {}}, "parent": {"option": reply}}}
     assert node("defschema", "shop/OrderControl@1")["type"] == {
         "record": {
             "instance": text,
             "command": {
                 "variant": {
-                    "Cancel": {"record": {"rollback": {"bool": {}}}},
+                    "Cancel": cancel,
                     "Resume": {"record": {"skip": {"bool": {}}}},
                     "Continue": {"unit": {}},
                 }
             },
         }
     }
-    reply = {"record": {"schema": text, "key": data, "path": text, "attempt": nat}}
     assert node("defschema", "shop/OrderCall@1")["type"] == {
         "record": {"input": {"ref": "shop/Placed@1"}, "reply": reply}
     }

@@ -445,6 +445,9 @@ def test_a_canceled_call_with_a_rollback_waits_until_its_flow_has_ended() -> Non
         probe.control("Cancel", {"rollback": True})
         assert probe.status == "rolling_back"
         assert probe.paths == {"kid": "call running"}
+        flow = probe.world.flow_json(FLOW, "a")
+        assert flow is not None
+        assert [(each["path"], each["is_canceled"]) for each in flow["waits"]] == [("kid", True)]
         probe.world.restart()
         probe.world.finish()
 

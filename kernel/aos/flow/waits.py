@@ -26,7 +26,8 @@ class Wait:
     ``kind`` is ``effect`` (a receipt for ``effect``), ``pause`` (before its next attempt),
     ``sleep``, ``message`` (one of ``schemas``), ``child`` (the result of ``workflow`` and ``key``),
     or ``resume`` (a compensation that failed for good: an operator). ``until_ns`` is when it ends
-    by itself.
+    by itself. ``is_canceled`` says that a canceled operation waits for its answer, which decides
+    whether it is undone (FL-60a).
     """
 
     path: str
@@ -38,6 +39,7 @@ class Wait:
     schemas: tuple[str, ...] = ()
     workflow: str | None = None
     key: bytes | None = None
+    is_canceled: bool = False
 
 
 def waits(history: History) -> tuple[Wait, ...]:
@@ -65,6 +67,7 @@ def _wait(path: str, operation: Operation) -> Wait | None:
                 until_ns=details.until_ns if is_open else details.retry_ns,
                 attempt=operation.attempts,
                 effect=details.effect,
+                is_canceled=details.is_canceled,
             )
         case OperationKind.SLEEP:
             return Wait(
@@ -85,6 +88,7 @@ def _wait(path: str, operation: Operation) -> Wait | None:
                 since_ns=operation.created_ns,
                 workflow=details.workflow,
                 key=details.key,
+                is_canceled=details.is_canceled,
             )
         case _:
             return None

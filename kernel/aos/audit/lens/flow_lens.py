@@ -133,6 +133,7 @@ class FlowLens:
             "effect": each.effect,
             "schemas": list(each.schemas),
             "child": self._child(each.workflow, each.key),
+            "is_canceled": each.is_canceled,
         }
 
     def _child(self, workflow: str | None, key: bytes | None) -> Document | None:

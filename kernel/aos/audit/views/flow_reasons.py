@@ -18,6 +18,7 @@ from aos.shell_text import shell_word
 
 MESSAGES_SAID: Final = 8
 """How many messages and children that a flow waits for are described."""
+CANCELED_CALL: Final = " (the call is canceled, and undone if that flow completes)"
 
 
 def diverged_advice(fault: Fault) -> str | None:
@@ -87,7 +88,8 @@ def _waiting(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: i
             child = command_words(wait.workflow, key)
         return Reason(
             kind="child",
-            text=f"waits at {wait.path} for the result of {child}: none for {since}",
+            text=f"waits at {wait.path} for the result of {child}: none for {since}"
+            + (CANCELED_CALL if wait.is_canceled else ""),
             is_stuck=False,
             next=f"aos flow show {child}",
         )

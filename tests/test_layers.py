@@ -57,7 +57,8 @@ ROOMS: dict[str, dict[str, str]] = {
     "host": {
         "errors": "",
         "fields": "",
-        "stamps": "",
+        "machine_clock": "",
+        "stamps": "machine_clock",
         "open_work": "",
         "schedules": "",
         "event_checks": "schedules",
@@ -67,7 +68,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "apply": "folder schedules",
         "transfer": "folder stamps",
         "world": "errors fields stamps folder schedules event_checks package_cells",
-        "executors": "folder world",
+        "executors": "machine_clock folder world",
         "door": "errors fields folder apply world executors",
         "checkpoints": "stamps folder",
         "retention": "folder transfer world executors door checkpoints",

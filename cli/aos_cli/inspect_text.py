@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from aos.audit.lens.words import compact, count, short, span_text, time_text
+from aos.audit.views.clock_view import ahead_text
 from aos.audit.views.reason import EVENT, command_words
 from aos.audit.views.record_view import cell_text, control_text, kernel_cause, name_cell
 from aos.host.folder.adoption import WORDS, Origin
+from aos.host.machine_clock import now_ns
 from aos_cli.output import (
     STATUS_STYLES,
     entry,
@@ -103,16 +104,18 @@ def world(found: Found) -> None:
     pairs.append(("effects", _effects(intents)))
     pairs += [(f"  {name}", f"{number:,} open") for name, number in intents["by_effect"].items()]
     process = found["process"] or {"executors": {}}
-    now_ns = time.time_ns() if found["at"] is None else journal["clock_ns"]
+    at_ns = now_ns() if found["at"] is None else journal["clock_ns"]
     pairs += [
-        (f"  executor {name}", _executor(each, process["executors"].get(name, {}), now_ns))
+        (f"  executor {name}", _executor(each, process["executors"].get(name, {}), at_ns))
         for name, each in intents["by_executor"].items()
     ]
     if intents["timers"]["open"]:
-        pairs.append(("  timers", _executor(intents["timers"], {}, now_ns)))
+        pairs.append(("  timers", _executor(intents["timers"], {}, at_ns)))
     pairs += [(f"  {each['effect']}", _halted(each)) for each in intents["halted"]]
     pairs.append(("mail", _mail(found["mail"])))
     fields(pairs)
+    if journal["clock_ahead_ns"]:
+        note(ahead_text(journal["clock_ahead_ns"]), style="yellow")
 
 
 def _executor(found: Found, phases: Found, now_ns: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from aos.audit.views.view import View
 from aos.errors import AosError
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
+from aos.host.machine_clock import now_ns
 from aos_cli.progress import progress
 
 
@@ -37,7 +37,7 @@ def looking_at(
         view = View(
             reader.state,
             reader.store,
-            now_ns=time.time_ns() if at is None else None,
+            now_ns=now_ns() if at is None else None,
             is_past=at is not None,
         )
         if spells:

@@ -418,6 +418,10 @@ COMMANDS: Final = (
         ("aos snapshot",), "snapshot:snapshot",
     ),
     Command(
+        "clock", RUN, "Show the journal clock, or set it back after a machine's clock was ahead.",
+        ("aos clock", "aos clock --set"), "clock:clock",
+    ),
+    Command(
         "erase", RUN, "Erase the bytes of a value for good; every hash and signature stays valid.",
         (f"aos erase {_HASH}",),
         "erase:erase",

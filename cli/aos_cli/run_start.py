@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aos.audit.lens.words import count
+from aos.audit.lens.words import FAR_NS, count, span_text, time_text
+from aos.audit.views.clock_view import ahead_ns, ahead_text
 from aos.core.journal.ports import BlobReader
 from aos.host.executors.backlog import NO_LIMITS
 from aos.host.executors.blob import BlobExecutor
@@ -16,6 +17,7 @@ from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
+from aos.host.machine_clock import now_ns
 from aos.host.process import Started
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
@@ -59,6 +61,20 @@ def _started(found: Started) -> None:
     number = found.open_intents
     again = f", {count(number, 'open effect')} published again" if number else ""
     note(f"running {found.folder.path} from record {found.seq:,}{again} (Ctrl-C stops it)")
+    _clock(found.clock_ns, now_ns())
+
+
+def _clock(clock_ns: int, machine_ns: int) -> None:
+    """Print a line if the machine's clock and the last record are far from each other (C-25f)."""
+    found_ns = ahead_ns(clock_ns, machine_ns)
+    if found_ns:
+        note(ahead_text(found_ns), style="yellow")
+    elif machine_ns - clock_ns > FAR_NS:
+        note(
+            f"this machine's clock is {span_text(machine_ns - clock_ns)} after the last record, of "
+            f"{time_text(clock_ns)}: if that clock is wrong, set it, and then see aos clock",
+            style="yellow",
+        )
 
 
 class RunStart:

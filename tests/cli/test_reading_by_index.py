@@ -17,6 +17,7 @@ from aos.index.index_file import DATA_NAME
 from aos.index.index_reader import IndexReader
 from aos.index.world_index import WorldIndex
 from aos_cli.main import run_command
+from tests.fake_clock import set_machine_clock
 from tests.index.histories import History
 
 NOW_NS = 1_900_000_000_000_000_000
@@ -43,7 +44,7 @@ COMMANDS = [
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
     monkeypatch.setenv("AOS_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("time.time_ns", lambda: NOW_NS)
+    set_machine_clock(monkeypatch, NOW_NS)
     history = History(tmp_path / "world", "commands")
     history.grow(60)
     return history

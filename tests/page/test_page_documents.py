@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from aos.page.page_worlds import PageWorlds
 from aos_cli.main import run_command
+from tests.fake_clock import set_machine_clock
 from tests.page.browser import Browser, ReadersHere, read_page
 
 NOW_NS = 1_900_000_000_000_000_000
@@ -19,7 +19,7 @@ def still(page: Browser, lived_in: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """The page and the commands read the same time."""
     page.get("/")
     [world] = page.worlds._worlds.values()
-    monkeypatch.setattr(time, "time_ns", lambda: NOW_NS)
+    set_machine_clock(monkeypatch, NOW_NS)
     monkeypatch.setattr(world, "_readers", ReadersHere(lived_in))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from aos_cli.main import run_command
 from tests.cli.shell import here
 from tests.cli.test_flow import empty, template
 from tests.copies import copied
+from tests.fake_clock import set_machine_clock
 from tests.node.nodes import front, running_kernel
 from tests.page.browser import ReadersHere, read_page
 from tests.page.hostile import TEXTS
@@ -60,7 +60,7 @@ def test_every_page_of_a_part_is_the_document_of_its_command(
     site: PartSite, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PG-3, PG-88: by following every link of worlds with flows and with linear instances."""
-    monkeypatch.setattr(time, "time_ns", lambda: NOW_NS)
+    set_machine_clock(monkeypatch, NOW_NS)
     browser, kinds = site.browser, set()
     for path, world in zip(site.paths, browser.worlds._worlds.values(), strict=True):
         browser.get(f"/w/{world.slug}/")

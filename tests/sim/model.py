@@ -212,7 +212,7 @@ class Model:
 
     def window_after(self, stamp: Record, manifest: Manifest | None) -> int:
         """K-12a: the window time after a record with this stamp under this manifest."""
-        ahead = max(0, stamp["ns"] - self.clock)
+        ahead: int = max(0, stamp["ns"] - self.clock)
         limits = {} if manifest is None else manifest.limits
         return self.window + min(ahead, limits.get("dedup_step_ns", ahead))
 

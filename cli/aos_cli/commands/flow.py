@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,6 +20,7 @@ from aos.errors import BadUsage, Refused, either
 from aos.flow.declaration import CANCEL, RESUME
 from aos.flow.flow_state import CANCELED, STUCK
 from aos.host.door.writer import Item
+from aos.host.machine_clock import now_ns
 from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.flow_cancelling import Skipping, skip_to_cancel
@@ -343,6 +343,6 @@ def show(
 def _now_ns(node: str, at: int | None) -> int:
     """The time that waiting in the world of a node is measured against, as that of a folder."""
     if at is None:
-        return time.time_ns()
+        return now_ns()
     clock_ns: int = from_node(node, "/v1/world", at=at)["journal"]["clock_ns"]
     return clock_ns

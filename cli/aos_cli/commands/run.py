@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from time import monotonic, time_ns
+from time import monotonic
 from typing import Annotated, Final
 
 import typer
@@ -18,6 +18,7 @@ from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.folder.secrets import Secrets
+from aos.host.machine_clock import now_ns
 from aos.host.process import Ended, Status, run_world
 from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.manifest.builtins import TIMER
@@ -151,7 +152,7 @@ class _Waits:
     no step runs; at most every ``WAITS_EVERY_S``."""
 
     def __init__(self, max_wait_ns: int | None) -> None:
-        self._end_ns = None if max_wait_ns is None else time_ns() + max_wait_ns
+        self._end_ns = None if max_wait_ns is None else now_ns() + max_wait_ns
         self._noted: object = None
         self._steps = -1
         self._last = monotonic() - WAITS_EVERY_S + QUIET_S
@@ -182,7 +183,7 @@ def _waits(found: Mapping[str, int], next_timer_ns: int | None) -> str:
     """Return the work that a run waits for: ``waits for 1 shop/charge@1, 2 timers (the next is due
     …)``. If there are only timers, and none is due today, the time comes first."""
     if set(found) == {TIMER} and next_timer_ns is not None:
-        left_ns = next_timer_ns - time_ns()
+        left_ns = next_timer_ns - now_ns()
         if left_ns >= FAR_NS:
             return (
                 f"waits until {time_text(next_timer_ns)}, {span_text(left_ns)} from now, for the "
@@ -198,7 +199,7 @@ def _waits(found: Mapping[str, int], next_timer_ns: int | None) -> str:
 def _due(due_ns: int | None) -> str:
     if due_ns is None:
         return ""
-    left_ns = due_ns - time_ns()
+    left_ns = due_ns - now_ns()
     when = f"in {span_text(left_ns)}" if left_ns > 0 else "now"
     return f" (the next is due at {time_text(due_ns)}, {when})"
 
@@ -280,5 +281,5 @@ def _still_open(ended: Ended) -> None:
         if number > 0 and each.effect == TIMER:
             line(f"  {count(number, 'timer')}{_due(each.due_ns)}")
         elif number > 0:
-            age = span_text(max(0, time_ns() - each.oldest_ns))
+            age = span_text(max(0, now_ns() - each.oldest_ns))
             line(f"  {number:,} open: {each.effect}, the oldest for {age}")

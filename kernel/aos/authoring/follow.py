@@ -19,6 +19,7 @@ from aos.audit.trace.trace_tree import Node
 from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.host.folder.reader import open_reader
+from aos.host.machine_clock import now_ns
 
 LINE_COLUMNS: Final = 120
 """Columns of a line of a trace, if its values can be cut to fit."""
@@ -78,7 +79,7 @@ class TraceFollower:
     def _tell(self) -> Iterator[tuple[Branch, ...] | str]:
         first, self._told = self._told + 1, self._seen
         self._reader.refresh()
-        view = View(self._reader.state, self._reader.store, now_ns=time.time_ns())
+        view = View(self._reader.state, self._reader.store, now_ns=now_ns())
         view.spell()
         covered: set[int] = set()
         left_out = number = 0

@@ -147,7 +147,8 @@ class AsyncClient:
 
         Args:
             action: ``retry``, ``skip``, ``unpin``, ``end`` or ``remove`` of the instance
-                ``workflow`` and ``key``; ``cancel`` or ``settle`` of ``intent``.
+                ``workflow`` and ``key``; ``cancel`` or ``settle`` of ``intent``; ``clock``,
+                which sets the journal clock back.
             status: ``completed`` or ``failed`` for ``end``; ``ok`` or ``error`` for ``settle``.
             payload: For ``settle``, the receipt as a JSON value: for ``ok`` one of the receipt
                 schema of its effect, for ``error`` ``{code, message, retryable}``.

@@ -14,6 +14,7 @@ from aos.audit.views.view import View
 from aos.client.instance import Instance
 from aos.errors import BadUsage, Damage, Erased, Unavailable, excerpt, sentence
 from aos.host.folder.reader import WorldReader, open_reader
+from aos.host.machine_clock import now_ns
 
 POLL_S: Final = 0.02
 """Seconds between two looks at the end of the journal."""
@@ -85,7 +86,7 @@ class CurrentState:
         reader.refresh()
         if self._view is None or reader.state.serial != serial:
             self._view = View(reader.state, reader.store)
-        self._view.now_ns = time.time_ns()
+        self._view.now_ns = now_ns()
         return self._view
 
     def _opened(self) -> WorldReader:

@@ -97,10 +97,14 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The world is open and its socket answers. ``open_intents`` were published again."""
+    """The world is open and its socket answers. ``open_intents`` were published again.
+
+    ``clock_ns`` is the journal clock after record ``seq``, the last one before this start.
+    """
 
     folder: WorldFolder
     seq: int
+    clock_ns: int
     open_intents: int
     manifest: Effective | None
 
@@ -384,7 +388,7 @@ class _Run:
 
         A problem that stopped the engine is raised at the end, when everything has stopped.
         """
-        seq, manifest = state.tip.seq, state.manifest
+        seq, clock_ns, manifest = state.tip.seq, state.clock_ns, state.manifest
         async with contextlib.AsyncExitStack() as stack:
             # Stopped from the last line up: first requests, then tasks, steps and answers.
             stack.callback(self.faults.flush)
@@ -401,6 +405,7 @@ class _Run:
             self.started = Started(
                 folder=folder,
                 seq=seq,
+                clock_ns=clock_ns,
                 open_intents=len(self._open)
                 - len(lost)
                 - len({each.intent for each in state.owed if each.intent in self._open}),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from aos.core.journal.frame import SALT_BYTES
 from aos.core.journal.records import Stamp
+from aos.host.machine_clock import now_ns
 
 ENTROPY_BYTES: Final = 64
 _DRAW_BYTES: Final = 4096
@@ -32,7 +32,7 @@ class _Drawn:
 class Sources:
     """Where stamps and salts come from; tests pass their own. Used by one thread."""
 
-    clock_ns: Callable[[], int] = time.time_ns
+    clock_ns: Callable[[], int] = now_ns
     random: Callable[[int], bytes] = field(default_factory=_Drawn)
 
     def stamp(self) -> Stamp:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from aos.audit.views.clock_view import ahead_ns, ahead_text
+from aos.host.machine_clock import now_ns
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.services import Services
 
@@ -30,7 +32,15 @@ async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
     }
     are_met = all(conditions.values())
     headers = {} if are_met else {"retry-after": "1"}
-    return ApiReply(document=conditions, status=200 if are_met else 503, headers=headers)
+    document = {**conditions, "clock_problem": _clock_problem(services)}
+    return ApiReply(document=document, status=200 if are_met else 503, headers=headers)
+
+
+def _clock_problem(services: Services) -> str | None:
+    """What to do about a journal clock that is ahead of this machine's. The node is ready all the
+    same: it takes events, and no other node would do better."""
+    found_ns = ahead_ns(services.follower.state.clock_ns, now_ns())
+    return ahead_text(found_ns) if found_ns else None
 
 
 def _lag_s(services: Services) -> float:

@@ -14,8 +14,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from aos.audit.views.clock_view import ahead_ns
 from aos.core.journal.records import Faulted, KernelReceipt, Receipt, Record
 from aos.core.state.state import State
+from aos.host.machine_clock import now_ns
 
 if TYPE_CHECKING:
     from aos.node.services import Services
@@ -110,6 +112,11 @@ def _world(services: Services) -> Iterator[Any]:
         max(0, last - services.follower.seq),
     )  # fmt: skip
     yield _gauge("journal_clock_seconds", "The journal's clock.", state.clock_ns / 1e9)
+    yield _gauge(
+        "journal_clock_ahead_seconds",
+        "How far the journal's clock is ahead of the machine's, if by more than a minute.",
+        ahead_ns(state.clock_ns, now_ns()) / 1e9,
+    )
     yield _gauge("store_bytes", "Size of the store on the disk.", store.size_bytes())
     yield _gauge("cells", "Instances.", len(state.cells))
     yield _gauge("ready_cells", "Instances that run next.", len(state.ring))

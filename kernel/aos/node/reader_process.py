@@ -16,7 +16,6 @@ import asyncio
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -25,6 +24,7 @@ from aos.audit.views.view import View
 from aos.errors import AosError, Damage, Erased
 from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
+from aos.host.machine_clock import now_ns
 from aos.index.indexed_view import indexed
 from aos.node.bodies import write_json
 from aos.node.list_time import ListTime, timed
@@ -86,7 +86,7 @@ async def _present(follower: Follower, request: dict[str, Any]) -> Document:
 
 
 def _document(follower: Follower, request: dict[str, Any]) -> Document:
-    view = View(follower.state, follower.store, now_ns=time.time_ns())
+    view = View(follower.state, follower.store, now_ns=now_ns())
     if request["seconds"] is not None:
         view = timed(view, ListTime(request["seconds"]))
     view.running = running_of(request["work"])

@@ -13,6 +13,7 @@ from aos.audit.trace.render import DRAWN_BYTES_MAX, lines, to_documents
 from aos.audit.trace.trace import trace
 from aos.audit.views import (
     cell_view,
+    clock_view,
     flow_view,
     intent_view,
     journal_view,
@@ -38,6 +39,10 @@ Query: TypeAlias = Mapping[str, Any]
 
 ROWS_SHORT_MAX: Final = 200
 """Rows up to which a list is short enough for the front."""
+
+
+def _clock(view: View, _: Query) -> Document:
+    return clock_view.clock(view)
 
 
 def _world(view: View, _: Query) -> Document:
@@ -248,6 +253,7 @@ def read_document(view: View, operation: str, query: Query) -> Document:
 
 DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
     "read_world": _world,
+    "read_clock": _clock,
     "read_manifest": _manifest,
     "read_cells": _cells,
     "read_cell": _cell,

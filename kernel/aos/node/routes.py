@@ -382,6 +382,11 @@ ROUTES: Final = (
         answer=_document("aos inspect world"),
     ),
     ApiRoute(
+        operation="read_clock", method=GET, path="/v1/clock", scope=READ,
+        summary="Show the journal clock, the machine's clock, and timers that are too late.",
+        answer=_document("aos clock"),
+    ),
+    ApiRoute(
         operation="read_manifest", method=GET, path="/v1/manifest", scope=READ,
         summary="Show the manifest in force, or one of its definitions.",
         query=(

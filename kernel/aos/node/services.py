@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -12,6 +11,7 @@ from aos.errors import Damage, Erased
 from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
+from aos.host.machine_clock import now_ns
 from aos.index.kept_index import KeptIndex
 from aos.node.apply_trials import ApplyTrials
 from aos.node.bodies import BodyRoom
@@ -72,7 +72,7 @@ class Services:
         if self._view is None or self._view.state is not state or self._serial != state.serial:
             self._view = View(state, self.follower.store)
             self._serial = state.serial
-        self._view.now_ns = time.time_ns()
+        self._view.now_ns = now_ns()
         self._view.running = None
         return self._view
 

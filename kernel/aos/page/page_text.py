@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Undefined
 
 from aos.audit.lens.words import compact, count, key_text, short, span_text, time_text
+from aos.audit.views.clock_view import ahead_text
 from aos.document_text import CONTROLS, document_text
 from aos.node.bodies import KIB
 from aos.page.page_trees import tree_lines
@@ -139,6 +140,7 @@ _PACES: Final = (("a second", 10**9), ("a minute", 60 * 10**9), ("an hour", 3600
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "alike": alike,
+    "clock_ahead": ahead_text,
     "count": count,
     "digits": digits,
     "fields_of": fields_of,

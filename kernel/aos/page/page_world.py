@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -20,6 +19,7 @@ from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.follower import Follower
+from aos.host.machine_clock import now_ns
 from aos.host.transfer.adopting import origin_at
 from aos.index.kept_index import KeptIndex
 from aos.node.list_time import LIST_S, ListTime, timed
@@ -301,7 +301,7 @@ def _ask(path: Path, op: str) -> Mapping[str, Any] | None:
 
 
 def _view(follower: Follower, work: Document | None) -> View:
-    view = View(follower.state, follower.store, now_ns=time.time_ns())
+    view = View(follower.state, follower.store, now_ns=now_ns())
     view.running = running_of(work)
     return view
 

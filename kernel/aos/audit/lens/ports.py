@@ -66,7 +66,7 @@ class RecordIndex(Protocol):
         """The number of receipts."""
         ...
 
-    def minutes(self, most: int) -> dict[int, Counter[str]]:
+    def minutes(self, most: int, last: int) -> dict[int, Counter[str]]:
         """The records of the latest ``most`` minutes that have some, by kind; a minute is its
         number since 1970, by the clock of the journal (IX-25)."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from aos.audit.views.clock_view import ahead_ns
 from aos.audit.views.record_view import Document
 from aos.audit.views.version_view import versions
 from aos.audit.views.view import View
@@ -38,6 +39,7 @@ def world(view: View) -> Document:
             "frame": hash_text(tip.frame),
             "log_root": hash_text(tip.log.root()),
             "clock_ns": state.clock_ns,
+            "clock_ahead_ns": ahead_ns(state.clock_ns, view.now_ns),
         },
         "manifest": _manifest_in_force(view),
         "versions": versions(view.state, view.journal.blob),

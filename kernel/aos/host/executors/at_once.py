@@ -4,7 +4,6 @@ calendar (X-30, X-36)."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -12,6 +11,7 @@ from typing import Final, NamedTuple
 from aos.core.decide.answers import Answer
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
+from aos.host.machine_clock import now_ns
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure
@@ -42,7 +42,7 @@ class AtOnceExecutor:
         name: str,
         effects: frozenset[str],
         *,
-        clock: Callable[[], int] = time.time_ns,
+        clock: Callable[[], int] = now_ns,
         report: Report = report_to_stderr,
     ) -> None:
         self.name = name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from aos.errors import Damage
 from aos.host.executors.at_once import AtOnceExecutor, Done
 from aos.host.executors.naming import StoredBlobs, blob_of, documents, is_sha256, names_among
 from aos.host.executors.task import Report, Task, report_to_stderr
+from aos.host.machine_clock import now_ns
 from aos.manifest.effective import Effective
 from aos.manifest.limits import WorldLimits
 from aos.values.cbor import Value, decode_record, encode
@@ -41,7 +41,7 @@ class BlobExecutor(AtOnceExecutor):
         self,
         read: BlobReader,
         *,
-        clock: Callable[[], int] = time.time_ns,
+        clock: Callable[[], int] = now_ns,
         report: Report = report_to_stderr,
     ) -> None:
         super().__init__("blob", frozenset({PUT, GET}), clock=clock, report=report)

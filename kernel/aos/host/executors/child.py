@@ -38,6 +38,7 @@ from aos.host.executors.task import (
     Task,
     TaskNow,
 )
+from aos.host.machine_clock import now_ns
 from aos.manifest.builtins import STREAM
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash, hash_text
@@ -203,7 +204,7 @@ class ChildExecutor:
 
     def now(self) -> Iterator[TaskNow]:
         """Its tasks without an outcome; without those whose attempt the journal has refused."""
-        at_ns = time.time_ns()
+        at_ns = now_ns()
         for work in () if self._process.is_over else self._backlog.works():
             phase = _phase(work, at_ns)
             if phase is not None:
@@ -284,7 +285,7 @@ class ChildExecutor:
             halted = work.halted
             if halted is not None and self.still_lacks(work.task, halted):
                 self._tell_halted(work, halted)
-                work.since_ns = time.time_ns()
+                work.since_ns = now_ns()
                 self._backlog.halt(work, halted)  # the journal has that already
                 self.on_stranded()
             elif work.where is Where.BEGINNING:
@@ -328,7 +329,7 @@ class ChildExecutor:
         elif isinstance(enclosed, AttemptFailure):
             self._end_unsent(work, enclosed)
         else:
-            work.since_ns = time.time_ns()
+            work.since_ns = now_ns()
             self._process.send(messages.run(work, enclosed, has_taker=self._has_taker(work.task)))
 
     def _has_taker(self, task: Task) -> bool:
@@ -360,7 +361,7 @@ class ChildExecutor:
         return outcome
 
     def _end_unsent(self, work: Work, failure: AttemptFailure) -> None:
-        now = max(work.task.opened_ns, time.time_ns())
+        now = max(work.task.opened_ns, now_ns())
         outcome = Outcome(
             intent=work.task.intent,
             effect=work.task.effect.name,
@@ -388,7 +389,7 @@ class ChildExecutor:
             self._desk.streaming.tell(frame)
         elif op == "attempt" and work is not None:
             self._ask(work, messages.whole(message, "attempt"), str(message.get("problem")))
-            work.since_ns = time.time_ns() + messages.pause_ns(message)
+            work.since_ns = now_ns() + messages.pause_ns(message)
         elif op == "halt" and work is not None:
             self._count_dropped(work.task, messages.whole(message, "dropped"))
             self._halt(work, messages.halted(message))
@@ -407,7 +408,7 @@ class ChildExecutor:
         self._plan()
 
     def _journal_halt(self, work: Work, why: Halted) -> None:
-        work.since_ns = time.time_ns()
+        work.since_ns = now_ns()
         self._desk.attempts.halt(work.task, work.begun, why, self._strand)
         self.on_stranded()
 

@@ -6,12 +6,12 @@ receipt: a new release of the rules needs no new module, and a replay needs none
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 from aos.host.executors.at_once import AtOnceExecutor, Done
 from aos.host.executors.task import Report, Task, report_to_stderr
+from aos.host.machine_clock import now_ns
 from aos.manifest.builtins import CRON
 from aos.manifest.cron_times import CronProblem, next_times, release
 from aos.values.cbor import Value, decode_record, encode
@@ -34,7 +34,7 @@ class CronExecutor(AtOnceExecutor):
     """The ``TaskExecutor`` of ``sys/cron.next@1``."""
 
     def __init__(
-        self, *, clock: Callable[[], int] = time.time_ns, report: Report = report_to_stderr
+        self, *, clock: Callable[[], int] = now_ns, report: Report = report_to_stderr
     ) -> None:
         super().__init__("cron", frozenset({CRON}), clock=clock, report=report)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, assert_never
@@ -18,6 +17,7 @@ from typing import Any, Final, assert_never
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
+from aos.host.machine_clock import now_ns
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
 from aos.values.cbor import decode_record, encode
@@ -46,7 +46,7 @@ class TimerExecutor:
     signer: Final = None
 
     def __init__(
-        self, *, clock: Callable[[], int] = time.time_ns, report: Report = report_to_stderr
+        self, *, clock: Callable[[], int] = now_ns, report: Report = report_to_stderr
     ) -> None:
         self._clock = clock
         self._report = report

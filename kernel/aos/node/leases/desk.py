@@ -4,7 +4,6 @@ the process that runs the world (spec/node-work.md)."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -13,6 +12,7 @@ from aos.core.state.state import State
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.executors.limiter import Limiter
 from aos.host.executors.task import Halted, Lost, Outcome, Report, StreamFrame
+from aos.host.machine_clock import boot_ns, now_ns
 from aos.node.leases.leases import Leases, Lose, Moment, Park, Pick
 from aos.node.leases.polls import Polls
 from aos.node.leases.results import GONE_RULES, refusal_problem
@@ -63,7 +63,7 @@ class WorkLink(Protocol):
 
 def now() -> Moment:
     """This moment, on both clocks."""
-    return Moment(time.monotonic_ns(), time.time_ns())
+    return Moment(boot_ns(), now_ns())
 
 
 class WorkDesk:

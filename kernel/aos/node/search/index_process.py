@@ -20,7 +20,6 @@ import json
 import os
 import sqlite3
 import sys
-import time
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -29,6 +28,7 @@ from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
 from aos.errors import AosError, Damage, Erased
 from aos.host.follower import Follower
+from aos.host.machine_clock import now_ns
 from aos.node.bodies import write_json
 from aos.node.problems import Problem
 from aos.node.reading import read_document
@@ -119,7 +119,7 @@ class _Serving:
 
     async def _document(self, request: dict[str, Any]) -> Document:
         index = await self._advance()
-        view = View(self._follower.state, self._follower.store, now_ns=time.time_ns())
+        view = View(self._follower.state, self._follower.store, now_ns=now_ns())
         view.finder = _Finder(index)
         return read_document(view, request["operation"], request["query"])
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from aos.host.machine_clock import now_ns
 from aos.linear.ready import ReadyList, matches
 from aos.linear.rows import Claimable
 from aos.node.delivery import SILENT
@@ -53,7 +53,7 @@ class StepPolls:
         self,
         ready: ReadyList,
         holder_of: Callable[[str], str | None],
-        clock: Callable[[], int] = time.time_ns,
+        clock: Callable[[], int] = now_ns,
     ) -> None:
         self._ready = ready
         self._holder_of = holder_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -19,6 +18,7 @@ from aos.core.journal.records import CellId, Record, Step
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.errors import AosError
+from aos.host.machine_clock import now_ns
 from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
 from aos.linear.ready import ReadyList
 from aos.linear.rows import RUNNING, Claimable, LinearState, claimable, current_row, status_of
@@ -179,7 +179,7 @@ class StepWork:
         form = body.get("form", "json")
         states = [(each, self._state(each)) for each in instances]
         tasks = [
-            step_task(state, form, time.time_ns())
+            step_task(state, form, now_ns())
             for instance, state in states
             if state is not None and self._is_held_by(instance, worker, claim)
         ]

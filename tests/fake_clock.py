@@ -1,0 +1,20 @@
+"""A machine whose clock says what a test wants, for code that runs in the test's process."""
+
+from __future__ import annotations
+
+import pytest
+
+from aos.host import machine_clock
+from aos.host.machine_clock import MachineClock, boot_ns
+
+
+def set_machine_clock(patch: pytest.MonkeyPatch, now_ns: int, *, runs: bool = False) -> None:
+    """Let stamps, timers, leases and views read ``now_ns``, which stands still unless it
+    ``runs``, as after the start of a new process."""
+    begun_ns = boot_ns()
+
+    def passed_ns() -> int:
+        return boot_ns() - begun_ns if runs else 0
+
+    clock = MachineClock(wall_ns=lambda: now_ns + passed_ns(), boot_ns=passed_ns)
+    patch.setattr(machine_clock, "_clock", clock)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -15,6 +14,7 @@ import httpx
 
 from aos.audit.views.view import View
 from aos.host.folder.reader import open_reader
+from aos.host.machine_clock import now_ns
 from aos.node.reading import read_document
 from aos.page.open_worlds import OPEN_MAX
 from aos.page.page_app import PageApp
@@ -87,8 +87,8 @@ class ReadersHere:
 
     async def document(self, operation: str, query: Any, _work: Any) -> dict[str, Any]:
         with open_reader(self._path, at=query.get("at")) as reader:
-            now_ns = None if "at" in query else time.time_ns()
-            view = View(reader.state, reader.store, now_ns=now_ns, is_past="at" in query)
+            at_ns = None if "at" in query else now_ns()
+            view = View(reader.state, reader.store, now_ns=at_ns, is_past="at" in query)
             return read_document(view, operation, query)
 
     async def close(self) -> None:

@@ -681,6 +681,57 @@ def test_a_plain_call_past_its_timeout_is_not_retried_while_it_still_runs() -> N
     rehearse([hangs], scene)
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_thread_of_an_async_call_outlives_no_attempt(fails: bool) -> None:
+    """X-45: neither one that is canceled nor one that fails: both would work at the same time."""
+    calls: list[int] = []
+    over: list[bool] = []
+    release = threading.Event()
+
+    @effect("test/quick-retried@1", concurrency=2)
+    async def hangs(params: Plain, ctx: EffectContext) -> Plain:
+        calls.append(ctx.attempt)
+
+        def work() -> None:
+            release.wait(5)
+            over.append(ctx.is_over)
+
+        thread = asyncio.ensure_future(asyncio.to_thread(work))
+        if fails:
+            await asyncio.sleep(0)
+            raise ConnectionError
+        await thread
+        return {"n": 1}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick-retried@1")
+        assert (await node.result())[0] == "timeout"
+        assert calls == [1]
+        release.set()
+
+    rehearse([hangs], scene)
+    assert over == [True]
+
+
+def test_a_thread_that_ends_with_its_attempt_does_not_prevent_another() -> None:
+    """X-45: the function asks ``ctx.is_over``."""
+
+    @effect("test/quick-retried@1")
+    async def waits(params: Plain, ctx: EffectContext) -> Plain:
+        def work() -> None:
+            while ctx.attempt == 1 and not ctx.is_over:
+                time.sleep(0.01)
+
+        await asyncio.to_thread(work)
+        return {"n": ctx.attempt}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick-retried@1")
+        assert await node.result() == ("ok", {"n": 2})
+
+    rehearse([waits], scene)
+
+
 def test_an_overdue_call_keeps_its_slot_until_it_ends() -> None:
     """X-49."""
     release = threading.Event()

@@ -57,6 +57,8 @@ class EffectContext:
         deadline_ns: Wall clock in ns at which this attempt times out.
         resource: The value that the ``setup`` of the Executors yielded; None without one.
         cost_cents: Set it to record a cost in the receipt.
+        is_over: Whether the attempt has timed out or was canceled meanwhile. A thread that changes
+            something looks at it first: another attempt may begin once the thread has ended.
         traceparent: The W3C trace context of this effect, for a node that exports spans; else None.
             Send it on as a header, so that the spans of the service that you call are below it.
         on_progress: Called with the arguments of ``progress``. Replace it in your own tests to
@@ -80,6 +82,7 @@ class EffectContext:
     deadline_ns: int
     resource: Any = None
     cost_cents: int | None = None
+    is_over: bool = False
     traceparent: str | None = None
     on_progress: OnProgress | None = field(default=None, repr=False)
     secrets: Mapping[tuple[str, int], str] = field(default_factory=dict, repr=False)

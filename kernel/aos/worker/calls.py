@@ -12,14 +12,41 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from aos.worker.call_threads import CallThreads
 from aos.worker.console import show
 from aos.worker.executors import Setup
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+_THREADS_OF_CALL: ContextVar[list[Future[Any]] | None] = ContextVar("threads_of_call", default=None)
+
+
+class _CountedThreads(ThreadPoolExecutor):
+    """The threads of ``asyncio.to_thread``. Each call knows those that it began: a canceled call
+    has not ended before they have (X-45)."""
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        future = super().submit(fn, *args, **kwargs)
+        threads = _THREADS_OF_CALL.get()
+        if threads is not None:
+            threads[:] = [each for each in threads if not each.done()]
+            threads.append(future)
+        return future
+
+
+async def _until_ended(threads: list[Future[Any]]) -> None:
+    """Wait for threads, which nothing can end; another cancellation does not end the wait."""
+    while running := [each for each in threads if not each.done()]:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([asyncio.wrap_future(each) for each in running])
 
 
 class Callee(Protocol):
@@ -97,9 +124,12 @@ class _AsyncCall(FunctionCall):
         self._task = self._loop.create_task(self._body(function, params, ctx))
 
     async def _body(self, function: Callee, params: object, ctx: object) -> None:
+        threads: list[Future[Any]] = []
+        _THREADS_OF_CALL.set(threads)
         try:
             value = await function.function(params, ctx)
         except BaseException as error:  # noqa: BLE001  # SystemExit would end the loop of all others
+            await _until_ended(threads)
             self._finish(CallEnd(error=error))
         else:
             self._finish(CallEnd(value))
@@ -153,6 +183,7 @@ class Callers:
         plain = sum(each.concurrency for each in functions if not each.is_async)
         self._threads = CallThreads(max(plain, 1))
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(_CountedThreads(thread_name_prefix="thread"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="effects", daemon=True)
         self._leave = asyncio.Event()
         self._lifespan: Future[None] | None = None

@@ -363,6 +363,7 @@ class TaskRunner:
         await _first_of(call.ended, job.wish, timeout_s=policy.timeout_s)
         is_late = not call.ended.done() and not job.wish.done()
         if not call.ended.done():
+            ctx.is_over = True
             call.cancel()
             await asyncio.wait({call.ended}, timeout=CANCEL_GRACE_S)
         if not call.ended.done():

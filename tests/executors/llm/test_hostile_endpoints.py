@@ -264,7 +264,7 @@ def test_a_number_that_no_json_can_have_is_a_bad_answer(number: str, kind: str) 
 
 
 def test_a_long_id_and_finish_reason_are_cut_in_the_receipt() -> None:
-    """AG-74: the receipt fits, whatever the endpoint calls its answer, without parts of the key."""
+    """AG-74: the receipt fits, whatever the endpoint says; no part of the key is left."""
     long = "x" * 250 + KEY + "y" * 2_000_000
     script = [head(), chunk({"content": "hi"}, long, id=long), DONE]
     with stub_model(script) as stub:

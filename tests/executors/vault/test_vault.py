@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import functools
 import json
 import os
@@ -15,14 +16,19 @@ import pytest
 
 from aos.executors.vault.effects import VARIABLE, opened, put, rotate, vault
 from aos.executors.vault.vault_file import VaultFile
+from aos.host.executors.enclosures import Enclosed, Enclosing, no_blobs
 from aos.host.folder.secrets import Secrets, read_secrets
+from aos.manifest.load import load as load_manifest
 from aos.manifest.manifest_secrets import Secret, read_binding
 from aos.store.plain_files import PlainFolder
+from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
 from aos.values.sha256 import sha256_text
 from aos.worker import EffectFailed, NotConfigured
+from aos.worker.failure import AttemptFailure
 from aos.worker.load_executors import load
-from tests.executors.builtin_effects import Blobs, call, context
+from tests.executors.builtin_effects import Blobs, call, context, params_of
+from tests.host.puppet import PUPPET, files
 
 VALUE = b"s3cret-value"
 OTHER = b"other-value-1"
@@ -106,13 +112,104 @@ def test_another_value_is_another_version_and_the_same_one_is_not(made: Vault) -
     assert made.values == {"bank-token": VALUE}
 
 
-def test_a_value_that_was_changed_by_hand_is_put_again_under_its_version(made: Vault) -> None:
-    """AG-82."""
+def test_a_value_that_was_changed_by_hand_is_never_replaced(made: Vault) -> None:
+    """AG-80: neither by another value nor by the one that was put; a removed one is put again."""
     made.put()
     document = json.loads(made.path.read_text())
-    made.path.write_text(json.dumps({**document, "bank-token": "mistaken"}))
+    made.path.write_text(json.dumps({**document, "bank-token": "corrected"}))
 
+    assert refused(made.put) == "vault_key_taken"
+    assert refused(made.put, OTHER) == "vault_key_taken"
+    assert made.values == {"bank-token": b"corrected"}
+    del document["bank-token"]
+    made.path.write_text(json.dumps(document))
     assert made.put()["version"] == 1
+    assert made.values == {"bank-token": VALUE}
+
+
+def test_an_older_copy_of_the_file_gives_no_version_out_twice(made: Vault) -> None:
+    """AG-82a: the same value under the same binding is still the same version."""
+    made.put()
+    older = made.path.read_bytes()
+    assert made.put(OTHER)["version"] == 2
+    made.path.write_bytes(older)
+
+    assert made.put(OTHER)["version"] == 2
+    made.path.write_bytes(older)
+    assert made.put(b"a third value")["version"] == 3
+    made.path.write_bytes(older)
+    assert refused(made.rotate, 3) == "vault_version_conflict"
+    made.rotate(7)
+    made.path.unlink()
+    assert made.put(OTHER)["version"] == 8
+    last = made.path.with_name("secrets.last-versions")
+    assert last.stat().st_mode & 0o777 == 0o600
+    last.write_text("[]")
+    assert "last versions" in held_by(made)
+
+
+def test_a_version_that_was_not_written_is_given_out_with_its_value_only(
+    made: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AG-82a: a crash between both files leaves no number with two values."""
+    rename = PlainFolder.rename
+
+    def fail(self: PlainFolder, old: str, new: str) -> None:
+        if new == made.path.name:
+            raise OSError(errno.EIO, "failed")
+        rename(self, old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PlainFolder, "rename", fail)
+        with pytest.raises(EffectFailed):
+            made.put()
+
+    assert made.put(OTHER)["version"] == 2
+    assert made.put()["version"] == 3
+
+
+def test_the_last_number_leaves_room_for_none_and_says_so(made: Vault) -> None:
+    """AG-83: a put after it is an answer, and no result that no receipt can have."""
+    made.put()
+    assert refused(made.rotate, 2**63) == "vault_version_conflict"
+    assert refused(made.rotate, 2**64 - 1) == "vault_version_conflict"
+    assert made.rotate(2**63 - 1)["version"] == 2**63 - 1
+    assert refused(made.put, OTHER) == "vault_version_conflict"
+    assert made.values == {"bank-token": VALUE}
+
+
+@pytest.mark.parametrize("timeout_s", [0.1, 0.3])
+def test_an_attempt_that_is_over_changes_nothing_later(made: Vault, timeout_s: float) -> None:
+    """AG-81, X-45: a put that waits for another process ends with its attempt."""
+    made.put()
+    ref = made.blobs.put(OTHER)
+    params = {
+        "alias": "shop/bank", "binding_id": "file:bank-token", "value_ref": ref,
+        "expected_digest": ref,
+    }  # fmt: skip
+    ctx = context("sys/vault.put@1", made.blobs, resource=made.file)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            call(put, params, ctx)
+        except EffectFailed as failure:
+            failures.append(failure)
+
+    folder = os.open(made.path.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(timeout_s)
+    assert thread.is_alive()
+    ctx.is_over = True
+    thread.join(5)
+    assert not thread.is_alive()
+    os.close(folder)
+
+    assert [each.code for each in failures if isinstance(each, EffectFailed)] == [
+        "vault_write_failed"
+    ]
     assert made.values == {"bank-token": VALUE}
 
 
@@ -284,7 +381,8 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(
     assert isinstance(failed.value, EffectFailed | NotConfigured)
     assert (failed.type, failed.value.code) == expected[code]
     assert made.path.read_bytes() == before
-    assert [each.name for each in made.path.parent.iterdir()] == ["secrets"]
+    names = {each.name for each in made.path.parent.iterdir()}
+    assert names == {"secrets", "secrets.last-versions"}
 
 
 def test_values_that_are_put_together_are_all_there(made: Vault) -> None:
@@ -325,3 +423,39 @@ def test_the_file_comes_from_the_environment(made: Vault, monkeypatch: pytest.Mo
     assert made.values == {"bank-token": VALUE}
     assert asyncio.run(resource()) is None
     assert load("aos.executors.vault:vault") is vault
+
+
+@pytest.mark.parametrize(
+    ("alias", "binding", "workflow", "is_denied"),
+    [
+        ("shop/bank", "file:other", "t/thief@1", True),
+        ("other", "file:bank-token", "t/thief@1", True),
+        ("other", "file:other", "t/thief@1", False),
+        ("shop/bank", "file:bank-token", PUPPET, False),
+    ],
+)
+@pytest.mark.parametrize("effect", ["sys/vault.put@1", "sys/vault.rotate@1"])
+def test_a_workflow_that_a_secret_bars_learns_nothing_about_it(
+    effect: str, alias: str, binding: str, workflow: str, is_denied: bool
+) -> None:
+    """AG-84a: neither whether the key exists, nor whether a guess is its value."""
+    given = files(effects=(effect,), secrets=[{"name": "shop/bank@1"}])
+    secret = {
+        "$kind": "defsecret", "name": "shop/bank@1", "binding_id": "file:bank-token",
+        "workflows": [PUPPET],
+    }  # fmt: skip
+    nodes = [secret, *json.loads(given["m.air.json"])]
+    effective = load_manifest({**given, "m.air.json": json.dumps(nodes).encode()}).effective
+    enclosing = Enclosing(no_blobs, lambda _: b"")
+    enclosing.use(effective, {effect: ()})
+    ref = sha256_text(VALUE)
+    number = {"value_ref": ref} if effect.endswith("put@1") else {"version": 2}
+    params = {"alias": alias, "binding_id": binding, "expected_digest": ref, **number}
+
+    found = enclosing.of(effect, workflow, encode(params_of(effect, params)))
+
+    if is_denied:
+        assert isinstance(found, AttemptFailure)
+        assert (found.code, found.end) == ("secret_workflow_denied", "settle")
+    else:
+        assert found == Enclosed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from aos.executors.vault.vault_errors import (
 from aos.executors.vault.vault_file import VaultFile
 from aos.executors.vault.vault_versions import (
     PREFIX,
+    VERSION_MAX,
     SecretVersion,
     key_of,
     read_versions,
@@ -58,25 +59,27 @@ async def put(params: Params, ctx: EffectContext) -> Receipt:
         )
 
     def store() -> int:
-        with file.locked() as values:
+        with file.locked(lambda: ctx.is_over) as values:
             versions = read_versions(values, params["alias"])
-            if key in values and not any(
-                each.is_put and each.binding == binding for each in versions
-            ):
+            if key in values and not _was_put(values[key], binding, versions):
                 raise EffectFailed(
                     KEY_TAKEN,
                     f"binding_id: the value at {binding} was not put under {params['alias']}: "
                     "expected a key of this alias, or a new one",
                 )
             digest = content_hash(data).hex()
-            version = versions[-1].version + 1 if versions else 1
-            if versions and (versions[-1].binding, versions[-1].digest) == (binding, digest):
-                version = versions.pop().version
-                if values.get(key) == data:
-                    return version
-            versions.append(SecretVersion(version, binding, digest, is_put=True))
-            changes = {key: text, key_of(params["alias"]): versions_text(versions)}
-            file.change(values, changes)
+            last = file.last_version(params["alias"], versions)
+            if last is not None and (last.binding, last.digest) == (binding, digest):
+                version = last.version
+                if versions[-1:] == [last]:
+                    if values.get(key) == data:
+                        return version
+                    versions.pop()
+            else:
+                version = _after(0 if last is None else last.version, params["alias"])
+            put_now = SecretVersion(version, binding, digest, is_put=True)
+            changes = {key: text, key_of(params["alias"]): versions_text([*versions, put_now])}
+            file.change(values, changes, (params["alias"], put_now), lambda: ctx.is_over)
             return version
 
     return _receipt(params, await asyncio.to_thread(store))
@@ -89,7 +92,7 @@ async def rotate(params: Params, ctx: EffectContext) -> Receipt:
     expected, version = params["expected_digest"], params["version"]
 
     def record() -> None:
-        with file.locked() as values:
+        with file.locked(lambda: ctx.is_over) as values:
             if key not in values:
                 raise EffectFailed(
                     VALUE_MISSING, f"{params['binding_id']}: the vault has no such key"
@@ -105,17 +108,39 @@ async def rotate(params: Params, ctx: EffectContext) -> Receipt:
             given = SecretVersion(version, params["binding_id"], digest, is_put=False)
             if any(replace(each, is_put=False) == given for each in versions):
                 return
-            last = versions[-1].version if versions else 0
-            if version <= last:
+            found = file.last_version(params["alias"], versions)
+            last = 0 if found is None else found.version
+            is_last = found is not None and replace(found, is_put=False) == given
+            if not (is_last or last < version <= VERSION_MAX):
                 raise EffectFailed(
                     VERSION_CONFLICT,
-                    f"version: expected one after {last}, the last of {params['alias']}, found "
-                    f"{version}",
+                    f"version: expected one after {last}, the last of {params['alias']}, and at "
+                    f"most {VERSION_MAX}, found {version}",
                 )
-            file.change(values, {key_of(params["alias"]): versions_text([*versions, given])})
+            changes = {key_of(params["alias"]): versions_text([*versions, given])}
+            file.change(values, changes, (params["alias"], given), lambda: ctx.is_over)
 
     await asyncio.to_thread(record)
     return _receipt(params, version)
+
+
+def _was_put(value: bytes, binding: str, versions: Sequence[SecretVersion]) -> bool:
+    """Whether a value is one that the vault itself has put there, under this alias. A person may
+    have written another one since."""
+    digest = content_hash(value).hex()
+    return any(
+        each.is_put and (each.binding, each.digest) == (binding, digest) for each in versions
+    )
+
+
+def _after(last: int, alias: str) -> int:
+    if last >= VERSION_MAX:
+        raise EffectFailed(
+            VERSION_CONFLICT,
+            f"alias: {alias} has the last version that there can be, {VERSION_MAX}: use another "
+            "alias",
+        )
+    return last + 1
 
 
 @asynccontextmanager

@@ -30,6 +30,15 @@ def write_failed(error: OSError) -> EffectFailed:
     )
 
 
+def attempt_over() -> EffectFailed:
+    """The attempt has ended before it changed the file; its outcome is another one."""
+    return EffectFailed(
+        WRITE_FAILED,
+        "the attempt ended while another process used the secrets file",
+        retryable=True,
+    )
+
+
 def not_configured() -> NotConfigured:
     """This process has no vault."""
     return NotConfigured(

@@ -7,23 +7,37 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from aos.errors import AosError
 from aos.executors.vault.vault_errors import (
     FULL,
     VALUE_UNSUPPORTED,
+    attempt_over,
     file_unusable,
     write_failed,
+)
+from aos.executors.vault.vault_versions import (
+    SecretVersion,
+    last_versions,
+    last_versions_text,
 )
 from aos.host.folder.secrets import FILE_BYTES_MAX, read_secrets
 from aos.store.plain_files import PlainFolder
 from aos.worker import EffectFailed
 
 Values = Mapping[str, bytes]
+IsOver: TypeAlias = Callable[[], bool]
+"""Whether the attempt has ended that wants to change the file."""
+
+LOCK_PAUSE_S: Final = 0.02
+
+LAST_VERSIONS: Final = ".last-versions"
+"""The end of the name of the file with the last version of each alias, beside the secrets file."""
 
 _FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
@@ -37,29 +51,51 @@ class VaultFile:
         self._path = Path(os.path.realpath(path))
 
     @contextmanager
-    def locked(self) -> Iterator[Values]:
-        """Yield the keys and values, which no other caller changes meanwhile.
+    def locked(self, is_over: IsOver) -> Iterator[Values]:
+        """Yield the keys and values, which no other caller changes meanwhile. Wait for the others
+        until ``is_over`` returns True.
 
         Raises:
             NotConfigured: The file cannot be read, or is none.
+            EffectFailed: The wait is over.
         """
         try:
             folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise file_unusable(f"{self._path.parent}: {error.strerror}") from None
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            _lock(folder, is_over)
             yield self._read(self._path) if self._path.exists() else {}
         finally:
             os.close(folder)
 
-    def change(self, values: Values, changes: Mapping[str, str]) -> None:
+    def last_version(self, alias: str, versions: Sequence[SecretVersion]) -> SecretVersion | None:
+        """The last version of an alias that was given out. ``versions`` are those of the secrets
+        file, which may be an older copy (AG-82a).
+
+        Raises:
+            NotConfigured: The file of the last versions cannot be read, or is none.
+        """
+        given_out = self._last_versions().get(alias)
+        found = [*versions[-1:], *([] if given_out is None else [given_out])]
+        return max(found, key=lambda each: each.version, default=None)
+
+    def change(
+        self,
+        values: Values,
+        changes: Mapping[str, str],
+        last: tuple[str, SecretVersion],
+        is_over: IsOver,
+    ) -> None:
         """Set some keys; call it within ``locked``, with its values. All others keep their values,
         and lines their order and comments. It is durable on return.
 
+        ``last`` is the version of an alias that this change gives out. It is durable first: a
+        version that is in an older copy of the secrets file no more is never given out again.
+
         Raises:
-            EffectFailed: A value cannot be in a file of this form, the file would be too long, or
-                the system cannot write it. It is as it was.
+            EffectFailed: A value cannot be in a file of this form, the file would be too long, the
+                system cannot write it, or ``is_over`` returns True. It is as it was.
             NotConfigured: This process may not replace it.
         """
         if self._path.exists() and not self._path.stat().st_mode & stat.S_IWUSR:
@@ -71,7 +107,7 @@ class VaultFile:
             )
         expected = {**values, **{key: value.encode() for key, value in changes.items()}}
         try:
-            self._replace(text, expected)
+            self._replace(text, expected, last, is_over)
         except OSError as error:
             if error.errno in _FORBIDDEN:
                 raise file_unusable(f"{self._path}: {error.strerror}") from None
@@ -97,26 +133,63 @@ class VaultFile:
             except FileNotFoundError:
                 return ""
 
-    def _replace(self, text: str, expected: Values) -> None:
-        unfinished = f".{self._path.name}.unfinished"
+    def _last_versions(self) -> dict[str, SecretVersion]:
+        name = self._path.name + LAST_VERSIONS
         with PlainFolder.named(self._path.parent) as folder:
-            folder.remove(unfinished)
             try:
-                with os.fdopen(folder.create(unfinished), "w", encoding="utf-8") as opened:
-                    opened.write(text)
-                    opened.flush()
-                    os.fsync(opened.fileno())
-                if self._found(folder.path / unfinished) != expected:
-                    raise EffectFailed(
-                        VALUE_UNSUPPORTED,
-                        "the value cannot be one line of the secrets file as it is: write the file "
-                        "as one JSON object",
-                    )
-                folder.rename(unfinished, self._path.name)
-            except BaseException:
-                folder.remove(unfinished)
-                raise
-            folder.sync()
+                return last_versions(folder.read(name, FILE_BYTES_MAX), name)
+            except FileNotFoundError:
+                return {}
+            except (OSError, AosError) as error:
+                raise file_unusable(f"{name}: {error}") from None
+
+    def _give_out(self, alias: str, version: SecretVersion, is_over: IsOver) -> None:
+        found = self._last_versions()
+        if found.get(alias) == version:
+            return
+        name = self._path.name + LAST_VERSIONS
+        with PlainFolder.named(self._path.parent) as folder:
+            self._write(folder, name, last_versions_text({**found, alias: version}), is_over)
+
+    def _replace(
+        self, text: str, expected: Values, last: tuple[str, SecretVersion], is_over: IsOver
+    ) -> None:
+        def before_rename(unfinished: Path) -> None:
+            if self._found(unfinished) != expected:
+                raise EffectFailed(
+                    VALUE_UNSUPPORTED,
+                    "the value cannot be one line of the secrets file as it is: write the file "
+                    "as one JSON object",
+                )
+            self._give_out(*last, is_over)
+
+        with PlainFolder.named(self._path.parent) as folder:
+            self._write(folder, self._path.name, text, is_over, before_rename)
+
+    def _write(
+        self,
+        folder: PlainFolder,
+        name: str,
+        text: str,
+        is_over: IsOver,
+        before_rename: Callable[[Path], None] = lambda _: None,
+    ) -> None:
+        """Replace a file, durably. ``before_rename`` may refuse the new one."""
+        unfinished = f".{name}.unfinished"
+        folder.remove(unfinished)
+        try:
+            with os.fdopen(folder.create(unfinished), "w", encoding="utf-8") as opened:
+                opened.write(text)
+                opened.flush()
+                os.fsync(opened.fileno())
+            before_rename(folder.path / unfinished)
+            # The outcome of the attempt may be in the journal soon: nothing may follow it.
+            _check(is_over)
+            folder.rename(unfinished, name)
+        except BaseException:
+            folder.remove(unfinished)
+            raise
+        folder.sync()
 
     def _found(self, file: Path) -> Values | None:
         try:
@@ -129,3 +202,20 @@ class VaultFile:
             return read_secrets(file).values
         except AosError as problem:
             raise file_unusable(str(problem)) from None
+
+
+def _lock(folder: int, is_over: IsOver) -> None:
+    """Lock a folder. A wait in the system could not be ended, and would write after its attempt."""
+    while True:
+        _check(is_over)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOCK_PAUSE_S)
+        else:
+            return
+
+
+def _check(is_over: IsOver) -> None:
+    if is_over():
+        raise attempt_over()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
@@ -42,6 +42,9 @@ class Enclosed:
 
 NOTHING: Final = Enclosed()
 
+VAULT: Final = "sys/vault."
+"""Effects that change the values of secrets, which their params name in a way of their own."""
+
 
 def no_blobs(hash: Hash, /) -> bytes:
     """The blobs of an executor that cannot read a store."""
@@ -54,6 +57,7 @@ class _Plan:
 
     effect: Effect
     takes_secrets: bool
+    is_vault: bool
     hashes: tuple[Callable[[Value], Iterator[str]], ...]
 
 
@@ -89,9 +93,10 @@ class Enclosing:
                 if walk is None
             ]
             takes_secrets = effect.takes_secrets and bool(effective.secrets)
+            is_vault = name.startswith(VAULT) and bool(effective.secrets)
             hashes = tuple(walk for walk in found.values() if walk is not None)
-            if takes_secrets or hashes:
-                self._plans[name] = _Plan(effect, takes_secrets, hashes)
+            if takes_secrets or is_vault or hashes:
+                self._plans[name] = _Plan(effect, takes_secrets, is_vault, hashes)
         return problems
 
     def of(self, effect: str, workflow: str, params: bytes) -> Enclosed | AttemptFailure:
@@ -104,6 +109,8 @@ class Enclosing:
         except ValueProblem:
             return NOTHING  # an earlier release left other params (K-71c): the function sees them
         try:
+            if plan.is_vault:
+                self._check_vault(value, workflow)
             secrets = self._secrets(plan, value, workflow) if plan.takes_secrets else ()
         except SecretProblem as problem:
             return secret_failure(problem)
@@ -112,6 +119,15 @@ class Enclosing:
         if isinstance(blobs, AttemptFailure):
             return blobs
         return Enclosed(blobs=blobs, secrets=secrets)
+
+    def _check_vault(self, value: Any, workflow: str) -> None:
+        """A workflow that a secret bars gets no answer about it, neither by its alias nor by its
+        binding (AG-84a). Raises SecretProblem."""
+        assert self._effective is not None
+        for name, secret in self._effective.secrets.items():
+            alias, _, _ = name.rpartition("@")
+            if value["alias"] == alias or value["binding_id"] == str(secret.binding):
+                permitted(self._effective.secrets, name, workflow)
 
     def _secrets(self, plan: _Plan, value: Value, workflow: str) -> tuple[SecretValue, ...]:
         assert self._effective is not None

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 import pytest
 
 from aos.host.executors.backlog import Backlog, Death, Where, Work
 from aos.host.executors.limiter import Limit
 from aos.host.executors.task import Halted, Task
+from aos.values.cbor import encode
+from tests.executors.builtin_effects import effects, params_of
 from tests.worker.stage import intent_of, task
+
+PORTAL: Final = "sys/portal.send@1"
 
 
 def backlog(**slots: int) -> Backlog:
@@ -385,6 +392,44 @@ def test_tasks_of_a_lane_run_one_at_a_time_in_the_order_of_opening() -> None:
     tasks.end(intent_of(2))
     tasks.forget(intent_of(2))
     assert numbers(list(tasks.ready())) == [4]
+
+
+def portal_task(
+    number: int, world: str, *, cell: bytes = b"a", universe: str | None = None
+) -> Task:
+    params = {
+        "dest_universe": universe, "dest_world": world, "mode": "typed", "schema": "t/E@1",
+        "value_cbor": b"", "inbox": None, "payload_cbor": None, "headers": None,
+        "correlation_id": None,
+    }  # fmt: skip
+    found = replace(task(number, cell_key=cell), effect=effects()[PORTAL])
+    return replace(found, params=encode(params_of(PORTAL, params)))
+
+
+def test_messages_of_a_cell_to_a_world_go_out_in_their_order() -> None:
+    """AG-85a: also during the pause before another attempt; other cells and worlds do not wait."""
+    tasks = Backlog()
+    tasks.slots = {PORTAL: 9}
+    one, two = ("1b4e28ba-2fa1-41d2-883f-0016d3cca427", "6fa459ea-ee8a-3ca4-894e-db77e160355e")
+    for number, given in enumerate(
+        (
+            portal_task(1, one), portal_task(2, one), portal_task(3, two),
+            portal_task(4, one, cell=b"b"), portal_task(5, one, universe=two),
+            replace(portal_task(6, one), workflow="test/other@1"), portal_task(7, one),
+        ),
+        1,
+    ):  # fmt: skip
+        assert given.opened_seq == number
+        tasks.add(given)
+
+    assert numbers(list(tasks.ready())) == [1, 3, 4, 5, 6]
+    tasks.end(intent_of(1))
+    assert numbers(list(tasks.ready())) == [], "the first message may still be sent again"
+    tasks.forget(intent_of(1))
+    assert numbers(list(tasks.ready())) == [2]
+    tasks.end(intent_of(2))
+    tasks.forget(intent_of(2))
+    assert numbers(list(tasks.ready())) == [7]
 
 
 def test_a_parked_task_keeps_its_lane_until_it_runs_again_or_ends() -> None:

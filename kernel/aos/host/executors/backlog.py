@@ -143,7 +143,7 @@ class Backlog:
             journaled = task.attempt - 1 if task.begins else task.attempt
             work = Work(task, task.attempt, journaled, spent=task.spent, halted=task.halted)
             work.problem = task.problem
-            work.lane = lane_of(task.effect, task.params)
+            work.lane = lane_of(task.effect, task.params, task.workflow, task.cell_key)
             work.group = self._group_of(task)
             self._work[task.intent] = work
             self._lanes.add(work.lane, task.intent)

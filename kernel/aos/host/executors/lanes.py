@@ -1,9 +1,10 @@
-"""Lanes: tasks of an effect that run one at a time, in the order of opening (M-5a)."""
+"""Lanes: tasks of an effect that run one at a time, in the order of opening (M-5a, AG-85a)."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from aos.manifest.effective import Effect
 from aos.values.cbor import Value, encode
@@ -12,17 +13,33 @@ from aos.values.errors import ValueProblem
 from aos.values.schema import value_at
 
 Lane: TypeAlias = bytes
-"""Canonical CBOR of an effect's name and the values at its lane's paths."""
+"""Canonical CBOR of an effect's name and the values at its lane's paths; of ``IN_ORDER`` then the
+cell."""
 
 
-def lane_of(effect: Effect, params: bytes) -> Lane | None:
-    """The lane of a task with these params; None if the effect has no lanes.
+IN_ORDER: Final[Mapping[str, tuple[str, ...]]] = {
+    "sys/portal.send@1": ("dest_universe", "dest_world"),
+}
+"""Built-in effects that have a lane for each cell and the values at these paths: messages of a cell
+to a world arrive in the order in which the cell sent them (AG-85a)."""
+
+
+def has_lanes(effect: Effect) -> bool:
+    """Whether tasks of an effect are in lanes."""
+    return bool(effect.lane) or effect.name in IN_ORDER
+
+
+def lane_of(effect: Effect, params: bytes, workflow: str, cell_key: bytes) -> Lane | None:
+    """The lane of a task with these params, of this cell; None if the effect has no lanes.
 
     A path that leads through an absent option has the value null there.
     """
-    if not effect.lane:
+    if effect.lane:
+        return values_at(effect, params, effect.lane)
+    paths = IN_ORDER.get(effect.name)
+    if paths is None:
         return None
-    return values_at(effect, params, effect.lane)
+    return values_at(effect, params, paths) + encode([workflow, cell_key])
 
 
 def values_at(effect: Effect, params: bytes, paths: tuple[str, ...]) -> bytes:

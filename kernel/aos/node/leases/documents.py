@@ -9,7 +9,7 @@ from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.core.state.continuation import takes
 from aos.core.state.state import State
-from aos.host.executors.lanes import Lane, lane_of, values_at
+from aos.host.executors.lanes import Lane, has_lanes, lane_of, values_at
 from aos.host.executors.limiter import Group, Limit
 from aos.manifest.builtins import STREAM, is_run_by_node
 from aos.manifest.names import KERNEL, NODE
@@ -46,9 +46,9 @@ def open_task(
     limit = limits.get(effect.name)
     lane: Lane | None = None
     group: Group | None = None
-    if effect.lane or (limit is not None and limit.by):
+    if has_lanes(effect) or (limit is not None and limit.by):
         params = slot_bytes(intent.params, store.blob)
-        lane = lane_of(effect, params)
+        lane = lane_of(effect, params, *intent.cell)
         if limit is not None:
             group = effect.name, values_at(effect, params, limit.by)
     elif limit is not None:

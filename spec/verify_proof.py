@@ -574,8 +574,11 @@ def main():
     parser.add_argument("--witnesses", type=int, metavar="N", help="how many must have cosigned")
     parser.add_argument("--ca", metavar="FILE", help="PEM: who must have time-stamped (openssl)")
     chosen = parser.parse_args()
-    with chosen.file.open("rb") as opened:
-        data = opened.read(FILE_MAX + 1)
+    try:
+        with chosen.file.open("rb") as opened:
+            data = opened.read(FILE_MAX + 1)
+    except OSError as problem:
+        parser.error(f"{chosen.file}: the file cannot be read: {problem.strerror}")
     code, why = decide(data, chosen.world, chosen.key, chosen.witness, chosen.witnesses)
     if code == 0 and chosen.ca:
         try:

@@ -287,7 +287,7 @@ COMMANDS: Final = (
         (
             "aos batch retry --workflow shop/order --dry-run",
             """aos batch send shop/OrderCancelRequested@1 '{"order_id": {"$cell": "key"}}' \
-  --workflow shop/order --where 'customer = "c-1"'""",
+  --workflow shop/order --where 'customer_id = "c-1"'""",
         ),
     ),
     Command(
@@ -300,7 +300,7 @@ COMMANDS: Final = (
     ),
     Command(
         "batch skip", RUN, "Resume failed cells after the entry that failed.",
-        ("aos batch skip --workflow shop/order --where 'state.total = 0'",), "batch:skip",
+        ("aos batch skip --workflow shop/order --where 'amount_cents = 0'",), "batch:skip",
     ),
     Command(
         "batch unpin", RUN, "Run pinned cells under the manifest in force.",
@@ -309,7 +309,8 @@ COMMANDS: Final = (
     Command(
         "batch cancel-effects", RUN, "Cancel the open effects of cells.",
         (
-            "aos batch cancel-effects --workflow shop/order --where 'customer = \"c-1\"' --dry-run",
+            """aos batch cancel-effects --workflow shop/order \
+  --where 'customer_id = "c-1"' --dry-run""",
             "aos batch cancel-effects --effect shop/charge --rate 20/s",
         ),
         "batch:cancel_effects",
@@ -318,7 +319,7 @@ COMMANDS: Final = (
         "batch send", RUN, "Send an event for each cell of a workflow.",
         (
             """aos batch send shop/OrderCancelRequested@1 '{"order_id": {"$cell": "key"}}' \
-  --workflow shop/order --where 'customer = "c-1"'""",
+  --workflow shop/order --where 'customer_id = "c-1"'""",
         ),
         "batch:send",
     ),

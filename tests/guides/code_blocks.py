@@ -1,48 +1,38 @@
-"""The fenced blocks of the specification and the guides."""
+"""The fenced blocks of code of the specification and the guides."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from tests.cookbook.worlds import ROOT
 
 SPEC: Final = ROOT / "spec"
-_BLOCK: Final = re.compile(r"^( *)```([a-z]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+BLOCK: Final = re.compile(r"^( *)```(\S*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeBlock:
-    """A block of a page, which is named by its path below ``spec/``."""
-
+class CodeBlock(NamedTuple):
     page: str
+    line: int
     language: str
-    text: str
+    code: str
 
     @property
-    def first(self) -> str:
-        """Its first line, which names it in the tables of tests."""
-        return self.text.partition("\n")[0].strip()
-
-    def __str__(self) -> str:
-        return f"{self.page}: {self.first[:60]}"
+    def name(self) -> str:
+        return f"{self.page}:{self.line}"
 
 
-def pages() -> list[Path]:
-    """The pages of the specification and its guides."""
-    return sorted([*SPEC.glob("*.md"), *SPEC.glob("guides/*.md")])
+def code_blocks() -> Iterator[CodeBlock]:
+    for path in sorted(SPEC.rglob("*.md")):
+        text = path.read_text("utf-8")
+        for found in BLOCK.finditer(text):
+            margin = len(found[1])
+            code = "".join(line[margin:] or "\n" for line in found[3].splitlines(keepends=True))
+            line = text.count("\n", 0, found.start()) + 1
+            yield CodeBlock(str(path.relative_to(SPEC)), line, found[2], code)
 
 
-def blocks_of(page: str) -> list[CodeBlock]:
-    """The blocks of a page, in order, without the indent of a list."""
-    return [
-        CodeBlock(page, language, re.sub(f"^{indent}", "", text, flags=re.MULTILINE))
-        for indent, language, text in _BLOCK.findall((SPEC / page).read_text("utf-8"))
-    ]
-
-
-def all_blocks() -> list[CodeBlock]:
-    """The blocks of all pages."""
-    return [block for page in pages() for block in blocks_of(str(page.relative_to(SPEC)))]
+def blocks_of(page: str, language: str) -> list[str]:
+    """The blocks of a page in one language, in order."""
+    return [each.code for each in code_blocks() if (each.page, each.language) == (page, language)]

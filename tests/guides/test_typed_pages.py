@@ -57,13 +57,11 @@ def shop(orders: Path, bin_: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def shell(page: str, *, bin_: Path, replaced: dict[str, str] | None = None) -> str:
     """Run all commands of a page, in one folder; return what they print."""
     printed = ""
-    for block in blocks_of(page):
-        if block.language == "sh":
-            text = block.text
-            for old, new in (replaced or {}).items():
-                assert old in text, f"{page} no longer has {old!r}"
-                text = text.replace(old, new)
-            printed += follow(text, bin_=bin_)
+    for text in blocks_of(page, "sh"):
+        for old, new in (replaced or {}).items():
+            assert old in text, f"{page} no longer has {old!r}"
+            text = text.replace(old, new)  # noqa: PLW2901  # what the reader would adapt
+        printed += follow(text, bin_=bin_)
     return printed
 
 
@@ -85,7 +83,7 @@ def test_exports(shop: Path, bin_: Path) -> None:
 
 
 def test_proofs(shop: Path, bin_: Path) -> None:
-    [block] = [each.text for each in blocks_of("proofs.md") if each.language == "sh"]
+    [block] = blocks_of("proofs.md", "sh")
     [printed_id] = set(WORLD_ID.findall(block))
 
     printed = shell(
@@ -149,7 +147,7 @@ def test_sealed(bin_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.contextmanager
 def plans(world: Path) -> Iterator[None]:
     """The world of the plan on linear.md, made of the blocks of that page."""
-    [manifest] = [each.text for each in blocks_of("linear.md") if each.language == "json"]
+    [manifest] = blocks_of("linear.md", "json")
     source = world.parent / "plan"
     (source / "air").mkdir(parents=True)
     (source / "air" / "plan.air.json").write_text(manifest)
@@ -159,7 +157,7 @@ def plans(world: Path) -> Iterator[None]:
 
 
 def test_linear(bin_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [functions] = [each.text for each in blocks_of("linear.md") if each.language == "python"]
+    [functions] = blocks_of("linear.md", "python")
     Path("plans.py").write_text(functions)
     with plans(Path.cwd() / "world"):
         monkeypatch.setenv("AOS_WORLD", "world")
@@ -170,17 +168,3 @@ def test_linear(bin_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert "status    RUNNING" in printed
     assert "0  VALIDATE" in printed
-
-
-TYPED: Final = {
-    "bundle.md": test_bundle,
-    "exports.md": test_exports,
-    "proofs.md": test_proofs,
-    "search.md": test_search,
-    "batch.md": test_batch,
-    "node.md": test_requests_to_a_node,
-    "node-api.md": test_requests_to_a_node,
-    "sealed.md": test_sealed,
-    "linear.md": test_linear,
-}
-"""Pages whose commands are typed here."""

@@ -14,6 +14,7 @@ from aos.audit.proofs.trust import TrustPolicy
 from aos.values.digests import parse_hash
 from tests.audit.proofs.proof_vectors import PATH, text
 from tests.audit.proofs.proven import ROOT, decided
+from tests.cli.shell import here
 
 VECTORS: list[dict[str, Any]] = json.loads(PATH.read_text("utf-8"))
 
@@ -53,3 +54,19 @@ def test_the_independent_verifier_runs_alone(tmp_path: Path) -> None:
             check=False,
         )
         assert ended.returncode == code, ended.stderr
+
+
+@pytest.mark.parametrize("name", ["missing.json", "."])
+def test_a_file_that_cannot_be_read_is_a_misuse_and_no_verdict(tmp_path: Path, name: str) -> None:
+    """PF-73: one sentence and exit code 2, as of `aos verify-proof`."""
+    program = ROOT / "spec" / "verify_proof.py"
+    ended = subprocess.run(
+        [sys.executable, "-I", program, tmp_path / name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "the file cannot be read" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert here("verify-proof", tmp_path / name).code == 2

@@ -14,12 +14,15 @@ from typing import Any
 
 import pytest
 
+from aos.errors import BadUsage
 from aos.executors.vault.effects import VARIABLE, opened, put, rotate, vault
 from aos.executors.vault.vault_file import VaultFile
 from aos.host.executors.enclosures import Enclosed, Enclosing, no_blobs
+from aos.host.folder.sealed_secrets import VARIABLE as KEYRING_VARIABLE
 from aos.host.folder.secrets import Secrets, read_secrets
 from aos.manifest.load import load as load_manifest
 from aos.manifest.manifest_secrets import Secret, read_binding
+from aos.sealing.keyring_file import new_keyring
 from aos.store.plain_files import PlainFolder
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
@@ -459,3 +462,42 @@ def test_a_workflow_that_a_secret_bars_learns_nothing_about_it(
         assert (found.code, found.end) == ("secret_workflow_denied", "settle")
     else:
         assert found == Enclosed()
+
+
+def test_with_a_keyring_a_copy_of_the_file_shows_no_value(
+    made: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-67a, AG-81a: neither a value nor its digest; the values of a person stay as they are."""
+    keyring = tmp_path / "secrets.keyring"
+    new_keyring(keyring, secret=bytes(range(32)), created="2026-01-01T00:00:00Z")
+    made.path.write_text("# ours\nfirst=1111\n")
+    made.path.chmod(0o600)
+    monkeypatch.setenv(KEYRING_VARIABLE, str(keyring))
+
+    assert made.put()["version"] == 1
+    assert made.put()["version"] == 1
+    assert made.put(OTHER)["version"] == 2
+
+    text = made.path.read_text()
+    assert text.startswith("# ours\nfirst=1111\nbank-token=aos-sealed:")
+    for name in ("secrets", "secrets.last-versions"):
+        kept = made.path.with_name(name).read_text()
+        for value in (VALUE, OTHER):
+            assert value.decode() not in kept
+            assert content_hash(value).hex() not in kept
+    assert made.values == {"first": b"1111", "bank-token": OTHER}
+
+    moved = text.replace("first=1111", f"first={text.partition('bank-token=')[2].splitlines()[0]}")
+    made.path.write_text(moved)
+    with pytest.raises(BadUsage, match="first: the sealed value is that of another key"):
+        read_secrets(made.path)
+    made.path.write_text(text.replace("aos-sealed:", "aos-sealed:AAAA"))
+    with pytest.raises(BadUsage, match="bank-token: the sealed value does not open"):
+        read_secrets(made.path)
+    made.path.write_text(text)
+    monkeypatch.delenv(KEYRING_VARIABLE)
+    with pytest.raises(BadUsage, match="expected AOS_SECRETS_KEYRING with the path"):
+        read_secrets(made.path)
+    assert "sealed values" in held_by(made)
+    monkeypatch.setenv(KEYRING_VARIABLE, str(tmp_path / "nowhere"))
+    assert "nowhere" in held_by(made)

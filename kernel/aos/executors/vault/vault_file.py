@@ -26,6 +26,7 @@ from aos.executors.vault.vault_versions import (
     last_versions,
     last_versions_text,
 )
+from aos.host.folder.sealed_secrets import opened_values, sealed_text, secrets_keyring
 from aos.host.folder.secrets import FILE_BYTES_MAX, read_secrets
 from aos.store.plain_files import PlainFolder
 from aos.worker import EffectFailed
@@ -100,7 +101,7 @@ class VaultFile:
         """
         if self._path.exists() and not self._path.stat().st_mode & stat.S_IWUSR:
             raise file_unusable(f"{self._path}: it is read-only")
-        text = self._changed(changes)
+        text = self._changed(self._as_kept(changes))
         if len(text.encode()) > FILE_BYTES_MAX:
             raise EffectFailed(
                 FULL, f"the vault has no room: expected at most {FILE_BYTES_MAX} bytes"
@@ -112,6 +113,16 @@ class VaultFile:
             if error.errno in _FORBIDDEN:
                 raise file_unusable(f"{self._path}: {error.strerror}") from None
             raise write_failed(error) from None
+
+    def _as_kept(self, changes: Mapping[str, str]) -> Mapping[str, str]:
+        """The values as the file keeps them: sealed, if there is a keyring (X-67a)."""
+        try:
+            keyring = secrets_keyring()
+        except AosError as problem:
+            raise file_unusable(str(problem)) from None
+        if keyring is None:
+            return changes
+        return {key: sealed_text(keyring, key, value) for key, value in changes.items()}
 
     def _changed(self, changes: Mapping[str, str]) -> str:
         text = self._text()
@@ -137,7 +148,9 @@ class VaultFile:
         name = self._path.name + LAST_VERSIONS
         with PlainFolder.named(self._path.parent) as folder:
             try:
-                return last_versions(folder.read(name, FILE_BYTES_MAX), name)
+                text = folder.read(name, FILE_BYTES_MAX).decode("utf-8", "replace").strip()
+                opened = opened_values(self._path.parent / name, {name: text})
+                return last_versions(opened[name], name)
             except FileNotFoundError:
                 return {}
             except (OSError, AosError) as error:
@@ -149,7 +162,8 @@ class VaultFile:
             return
         name = self._path.name + LAST_VERSIONS
         with PlainFolder.named(self._path.parent) as folder:
-            self._write(folder, name, last_versions_text({**found, alias: version}), is_over)
+            text = last_versions_text({**found, alias: version})
+            self._write(folder, name, self._as_kept({name: text})[name], is_over)
 
     def _replace(
         self, text: str, expected: Values, last: tuple[str, SecretVersion], is_over: IsOver

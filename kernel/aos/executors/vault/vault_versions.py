@@ -63,7 +63,7 @@ def _version(row: Any) -> SecretVersion:
     return SecretVersion(int(row[0]), str(row[1]), str(row[2]), row[3] is True)
 
 
-def last_versions(data: bytes, name: str) -> dict[str, SecretVersion]:
+def last_versions(data: str, name: str) -> dict[str, SecretVersion]:
     """The last version of each alias, from the file beside the secrets file (AG-82a).
 
     Raises:

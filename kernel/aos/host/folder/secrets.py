@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import AosError, BadUsage, Refused, sentence
+from aos.host.folder.sealed_secrets import opened_values
 from aos.manifest.manifest_secrets import Secret, is_key
 from aos.shell_text import shell_word
 from aos.values.digests import content_hash, hash_text
@@ -121,7 +122,8 @@ def read_secrets(file: Path) -> SecretFile:
     """Read ``KEY=VALUE`` lines, or one JSON object of texts, from a file only its owner can read.
 
     In a line, the text after the first ``=`` is the value, without surrounding blanks; quotes are
-    not allowed. Empty lines and lines that begin with ``#`` are skipped.
+    not allowed. Empty lines and lines that begin with ``#`` are skipped. Sealed values are opened
+    with the keyring of ``AOS_SECRETS_KEYRING``.
 
     Raises:
         BadUsage: It cannot be read, or has another form.
@@ -142,7 +144,10 @@ def read_secrets(file: Path) -> SecretFile:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadUsage(f"{file}: byte {error.start} is no part of UTF-8 text") from None
-    values = _from_json(file, text) if text.lstrip().startswith("{") else _from_lines(file, text)
+    found_texts = (
+        _from_json(file, text) if text.lstrip().startswith("{") else _from_lines(file, text)
+    )
+    values = opened_values(file, found_texts)
     return SecretFile({key: value.encode() for key, value in values.items()}, _mark(found))
 
 

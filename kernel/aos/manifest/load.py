@@ -377,9 +377,9 @@ class _Source:
         routes = [*routing.get("subscriptions", []), *used.subscriptions]
         node["routing"] = {**routing, "subscriptions": routes}
         if "ingress" in routing:
-            listed: list[str] = routing["ingress"]
+            accepted: list[str] = routing["ingress"]
             sent = SENT_TO_PACKAGES.get(name, frozenset())
-            node["routing"]["ingress"] = [*listed, *sorted(sent.difference(listed))]
+            node["routing"]["ingress"] = [*accepted, *sorted(sent.difference(accepted))]
 
     def _no_manifest(self) -> None:
         air = [file for file in self.files if file.endswith(AIR_SUFFIX)]

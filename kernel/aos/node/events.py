@@ -146,8 +146,8 @@ def not_allowed(caller: Token, schema: str) -> Problem | None:
 
 
 def event_not_allowed(caller: Token, schema: str, value: object) -> Problem | None:
-    """As ``not_allowed``, for an event with its value, as JSON or as CBOR. Who defines a schedule
-    must be allowed to send the event that it emits, too."""
+    """As ``not_allowed``, for an event with its value, as JSON or as CBOR. A caller that defines a
+    schedule must also be allowed to send the event that the schedule emits."""
     problem = not_allowed(caller, schema)
     if problem is not None or schema != SET:
         return problem

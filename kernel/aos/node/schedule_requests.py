@@ -35,8 +35,9 @@ async def create_schedule(services: Services, call: ApiCall) -> ApiReply:
         raise Problem(
             422, "schedule_is_invalid", str(problem), pointer=problem.pointer or None
         ) from problem
-    if (problem := not_allowed(call.caller, value["event"])) is not None:
-        raise problem
+    barred = not_allowed(call.caller, value["event"])
+    if barred is not None:
+        raise barred
     if not call.body.get("replace", False):
         _must_be_new(services, entry.id)
     return await _asked(services, call, SET, value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from aos.testing import Fail, World, in_turn, like
-from tests.cookbook.worlds import executors, recipe
+from tests.cookbook.worlds import changed_manifest, executors, recipe
 
 ORDER, PAYMENT, DELIVERY = "market/order@1", "market/payment@1", "market/delivery@1"
 CHARGE, REFUND, SEND = "market/card.charge@1", "market/card.refund@1", "market/parcel.send@1"
@@ -98,7 +98,7 @@ def test_the_two_facts_that_delivery_joins_may_come_in_any_order() -> None:
     placed = ("market/OrderPlaced@1", {"order_id": "o-1", "cents": 5, "address": "Elm Street 1"})
     taken = ("market/PaymentTaken@1", {"order_id": "o-1", "cents": 5, "reference": "c"})
     for events in ((placed, taken), (taken, placed)):
-        with World(recipe("choreography")) as world:
+        with World(changed_manifest(recipe("choreography"), is_open=True)) as world:
             world.on(CHARGE, Fail("declined"))  # its own word counts for nothing here
             for schema, value in events:
                 world.send(schema, value)

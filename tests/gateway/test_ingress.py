@@ -13,14 +13,14 @@ import pytest
 
 from aos.client import Client
 from aos.core.decide.answers import Refusal
-from aos.host.apply.manifest_files import read_manifest_files
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world
-from aos.manifest.load import Loaded, load
+from aos.manifest.load import Loaded
 from aos.page.example_value import example_value
 from aos.testing import World
 from aos.testing.problems import InputRefused
 from tests.cli.shell import Result, here
+from tests.cookbook.worlds import changed_manifest
 from tests.executors.portal.test_portal import HERE, failing, given
 from tests.node.test_node_process import Started, started
 from tests.page.form_browser import FormBrowser, made
@@ -39,17 +39,9 @@ forged = pytest.mark.parametrize("schema", [REQUEST, SETTLED])
 
 
 def manifest(*, is_open: bool = False) -> Loaded:
-    """The gateway, with the packages that emit events which their senders choose; if it is open,
-    without its list."""
-    files, _ = read_manifest_files(GATEWAY)
-    name = "air/generated.air.json"
-    nodes = json.loads(files[name])
-    for node in nodes:
-        if node["$kind"] == "manifest":
-            node["uses"] = ["aos/linear@1", "aos/schedule@1"]
-            if is_open:
-                del node["routing"]["ingress"]
-    return load({**files, name: json.dumps(nodes).encode()})
+    """The gateway, with the packages that emit events which their senders choose."""
+    uses = ["aos/linear@1", "aos/schedule@1"]
+    return changed_manifest(GATEWAY, is_open=is_open, uses=uses)
 
 
 MANIFEST: Final = manifest()

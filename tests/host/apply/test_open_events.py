@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aos.host.apply.manifest_files import read_manifest_files
 from aos.host.apply.open_events import open_events
-from aos.manifest.load import Loaded, load
+from aos.manifest.load import Loaded
 from aos.sandbox.module import Unreadable, constants
+from tests.cookbook.worlds import changed_manifest
 
 MANIFESTS = Path(__file__).parents[3] / "manifests"
 
 
-def opened(folder: str, **manifest: Any) -> Loaded:
-    """A committed manifest without its list of events from outside, and with these fields."""
-    files, problems = read_manifest_files(MANIFESTS / folder)
-    assert problems == []
-    for name, data in list(files.items()):
-        if name.endswith(".json"):
-            nodes = json.loads(data)
-            for node in nodes if isinstance(nodes, list) else [nodes]:
-                if node["$kind"] == "manifest":
-                    node.get("routing", {}).pop("ingress", None)
-                    node.update(manifest)
-            files[name] = json.dumps(nodes).encode()
-    return load(files)
+def opened(folder: str, **fields: Any) -> Loaded:
+    return changed_manifest(MANIFESTS / folder, is_open=True, **fields)
 
 
 def found_in(loaded: Loaded) -> list[str]:
@@ -81,7 +69,13 @@ def test_emitted_events_that_anyone_may_send_are_found(folder: str, events: list
 
 def test_nothing_is_told_of_a_manifest_that_lists_its_events_from_outside() -> None:
     """C-21c: also if the list has such an event, because its author has decided it."""
-    assert found_in(opened("gateway", routing={"ingress": ["gw/TxRequested@1"]})) == []
+    assert found_in(changed_manifest(MANIFESTS / "gateway")) == []
+    routes = [
+        {"event": each.event, "workflow": each.workflow, "key_field": each.key_field}
+        for each in opened("gateway").effective.subscriptions
+    ]
+    routing = {"subscriptions": routes, "ingress": ["gw/TxRequested@1"]}
+    assert found_in(changed_manifest(MANIFESTS / "gateway", routing=routing)) == []
 
 
 def test_the_event_of_a_schedule_of_the_manifest_is_one_that_a_workflow_emits() -> None:

@@ -26,6 +26,7 @@ PURE_STDLIB = {
 IMPORTED_AS = {"pynacl": "nacl", "prometheus-client": "prometheus_client"}
 OPTIONAL = {
     ("plugin.py", "pytest"), ("otlp.py", "opentelemetry"), ("otlp.py", "requests"),
+    ("bounded_adapter.py", "requests"), ("bounded_adapter.py", "urllib3"),
     ("evm_packages.py", "eth_hash"), ("evm_packages.py", "eth_keys"), ("rsa_pss.py", "Crypto"),
 }  # fmt: skip
 """pytest itself loads its plugin; the front loads ``otlp.py`` if the extra ``otel`` is there; the

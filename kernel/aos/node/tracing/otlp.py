@@ -21,6 +21,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
+from aos.node.tracing.bounded_adapter import BoundedAdapter
 from aos.node.tracing.record_spans import RecordSpan
 from aos.node.tracing.span_poster import TAKEN, ExportOutcome
 from aos.node.tracing.traceparent import Caller
@@ -49,6 +50,8 @@ class OtlpExporter:
         self._scope = InstrumentationScope("aos", version("aos-kernel"))
         self._answers: list[int] = []
         session = requests.Session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, BoundedAdapter())
         session.hooks["response"].append(self._answered)
         self._exporter = OTLPSpanExporter(session=session)
 

@@ -141,6 +141,22 @@ def with_work(world: World) -> str:
     return str(key)
 
 
+def test_the_list_and_a_change_of_it_are_shown(attacked: Attacked) -> None:
+    """A-62, M-60, C-21: a change of it is a change of authority."""
+    listed = MANIFEST.effective.ingress
+    assert listed is not None
+    shown = attacked.aos("inspect", "manifest", "--json").json["ingress"]
+    text = attacked.aos("inspect", "manifest").out
+    tried = attacked.aos("apply", str(GATEWAY), "--dry-run", "--json", "--mode", "pin").json
+
+    assert shown == sorted(listed)
+    assert REQUEST not in shown
+    assert all(event in text.partition("events from outside")[2] for event in listed)
+    lost = [each for each in tried["changes"]["authority"] if "a sender" in each]
+    assert lost == [f"- a sender may send {each}" for each in shown if each.startswith("aos/")]
+    assert tried["open_events"] == []
+
+
 @forged
 def test_without_the_list_a_lane_and_a_record_take_a_forged_event(schema: str) -> None:
     """The negative control."""

@@ -145,6 +145,7 @@ def test_a_manifest_is_listed_and_its_definitions_shown_by_name() -> None:
     assert order["effects_emitted"] == [CHARGE, TIMER]
     assert order["arms"] == {PLACED: "placed", "sys/EffectReceiptEnvelope@1": "receipt"}
     assert (order["key_schema"], order["context"]) == ("shop/Key@1", True)
+    assert found["ingress"] is None
     assert found["routes"] == [
         {"event": PLACED, "workflow": ORDER, "key_field": "order_id", "creates": True},
         {"event": PAID, "workflow": LEDGER, "key_field": "customer", "creates": True},

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from aos.client import (
     Refusal,
     Rule,
     WaitTimedOut,
+    bounded_answer,
     connect,
+    node_steps,
 )
 from aos.client.node_errors import NodeUnavailable
 from aos.errors import BadUsage, Pruned, Refused, Unavailable
@@ -357,3 +360,40 @@ def test_a_feed_and_a_follower_wait_for_a_node_that_starts(path: str) -> None:
         )
         with pytest.raises(NodeUnavailable, match="the reason"):
             next(found)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize("most", [1_000, 10**9])
+def test_an_answer_that_does_not_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, *, is_async: bool, most: int
+) -> None:
+    """W-4b: it is too long, or comes too slowly."""
+    monkeypatch.setattr(bounded_answer, "ANSWER_BYTES_MAX", most)
+    monkeypatch.setattr(node_steps, "ANSWER_S", 0.3)
+
+    def dripping() -> Iterator[bytes]:
+        while True:
+            yield bytes(100)
+            time.sleep(0.01)
+
+    class Body(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            return dripping()
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for part in dripping():
+                yield part
+
+    async def asked() -> None:
+        async with AsyncClient("http://node") as world:
+            world._http = httpx.AsyncClient(
+                base_url="http://node",
+                transport=httpx.MockTransport(lambda _: httpx.Response(200, stream=Body())),
+            )
+            await world.seq()
+
+    text = "more than 1,000 bytes" if most == 1_000 else "no whole answer after 0.3 s"
+    with answering(lambda _: httpx.Response(200, stream=Body())) as world:
+        ask = (lambda: asyncio.run(asked())) if is_async else world.seq
+        with pytest.raises(Unavailable, match=text):
+            ask()

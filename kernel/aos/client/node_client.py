@@ -13,6 +13,7 @@ import httpx
 
 from aos.audit.views.record_view import Document
 from aos.client import node_steps as steps
+from aos.client.bounded_answer import AnswerParts
 from aos.client.event_stream import EventStream
 from aos.client.following_node import FollowedNode
 from aos.client.instance import Instance, reached
@@ -417,16 +418,19 @@ class Client:
 
     def _ask(self, request: steps.NodeRequest) -> NodeAnswer:
         check_served(self._address)
+        parts = AnswerParts(steps.ANSWER_S)
         try:
-            answer = self._http.request(
+            with self._http.stream(
                 request.method, request.path, params=request.query, content=request.body,
                 headers={"Accept": steps.JSON, "Content-Type": request.media},
                 timeout=httpx.Timeout(steps.ANSWER_S, connect=steps.CONNECT_S),
-            )  # fmt: skip
+            ) as answer:  # fmt: skip
+                for part in answer.iter_bytes():
+                    parts.take(part)
         except httpx.HTTPError as error:
             raise unreachable(self._address, error) from error
         retry_after = answer.headers.get("Retry-After", "")
-        return NodeAnswer(answer.status_code, answer.content, retry_after)
+        return NodeAnswer(answer.status_code, parts.whole(), retry_after)
 
     def _stream(
         self,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import httpx
 
+from aos.client.bounded_answer import AnswerParts
 from aos.client.node_address import NodeAddress
 from aos.client.node_client import token_headers, unreachable
 from aos.client.node_errors import error_of, read_json
@@ -60,13 +61,16 @@ class NodeRequests:
         headers = {"Accept": "application/json"}
         if content is not None:
             headers["Content-Type"] = "application/json"
+        parts = AnswerParts(ANSWER_S + wait_s)
         try:
-            answer = await self._client.request(
+            async with self._client.stream(
                 method, self._address.base + path, content=content, headers=headers, timeout=timeout
-            )
+            ) as answer:
+                async for part in answer.aiter_bytes():
+                    parts.take(part)
         except httpx.HTTPError as error:
             raise unreachable(self._address, error) from error
-        document = read_json(answer.content)
+        document = read_json(parts.whole())
         if answer.status_code == httpx.codes.OK:
             return document
         retry_after = answer.headers.get("Retry-After", "")

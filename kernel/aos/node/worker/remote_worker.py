@@ -474,6 +474,9 @@ class Worker:
                 self._say_once(str(problem))
                 pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
                 await asyncio.sleep(pause_s)
+            except AosError as problem:
+                self._say_once(str(problem))
+                held.is_lost = True  # the lease ends by itself
             else:
                 return not held.is_lost
         return False

@@ -301,6 +301,9 @@ class StepTasks:
                 pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
                 await asyncio.sleep(pause_s)
                 continue
+            except AosError as problem:
+                self._report(str(problem))
+                return False
             if held.may_begin():
                 return True
             await asyncio.sleep(PAUSE_S)

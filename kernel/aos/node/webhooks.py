@@ -269,8 +269,8 @@ class WebhookPoster:
 
 
 async def _skim(answer: httpx.Response) -> None:
-    """Read a short body to its end, so that the connection can be used again. What comes later or
-    is longer stays unread; nothing is unpacked."""
+    """Read a short body to its end, so that the connection can be used again. A late or long rest
+    stays unread; nothing is unpacked."""
     import httpx  # noqa: PLC0415  # it is imported already
 
     size = 0

@@ -407,7 +407,7 @@ class TaskRunner:
     def _failed(
         self, job: Job, failure: AttemptFailure, error: BaseException, started: int | None = None
     ) -> AttemptResult:
-        """The result of an attempt that raised ``error``; it does not show the task's secrets."""
+        """The result of an attempt that raised ``error``, without the task's secrets (X-47a)."""
         failure = without_process_secrets(failure)
         if job.redactor is not None:
             failure = without_secrets(failure, job.redactor)

@@ -80,7 +80,7 @@ export class Connection {
 
   /**
    * Read a stream for ever; after a lost connection it continues after the last event. Before the
-   * first event, a stream without `from` begins again with the next record.
+   * first event, it begins again at `from`, or as its operation does without `from`.
    */
   protected async *stream(call: Call): AsyncGenerator<StreamEvent> {
     let last: string | undefined;
@@ -117,7 +117,7 @@ export class Connection {
         // 429: nothing was done. 503: that is not known of a request that was under way.
         const isLater = answer.status === 429 || (answer.status === 503 && mayRepeat);
         if (!isLater || attempt >= this.retries) throw new NodeError(answer.status, problem);
-        wait = Math.max(wait, 1000 * Number(answer.headers.get("retry-after") ?? 0));
+        wait = Math.max(wait, retryAfterMs(answer.headers.get("retry-after") ?? ""));
       } catch (error) {
         if (error instanceof NodeError || this.signal?.aborted) throw error;
         if (!mayRepeat || attempt >= this.retries) throw error;
@@ -133,6 +133,12 @@ export type Sent = Exclude<SendEventsAnswer, { items: unknown }>;
 function environment(name: string): string | undefined {
   const host = globalThis as { process?: { env?: Record<string, string | undefined> } };
   return host.process?.env?.[name];
+}
+
+/** `Retry-After` in milliseconds: seconds, or a date; 0 for anything else. */
+function retryAfterMs(text: string): number {
+  const ms = /^[0-9]+$/.test(text) ? 1000 * Number(text) : Date.parse(text) - Date.now();
+  return Number.isNaN(ms) ? 0 : Math.max(0, ms);
 }
 
 function search(query: object = {}): string {
@@ -477,7 +483,7 @@ export type StreamJournalQuery = {
 export type StreamFeedQuery = {
   /** An event's schema. May be given several times. */
   schema: string[];
-  /** The first record (default: the next one). */
+  /** The first record (default: the first that was not pruned). */
   from?: number;
 };
 

@@ -15,7 +15,7 @@ const GRACE_MS = 250; // how long a function may take to end when its signal fir
 const PAUSE_MS = 100; // before a request is sent again; doubled each time
 const PAUSE_MS_MAX = 2_000;
 const MESSAGE_CHARS_MAX = 1_000;
-const MISFIT = new Set([400, 413, 422]); // what the node answers to a body that it does not take
+const MISFIT = new Set([400, 413, 422]); // the node does not take the body
 
 /** Throw it in a function to settle the effect as an error with a code that the workflow can act on. */
 export class EffectFailed extends Error {

@@ -101,7 +101,7 @@ def test_a_holder_of_another_pid_namespace_is_not_taken_for_a_process_of_this_on
 def test_a_holder_really_is_in_the_namespace_that_it_names(tmp_path: Path) -> None:
     """ST-40: pid 1 of a new namespace is not the first process of this machine."""
     unshare = shutil.which("unshare")
-    ns = [unshare, "--user", "--map-root-user", "--pid", "--fork"]
+    ns = [unshare or "unshare", "--user", "--map-root-user", "--pid", "--fork"]
     if (
         unshare is None
         or subprocess.run([*ns, "true"], check=False, capture_output=True).returncode

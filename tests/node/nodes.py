@@ -19,6 +19,7 @@ from aos.errors import AosError
 from aos.host.door.remote import ask_running
 from tests.cli.shell import environment, start
 from tests.client.conftest import start_trips
+from tests.node.answers import check_response
 
 WAIT_S = 60.0
 WANTED = "trip/Requested@1"
@@ -42,14 +43,21 @@ class Node:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def client(self, **more: Any) -> httpx.Client:
-        found = httpx.Client(base_url=self.url, timeout=WAIT_S, trust_env=False, **more)
+        found = httpx.Client(
+            base_url=self.url, timeout=WAIT_S, trust_env=False,
+            event_hooks={"response": [check_response]}, **more,
+        )  # fmt: skip
         self.clients.append(found)
         return found
 
     def owner(self) -> httpx.Client:
-        """A client on the node's own socket."""
+        """A client on the node's own socket. As of ``client``, each of its answers is compared with
+        the document of the API."""
         transport = httpx.HTTPTransport(uds=str(self.unix))
-        found = httpx.Client(base_url="http://node", transport=transport, timeout=WAIT_S)
+        found = httpx.Client(
+            base_url="http://node", transport=transport, timeout=WAIT_S,
+            event_hooks={"response": [check_response]},
+        )  # fmt: skip
         self.clients.append(found)
         return found
 

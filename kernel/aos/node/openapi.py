@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
+from aos.node.answer_schemas import components, reference
+from aos.node.answer_types import ProblemDocument
 from aos.node.bodies import CBOR, JSON, PROBLEM
 from aos.node.routes import POST, ROUTES, ApiRoute, Parameter
-from aos.node.routes import PROBLEM as PROBLEM_SCHEMA
 
 VERSION: Final = "1"
 
@@ -34,6 +35,27 @@ _REASONS: Final = {
 }
 
 
+_TAGS: Final = {
+    "events": "Send events.",
+    "reads": "Read and follow the world.",
+    "commands": "Operate the world.",
+    "flows": "Flows: workflows that are one async function.",
+    "linear": "Linear plans.",
+    "schedules": "Schedules.",
+    "batches": "Commands and events for many cells.",
+    "work": "Carry out effects and plan steps, as a worker.",
+    "node": "The state of the node itself.",
+}
+_TAG_OF: Final = {
+    "events": "events", "commands": "commands", "modules": "commands", "manifests": "commands",
+    "governance": "commands", "snapshots": "commands", "flow": "flows", "flows": "flows",
+    "linear": "linear", "schedule": "schedules", "schedules": "schedules", "batch": "batches",
+    "batches": "batches", "work": "work", "healthz": "node", "readyz": "node", "metrics": "node",
+    "openapi.json": "node",
+}  # fmt: skip
+"""The tag of an operation by the first word of its path; all others are reads."""
+
+
 def document() -> dict[str, Any]:
     """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
@@ -45,13 +67,15 @@ def document() -> dict[str, Any]:
             "title": "AOS node",
             "version": VERSION,
             "summary": "Events, reads, streams, workers and commands of one world.",
+            "description": "A node serves one world over HTTP; spec/node-api.md has the rules.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "security": [{"token": []}, {}],
         "paths": paths,
         "components": {
-            "schemas": {"Problem": PROBLEM_SCHEMA},
+            "schemas": components(paths),
             "securitySchemes": {
                 "token": {
                     "type": "http",
@@ -67,6 +91,7 @@ def document() -> dict[str, Any]:
 def _operation(route: ApiRoute) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": route.operation,
+        "tags": [_TAG_OF.get(route.path.removeprefix("/v1").split("/")[1], "reads")],
         "summary": route.summary,
         "parameters": [_parameter(each) for each in route.query],
         "responses": {
@@ -76,6 +101,9 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
             **{str(status): _problem(status) for status in _problems(route)},
         },
     }  # fmt: skip
+    if route.is_unmet:
+        unmet = found["responses"]["503"]
+        unmet["content"] = {JSON: {"schema": route.answer}, **unmet["content"]}
     if route.operation == "send_events":
         found["parameters"].append(
             {
@@ -159,7 +187,7 @@ def _problems(route: ApiRoute) -> Iterable[int]:
 
 
 def _problem(status: int) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Problem"}
+    schema = reference(ProblemDocument)
     return {"description": _REASONS[status], "content": {PROBLEM: {"schema": schema}}}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from aos.audit.views import document_types as shown
 from aos.audit.views.cell_selection import ORDERS
 from aos.audit.views.flow_reading import SHOWN_STATUSES
 from aos.audit.views.intent_view import INTENT_STATUSES
@@ -26,6 +27,8 @@ from aos.core.journal.vocabulary import (
 )
 from aos.flow.flow_state import OTHER_SPELLINGS
 from aos.host.door.protocol import SEND_ITEMS_MAX, STAGED_MODULES_MAX
+from aos.node import answer_types as given
+from aos.node.answer_schemas import one_of, reference, register, union_of
 from aos.node.batches.batch import BATCH_ACTIONS
 from aos.node.bodies import BYTES
 from aos.node.json_schema import Schema
@@ -86,16 +89,9 @@ class ApiRoute:
     """The body may be as long as a batch of events."""
     is_late: bool = False
     """The answer may be 202: the wait has ended before its condition was true."""
+    is_unmet: bool = False
+    """The same document may be the answer 503: a condition in it is not met."""
     links: tuple[ApiLink, ...] = ()
-
-
-def _object(description: str, optional: tuple[str, ...] = (), /, **properties: Schema) -> Schema:
-    found: dict[str, object] = {
-        "type": "object", "description": description, "properties": properties,
-    }  # fmt: skip
-    if required := [each for each in properties if each not in optional]:
-        found["required"] = required
-    return found
 
 
 def _closed(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
@@ -107,9 +103,7 @@ def _closed(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
     return found
 
 
-def _document(command: str) -> Schema:
-    return {"type": "object", "description": f"The document of `{command} --json`."}
-
+register(shown, given)
 
 NAME: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": 512}
 TEXT_KEY: Final[Schema] = {"type": "string", "maxLength": 65_536}
@@ -169,34 +163,6 @@ EVENT: Final = _closed(
 EVENTS: Final = _closed(
     ("items",), items={"type": "array", "items": EVENT, "minItems": 1, "maxItems": SEND_ITEMS_MAX}
 )
-REACHED: Final = _object(
-    "A cell that the event reached.",
-    ("ran", "status", "record", "annotation", "state"),
-    workflow=NAME,
-    key={},
-    ran={"type": "boolean"},
-    status={"type": "string"},
-    record={"type": ["integer", "null"]},
-    annotation={},
-    state={},
-)
-SENT: Final = _object(
-    "The event is record `seq`, durable.",
-    seq=SEQ,
-    duplicate=FLAG,
-    to={"type": ["array", "null"], "items": REACHED},
-)
-PROBLEM: Final = _object(
-    "Why the request was not carried out (RFC 9457).",
-    ("pointer", "blockers"),
-    type={"type": "string"},
-    status={"type": "integer"},
-    detail={"type": "string"},
-    rule={"type": "string"},
-    pointer={"type": "string"},
-    blockers={"type": "array", "items": {"type": "object"}},
-)
-
 LINEAR_START: Final = _closed(
     ("plan", "instance"),
     plan={
@@ -363,23 +329,12 @@ ROUTES: Final = (
             ApiLink("read_trace", {"workflow": "/to/0/workflow", "key": "/to/0/key"}),
             ApiLink("read_cell", {"workflow": "/to/0/workflow", "key": "/to/0/key"}),
         ),
-        answer={
-            "anyOf": [
-                SENT,
-                _object(
-                    "The answers to a batch, in its order.",
-                    items={
-                        "type": "array",
-                        "items": {"anyOf": [SENT, _object("A refused item.", problem=PROBLEM)]},
-                    },
-                ),
-            ]
-        },
+        answer=one_of(given.SentEvent, given.SentBatch),
     ),
     ApiRoute(
         operation="read_world", method=GET, path="/v1/world", scope=READ, query=(AT,),
         summary="Show the world at a glance: journal, manifest, cells and effects.",
-        answer=_document("aos inspect world"),
+        answer=reference(shown.WorldDocument),
     ),
     ApiRoute(
         operation="read_clock", method=GET, path="/v1/clock", scope=READ,
@@ -397,7 +352,9 @@ ROUTES: Final = (
             ),
             AT,
         ),
-        answer=_document("aos inspect manifest"),
+        answer=one_of(
+            shown.ManifestDocument, shown.ManifestDifference, shown.Definition
+        ),
     ),
     ApiRoute(
         operation="read_cells", method=GET, path="/v1/cells", scope=READ,
@@ -431,7 +388,7 @@ ROUTES: Final = (
             ),
             *LIMITED, AT, SPELLED,
         ),
-        answer=_document("aos inspect cells"),
+        answer=reference(shown.CellsDocument),
     ),
     ApiRoute(
         operation="read_cell", method=GET, path="/v1/cell", scope=READ,
@@ -440,7 +397,7 @@ ROUTES: Final = (
             Parameter(name="workflow", schema=NAME, help=WORKFLOW.help, required=True),
             KEY, AT, SPELLED,
         ),
-        answer=_document("aos inspect cell"),
+        answer=reference(shown.CellDocument),
         links=(
             ApiLink("read_trace", {"workflow": "/workflow", "key": "/key"}),
             ApiLink("read_value", {"value": "/module_hash"}),
@@ -464,7 +421,7 @@ ROUTES: Final = (
             Parameter(name="effect", schema=NAME, help="Only this effect."),
             KEY_PREFIX, WHERE, *LIMITED, AT, SPELLED,
         ),
-        answer=_document("aos inspect intents"),
+        answer=reference(shown.IntentsDocument),
     ),
     ApiRoute(
         operation="read_intent", method=GET, path="/v1/intent", scope=READ,
@@ -476,7 +433,7 @@ ROUTES: Final = (
             ),
             SPELLED,
         ),
-        answer=_document("aos inspect intent"),
+        answer=reference(shown.IntentDocument),
     ),
     ApiRoute(
         operation="read_faults", method=GET, path="/v1/faults", scope=READ,
@@ -485,7 +442,7 @@ ROUTES: Final = (
             WORKFLOW, Parameter(name="kind", schema=NAME, help="Only faults of this kind."),
             WHERE, *LIMITED, AT, SPELLED,
         ),
-        answer=_document("aos inspect faults"),
+        answer=reference(shown.FaultsDocument),
     ),
     ApiRoute(
         operation="read_records", method=GET, path="/v1/records", scope=READ,
@@ -495,24 +452,19 @@ ROUTES: Final = (
             Parameter(name="to", schema=SEQ, help="Up to this record."),
             KIND, WORKFLOW, KEY, LIMITED[0], SPELLED,
         ),
-        answer=_object(
-            "`records` as the lines of `aos inspect journal --json`; `next` is the first record of "
-            "the next page, or null.",
-            records={"type": "array", "items": {"type": "object"}},
-            next={"type": ["integer", "null"]},
-        ),
+        answer=reference(shown.RecordsDocument),
     ),
     ApiRoute(
         operation="read_record", method=GET, path="/v1/record", scope=READ,
         summary="Show one record of the journal in full.",
         query=(Parameter(name="seq", schema=SEQ, help="Its number.", required=True), SPELLED),
-        answer=_document("aos inspect record"),
+        answer=union_of(shown.RecordDocument),
     ),
     ApiRoute(
         operation="read_value", method=GET, path="/v1/value", scope=READ,
         summary="Show which records refer to a value, and whether it was erased.",
         query=(VALUE,),
-        answer=_document("aos inspect value"),
+        answer=reference(shown.ValueDocument),
     ),
     ApiRoute(
         operation="read_blob", method=GET, path="/v1/blob", scope=READ,
@@ -541,17 +493,12 @@ ROUTES: Final = (
                 help="With drawn: cut values so that lines fit into so many columns.",
             ),
         ),
-        answer=_document("aos trace"),
+        answer=one_of(shown.TraceDocument, shown.DrawnTrace),
     ),
     ApiRoute(
         operation="read_work", method=GET, path="/v1/work", scope=READ,
         summary="Show the current work of the executors in the kernel process.",
-        answer=_object(
-            "Effects, executors and tasks of the kernel process.",
-            effects={"type": "array", "items": NAME},
-            executors={"type": "object"},
-            tasks={"type": "array", "items": {"type": "object"}},
-        ),
+        answer=reference(given.WorkDocument),
     ),
     ApiRoute(
         operation="stream_journal", method=GET, path="/v1/journal/stream", scope=READ,
@@ -581,36 +528,32 @@ ROUTES: Final = (
         operation="send_command", method=POST, path="/v1/commands", scope=OPERATE, body=COMMAND,
         summary="Submit an operator's command: retry, skip, unpin, cancel, settle, end, remove or "
         "erase.",
-        answer=_object(
-            "The command is record `seq`.", ("dropped", "abandoned"),
-            seq=SEQ, dropped={"type": "integer"}, abandoned={"type": "integer"},
-        ),
+        answer=reference(given.AdmittedCommand),
     ),
     ApiRoute(
         operation="stage_module", method=POST, path="/v1/modules", scope=OPERATE, bytes_type=WASM,
         summary="Send a module that a manifest sent later names.",
-        answer=_object("The module's hash, and how many are kept.", module=HASH,
-                       kept={"type": "integer"}),
+        answer=reference(given.StagedModule),
     ),
     ApiRoute(
         operation="try_manifest", method=POST, path="/v1/manifests/try", scope=OPERATE,
         body=TRIAL, is_batch=True,
         summary="Try a manifest: its changes and what blocks it. Nothing is applied.",
-        answer=_document("aos apply --dry-run"),
+        answer=reference(shown.TriedManifest),
     ),
     ApiRoute(
         operation="apply_manifest", method=POST, path="/v1/manifests", scope=OPERATE,
         body=MANIFEST, summary="Put a manifest in force.", is_batch=True,
-        answer=_object("The manifest is in force since record `seq`.", seq=SEQ, manifest=HASH),
+        answer=reference(given.AppliedManifest),
     ),
     ApiRoute(
         operation="govern", method=POST, path="/v1/governance", scope=OPERATE, body=GOVERNANCE,
         summary="Propose a manifest, or report on a proposal, vote on it or withdraw it.",
-        is_batch=True, answer=_object("It is record `seq`.", seq=SEQ),
+        is_batch=True, answer=reference(given.AdmittedRecord),
     ),
     ApiRoute(
         operation="read_proposals", method=GET, path="/v1/proposals", scope=READ,
-        summary="List proposals, the oldest first.", answer=_document("aos gov list"),
+        summary="List proposals, the oldest first.", answer=reference(shown.ProposalsDocument),
     ),
     ApiRoute(
         operation="read_proposal", method=GET, path="/v1/proposal", scope=READ,
@@ -626,12 +569,12 @@ ROUTES: Final = (
                 help="The hash of a journaled shadow report of it, which is the answer then.",
             ),
         ),
-        answer=_document("aos gov show"),
+        answer=one_of(shown.ProposalDocument, shown.ShadowReportDocument),
     ),
     ApiRoute(
         operation="make_snapshot", method=POST, path="/v1/snapshots", scope=OPERATE,
         summary="Write a snapshot of the world, so that a restart reads less.",
-        answer=_document("aos snapshot"),
+        answer=reference(given.SnapshotDocument),
     ),
     ApiRoute(
         operation="read_flows", method=GET, path="/v1/flows", scope=READ,
@@ -645,7 +588,7 @@ ROUTES: Final = (
             ),
             KEY_PREFIX, *LIMITED, AT,
         ),
-        answer=_document("aos flow list"),
+        answer=reference(shown.FlowsDocument),
     ),
     ApiRoute(
         operation="read_flow", method=GET, path="/v1/flow", scope=READ,
@@ -662,32 +605,29 @@ ROUTES: Final = (
             ),
             AT, SPELLED,
         ),
-        answer=_document("aos flow show"),
+        answer=reference(shown.FlowDocument),
     ),
     ApiRoute(
         operation="start_linear", method=POST, path="/v1/linear/start", scope=SEND,
         summary="Start an instance of a linear plan; answered once it has started.",
         body=LINEAR_START,
-        answer=_object(
-            "It runs since record `seq`.", instance=NAME, plan=NAME,
-            version={"type": "integer"}, biz_key={"type": ["string", "null"]}, seq=SEQ,
-        ),
+        answer=reference(given.StartedInstance),
         links=(ApiLink("read_linear_instance", {"instance": "/instance"}),),
     ),
     ApiRoute(
         operation="wake_linear", method=POST, path="/v1/linear/wake", scope=SEND,
         summary="Signal a linear instance: wake the plan step that waits for this type, or keep "
         "the signal until one does.",
-        body=LINEAR_WAKE, answer=_object("It is record `seq`.", instance=NAME, seq=SEQ),
+        body=LINEAR_WAKE, answer=reference(given.InstanceRecord),
     ),
     ApiRoute(
         operation="cancel_linear", method=POST, path="/v1/linear/cancel", scope=SEND,
         summary="Cancel a linear instance. Results of its workers are refused from then on.",
-        body=LINEAR_CANCEL, answer=_object("It is record `seq`.", instance=NAME, seq=SEQ),
+        body=LINEAR_CANCEL, answer=reference(given.InstanceRecord),
     ),
     ApiRoute(
         operation="read_plans", method=GET, path="/v1/linear/plans", scope=READ,
-        summary="List the plans of the manifest in force.", answer=_document("aos linear plans"),
+        summary="List the plans of the manifest in force.", answer=reference(shown.PlansDocument),
     ),
     ApiRoute(
         operation="read_linear_instances", method=GET, path="/v1/linear/instances", scope=READ,
@@ -703,18 +643,18 @@ ROUTES: Final = (
             *LIMITED,
             AT,
         ),
-        answer=_document("aos linear list"),
+        answer=reference(shown.LinearInstancesDocument),
     ),
     ApiRoute(
         operation="read_linear_instance", method=GET, path="/v1/linear/instance", scope=READ,
         summary="Show a linear instance: all rows of its plan, its context, and its next event.",
         query=(Parameter(name="instance", schema=NAME, help="Its id.", required=True), AT),
-        answer=_document("aos linear show"),
+        answer=reference(shown.LinearInstanceDocument),
     ),
     ApiRoute(
         operation="create_schedule", method=POST, path="/v1/schedules/create", scope=SEND,
         summary="Create a schedule, as a manifest has it; answered once it is set.",
-        body=SCHEDULE, answer=_object("It is set since record `seq`.", id=NAME, seq=SEQ),
+        body=SCHEDULE, answer=reference(given.ScheduleRecord),
         links=(ApiLink("read_schedule", {"id": "/id"}),),
     ),
     ApiRoute(
@@ -725,47 +665,38 @@ ROUTES: Final = (
             id=NAME,
             action={"type": "string", "enum": ["pause", "resume", "trigger", "delete"]},
         ),
-        answer=_object("It is done since record `seq`.", id=NAME, seq=SEQ),
+        answer=reference(given.ScheduleRecord),
     ),
     ApiRoute(
         operation="read_schedules", method=GET, path="/v1/schedules", scope=READ,
-        summary="List schedules, by id.", answer=_document("aos schedule list"),
+        summary="List schedules, by id.", answer=reference(shown.SchedulesDocument),
     ),
     ApiRoute(
         operation="read_schedule", method=GET, path="/v1/schedule", scope=READ,
         summary="Show a schedule: its definition, its next times, and its last runs.",
         query=(Parameter(name="id", schema=NAME, help="Its id.", required=True),),
-        answer=_document("aos schedule show"),
+        answer=reference(shown.ScheduleDocument),
     ),
     ApiRoute(
         operation="begin_batch", method=POST, path="/v1/batches", scope=OPERATE,
         summary="Begin a batch: a command or an event for each of many cells.", body=BATCH,
-        answer={
-            "anyOf": [
-                _document("aos batch show"),
-                _object(
-                    "With `dry_run`.",
-                    total={"type": "integer"},
-                    first={"type": "array", "items": {"type": "object"}},
-                ),
-            ]
-        },
+        answer=one_of(given.BatchDocument, given.CountedBatch),
         links=(ApiLink("read_batch", {"id": "/id"}),),
     ),
     ApiRoute(
         operation="read_batches", method=GET, path="/v1/batches", scope=READ,
-        summary="List batches, the newest first.", answer=_document("aos batch list"),
+        summary="List batches, the newest first.", answer=reference(given.BatchesDocument),
     ),
     ApiRoute(
         operation="read_batch", method=GET, path="/v1/batch", scope=READ,
         summary="Show a batch: its counts, and the first refusals.",
         query=(Parameter(name="id", schema=_BATCH_ID, help="Its id.", required=True),),
-        answer=_document("aos batch show"),
+        answer=reference(given.BatchDocument),
     ),
     ApiRoute(
         operation="stop_batch", method=POST, path="/v1/batches/stop", scope=OPERATE,
         summary="Stop a batch. Items that are done stay done.",
-        body=_closed(("id",), id=_BATCH_ID), answer=_document("aos batch show"),
+        body=_closed(("id",), id=_BATCH_ID), answer=reference(given.BatchDocument),
     ),
     ApiRoute(
         operation="claim_tasks", method=POST, path="/v1/work/claim", scope=WORK,
@@ -807,12 +738,13 @@ ROUTES: Final = (
     ),
     ApiRoute(
         operation="answer_health", method=GET, path="/healthz", scope=None,
-        summary="Answer that the front runs.", answer=_object("It runs."),
+        summary="Answer that the front runs.", answer=reference(given.HealthDocument),
     ),
     ApiRoute(
         operation="answer_ready", method=GET, path="/readyz", scope=None,
         summary="Answer whether the node takes requests.",
-        answer=_object("Each condition, and whether it is met."),
+        answer=reference(given.ReadinessDocument),
+        is_unmet=True,
     ),
     ApiRoute(
         operation="read_metrics", method=GET, path="/metrics", scope=READ,
@@ -820,7 +752,7 @@ ROUTES: Final = (
     ),
     ApiRoute(
         operation="read_openapi", method=GET, path="/v1/openapi.json", scope=None,
-        summary="This document.", answer={"type": "object"},
+        summary="This document.", answer={"type": "object", "description": "An OpenAPI document."},
     ),
 )  # fmt: skip
 

@@ -117,7 +117,7 @@ answer; with ``cbor``, the manifest in force comes with it unless ``manifest`` i
 _EFFECT_TASK: Final = _object(
     {
         "task": TASK,
-        "kind": {"const": "effect"},
+        "kind": {"type": "string", "enum": ["effect"]},
         "effect": _EFFECT,
         "attempt": _EPOCH,
         "epoch": _EPOCH,
@@ -144,7 +144,7 @@ _EFFECT_TASK: Final = _object(
 _STEP_TASK: Final = _object(
     {
         "task": _STEP,
-        "kind": {"const": "step"},
+        "kind": {"type": "string", "enum": ["step"]},
         "instance": {"type": "string"},
         "biz_key": {"type": ["string", "null"]},
         "plan": {"type": "string"},
@@ -324,7 +324,7 @@ TASKS: Final = _object(
 
 RETRY: Final[Schema] = {
     "type": "object",
-    "properties": {"tasks": _list(TASK, 1024), "all_parked": {"const": True}},
+    "properties": {"tasks": _list(TASK, 1024), "all_parked": {"type": "boolean", "enum": [True]}},
     "additionalProperties": False,
     "minProperties": 1,
     "maxProperties": 1,

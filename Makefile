@@ -13,7 +13,7 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api pm4py browser page-shots compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api test-clients pm4py browser page-shots compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -24,6 +24,7 @@ help:
 	@echo "make compiled  the kernel's hot path as machine code, in build/compiled (3 minutes; needs a C compiler; spec/compiled.md)"
 	@echo "make test-compiled  the tests of the kernel on it (PART=2/4 runs a quarter)"
 	@echo "make test-api  a node against the document of its API, by schemathesis (2 minutes)"
+	@echo "make test-clients  clients of the API, made by two generators, against a node (2 minutes; needs Node.js)"
 	@echo "make pm4py    the environment in which pm4py reads our event logs (AGPL; no dependency of AOS)"
 	@echo "make browser  the environment in which the tests look at the page in Chromium (170 MB; needs Node.js)"
 	@echo "make page-shots  a picture of every kind of page, in build/page-shots (OUT=DIR: elsewhere)"
@@ -76,6 +77,9 @@ test-compiled: compiled
 
 test-api: $(VENV)/api/.ready
 	$(BIN)/python -m tests.api.run $(VENV)/api/bin/schemathesis $(OPTIONS)
+
+test-clients: $(VENV)/clients/.ready
+	$(BIN)/python -m tests.api.clients.run $(VENV)/clients
 
 pm4py: $(VENV)/pm4py/.ready
 
@@ -163,6 +167,14 @@ $(VENV)/.fuzz: $(READY) tests/fuzz/requirements.txt
 $(VENV)/api/.ready: $(READY) tests/api/requirements.txt
 	$(PYTHON) -m venv $(VENV)/api
 	$(VENV)/api/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/api/requirements.txt
+	@touch $@
+
+# Its own environment: generators of clients, and what the clients need.
+$(VENV)/clients/.ready: $(READY) tests/api/clients/requirements.txt tests/api/clients/package-lock.json
+	$(PYTHON) -m venv $(VENV)/clients
+	$(VENV)/clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/api/clients/requirements.txt
+	cp tests/api/clients/package.json tests/api/clients/package-lock.json $(VENV)/clients
+	npm ci --prefix $(VENV)/clients --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # Its own environment: pm4py is licensed under the AGPL, and must be no dependency.

@@ -16,6 +16,7 @@ from aos.host.apply.ways_out import ways_out
 from aos.host.door.writer import Writer, open_writer
 from aos.manifest.load import Loaded
 from aos_cli.node_option import client_of
+from aos_cli.open_writing import patience
 from aos_cli.progress import progress
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class ApplyTarget:
                     progress=advance,
                 )  # fmt: skip
             else:
-                with open_writer(self.world, progress=advance) as writer:
+                with open_writer(self.world, patience=patience(), progress=advance) as writer:
                     applied = self._applied(writer, loaded, mode=mode, leave_cells=leave_cells)
         ways = None
         if applied.blockers and self.proposal is None:

@@ -47,7 +47,7 @@ class Listed(TyperCommand):
             )
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         app.command(command.name, cls=Called, help=command.help, epilog=_epilog(command))(
-            command.load()
+            _function(command)
         )
         made = typer.main.get_command(app)
         assert isinstance(made, TyperCommand)
@@ -72,6 +72,16 @@ class Group(TyperGroup):
         if part is not None:
             return f"{name} {part.name}", part.load(), rest[1:]
         return name, command.load(), rest
+
+
+def _function(command: registry.Command) -> Any:
+    function = command.load()
+    if command.path not in registry.WRITING:
+        return function
+    # Commands that only read do not need what makes the option.
+    from aos_cli.writing_timeout import with_timeout  # noqa: PLC0415
+
+    return with_timeout(function)
 
 
 def _epilog(command: registry.Command) -> str:

@@ -6,15 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from aos.host.door.patience import Patience
 from aos.host.door.writer import Writer, open_writer
 from aos_cli.output import note
 from aos_cli.progress import progress
+from aos_cli.writing_timeout import chosen_timeout_s
 
 
 @contextmanager
 def writing_to(world: Path) -> Iterator[Writer]:
     """Open the world for the block, and show the progress of reading its journal."""
     with progress("reading the journal") as advance:
-        writer = open_writer(world, progress=advance, report=note)
+        writer = open_writer(world, patience=patience(), progress=advance, report=note)
     with writer:
         yield writer
+
+
+def patience() -> Patience:
+    """How long this command waits for a world that makes nothing durable, and reports it (C-8a)."""
+    return Patience(chosen_timeout_s(), report=lambda text: note(f"aos: {text}"))

@@ -46,6 +46,23 @@ _HASH: Final = "blake3:14c6b26b8d2f06f21b2c8d731d0ea008787e9588d9ecd9e0f36a15c46
 _STUDIO: Final = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 _SIGNER: Final = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
+WRITING: Final = frozenset(
+    {
+        *("apply", "send", "snapshot", "gc", "erase"),
+        *("cells retry", "cells unpin", "cells end", "cells remove"),
+        *("effects cancel", "effects settle", "linear wake", "linear cancel"),
+        *("schedule create", "schedule pause", "schedule resume", "schedule trigger"),
+        "schedule delete",
+        *("flow signal", "flow cancel", "flow resume"),
+        *("gov propose", "gov approve", "gov reject", "gov withdraw", "gov submit", "gov apply"),
+        "gov shadow",
+        *("gateway create-work", "gateway create-score", "gateway close-epoch", "gateway park"),
+        *("gateway resume", "gateway cancel"),
+    }
+)
+"""The paths of commands that open a world through ``open_writing``. Two more, ``flow start`` and
+``linear start``, have a ``--timeout`` of their own, for what they wait for afterwards."""
+
 COMMANDS: Final = (
     Command(
         "init", RUN, "Create a world: a folder with its keys and an empty journal.",

@@ -37,7 +37,7 @@ VERBS = {
     "Reject", "Remove", "Replace", "Resume", "Run", "Send", "Settle", "Show", "Start", "Stop",
     "Submit", "Trigger", "Update", "Validate", "Withdraw", "Write",
 }  # fmt: skip
-EVERYWHERE = {"--help", "-h", "--world", "-w", "--json"}
+EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout"}
 
 
 COMMANDS = {

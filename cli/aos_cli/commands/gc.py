@@ -11,6 +11,7 @@ from aos.errors import BadUsage
 from aos.host.retention.gc import SNAPSHOTS_KEPT, Collected, collect_world
 from aos.host.retention.marking import BASE, MANIFEST, NAMED, PUT, RECORD, SNAPSHOT
 from aos.values.digests import hash_text
+from aos_cli.open_writing import patience
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
 from aos_cli.output import line, print_json
 from aos_cli.progress import progress
@@ -45,7 +46,9 @@ def gc(
     if keep < 1:
         raise BadUsage(f"--keep-snapshots: expected 1 or more, found {keep}")
     with progress("looking for what is needed") as advance:
-        found = collect_world(world, keep=keep, is_dry=dry_run, progress=advance)
+        found = collect_world(
+            world, keep=keep, is_dry=dry_run, patience=patience(), progress=advance
+        )
     if json:
         print_json(_document(found))
     else:

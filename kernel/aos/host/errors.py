@@ -26,6 +26,11 @@ class Busy(Unavailable):
     """The inbox is full, or the disk has no room. Nothing was admitted."""
 
 
+def full_disk(no_room: str) -> str:
+    """The text of ``Busy`` for a world that finds no room on its disk."""
+    return f"nothing is admitted until there is room on the disk: {no_room}"
+
+
 class Stopping(Unavailable):
     """The world is stopping. Nothing was admitted."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.governing import PROPOSE, GovernanceInput
@@ -18,8 +17,9 @@ from aos.core.journal.inputs import (
     StartInput,
 )
 from aos.host.apply.migrator import Migrator
+from aos.host.door.patience import Patience
 from aos.host.door.way import About, while_busy
-from aos.host.errors import Busy
+from aos.host.errors import Busy, full_disk
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.restore import Progress, check_key, restore
 from aos.host.world.collecting import Begun
@@ -33,6 +33,8 @@ from aos.values.digests import Hash
 
 if TYPE_CHECKING:  # see ``snapshot``
     from aos.host.world.snapshots import MadeSnapshot
+
+T = TypeVar("T")
 
 _LOOK_S: Final = 0.2
 """Seconds between two looks whether the disk has room again."""
@@ -56,10 +58,12 @@ class Direct:
         migrator: Migrator,
         about: About,
         busy_s: float,
+        patience: Patience | None,
     ) -> None:
         self._path = folder.path
         self._migrator = migrator
         self._busy_s = busy_s
+        self._patience = patience or Patience(busy_s)
         self._lock = lock
         self._store = store
         self._engine = engine
@@ -67,7 +71,12 @@ class Direct:
 
     @classmethod
     def open(
-        cls, folder: WorldFolder, lock: WorldLock, busy_s: float, progress: Progress | None
+        cls,
+        folder: WorldFolder,
+        lock: WorldLock,
+        busy_s: float,
+        progress: Progress | None,
+        patience: Patience | None = None,
     ) -> Self:
         """Open the store under ``lock``. The lock now belongs to this; a failure releases it."""
         store: Store | None = None
@@ -94,7 +103,10 @@ class Direct:
                 store.close()
             lock.release()
             raise
-        return cls(folder, lock, store, engine, migrator=migrator, about=about, busy_s=busy_s)
+        return cls(
+            folder, lock, store, engine,
+            migrator=migrator, about=about, busy_s=busy_s, patience=patience,
+        )  # fmt: skip
 
     def about(self) -> About:
         figures = self._engine.stats().figures
@@ -117,23 +129,26 @@ class Direct:
 
     def _submit(self, inputs: Sequence[Input]) -> Future[list[Answer]]:
         """Submit inputs, and wait for room in the inbox if necessary."""
-        return while_busy(lambda: self._engine.submit(inputs), self._busy_s)
+        return while_busy(lambda: self._engine.submit(inputs), self._busy_s, self._patience)
 
     def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
+        return self._result(answers)
+
+    def _result(self, done: Future[T]) -> T:
         """Wait without a limit while the disk is slow, but only ``busy_s`` while it is full
         (H-24a)."""
-        deadline: float | None = None
         while True:
             try:
-                return answers.result(_LOOK_S)
+                return done.result(_LOOK_S)
             except TimeoutError:
-                no_room = self._engine.stats().no_room
-            if no_room is None:
-                deadline = None
-            elif deadline is None:
-                deadline = time.monotonic() + self._busy_s
-            elif time.monotonic() >= deadline:
-                raise Busy(f"nothing is admitted until there is room on the disk: {no_room}")
+                self._look()
+
+    def _look(self) -> None:
+        """Raises: Busy: The disk has been full for too long."""
+        no_room = self._engine.stats().no_room
+        why = None if no_room is None else full_disk(no_room)
+        if self._patience.is_over(why):
+            raise Busy(why)
 
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         # Every command that writes imports this file; only this one checks a manifest's modules.
@@ -177,16 +192,16 @@ class Direct:
         # Few writers take a snapshot.
         from aos.host.world.snapshots import Snapshots  # noqa: PLC0415
 
-        return Snapshots(self._engine, self._path).make()
+        return Snapshots(self._engine, self._path, look=self._look).make()
 
     def begin_marking(self) -> Begun:
-        return self._engine.collecting.begin().result()
+        return self._result(self._engine.collecting.begin())
 
     def still_marking(self, token: int) -> None:
         self._engine.collecting.heard(token)
 
     def forget(self, token: int, what: Forget) -> int:
-        return self._engine.collecting.forget(token, what).result()
+        return self._result(self._engine.collecting.forget(token, what))
 
     def end_marking(self, token: int) -> None:
         self._engine.collecting.end(token)

@@ -21,6 +21,7 @@ from aos.core.journal.records import Principal
 from aos.errors import Refused, Unavailable
 from aos.host.door.address import short_path
 from aos.host.door.governance_messages import governance_fields, read_proposal_row
+from aos.host.door.patience import Patience
 from aos.host.door.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
@@ -36,6 +37,7 @@ from aos.host.door.protocol import (
     unpack,
 )
 from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, About, while_busy
+from aos.host.errors import full_disk
 from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.manifest.effective import Effective
@@ -62,6 +64,9 @@ SNAPSHOT_S: Final = 3600.0
 _CREDENTIALS: Final = struct.Struct("3i")
 """Linux's ``struct ucred``: pid, uid, gid."""
 
+LOOK_S: Final = 1.0
+"""Seconds without an answer after which the client finds out why, if it has patience."""
+
 RECONNECTS_MAX: Final = 3
 """How often one request is sent again because its connection was closed while idle (H-51b)."""
 
@@ -82,7 +87,14 @@ class Remote:
     breaks before, it is unknown whether the request was taken.
     """
 
-    def __init__(self, connection: socket.socket, path: Path, busy_s: float) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        path: Path,
+        busy_s: float,
+        patience: Patience | None = None,
+    ) -> None:
+        self._patience = patience
         self._connection = connection
         self._path = path
         self._where = str(path)
@@ -207,39 +219,49 @@ class Remote:
             raise Refused(
                 f"the request is too large: expected at most {MESSAGE_BYTES_MAX} bytes"
             ) from None
-        self._connection.settimeout(ANSWER_S if answer_s is None else answer_s)
+        within_s = ANSWER_S if answer_s is None else answer_s
 
         def act() -> Message:
-            answer = self._exchange(message)
+            answer = self._exchange(message, within_s)
             raise_error(answer)
             return answer
 
-        return while_busy(act, self._busy_s)
+        return while_busy(act, self._busy_s, self._patience)
 
-    def _exchange(self, message: bytes) -> Message:
+    def _exchange(self, message: bytes, within_s: float) -> Message:
+        until_s = time.monotonic() + within_s
         try:
             try:
+                self._connection.settimeout(within_s)
                 self._connection.sendall(message)
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise NotSent(
                     f"{self._where}: the world went away: {error.strerror}; the request was not "
                     "taken"
                 ) from error
-            size = length(self._receive(LENGTH_BYTES))
-            return unpack(self._receive(size))
+            size = length(self._receive(LENGTH_BYTES, until_s))
+            return unpack(self._receive(size, until_s))
         except TimeoutError:
             raise Unavailable(
-                f"{self._where}: no answer in {self._connection.gettimeout()} seconds; {UNKNOWN}"
+                f"{self._where}: no answer in {within_s} seconds; {UNKNOWN}"
             ) from None
         except OSError as error:
             raise Unavailable(
                 f"{self._where}: the world went away: {error.strerror or error}; {UNKNOWN}"
             ) from error
 
-    def _receive(self, size: int) -> bytes:
+    def _receive(self, size: int, until_s: float) -> bytes:
         data = bytearray()
         while len(data) < size:
-            part = self._connection.recv(min(size - len(data), MIB))
+            left_s = max(0.001, until_s - time.monotonic())
+            self._connection.settimeout(left_s if self._patience is None else min(LOOK_S, left_s))
+            try:
+                part = self._connection.recv(min(size - len(data), MIB))
+            except TimeoutError:
+                if self._patience is None or time.monotonic() >= until_s:
+                    raise
+                self._look(self._patience)
+                continue
             if not part:
                 raise ConnectionResetError("the connection was closed")
             data += part
@@ -255,11 +277,35 @@ class Remote:
         credentials = self._connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size)
         return int(_CREDENTIALS.unpack(credentials)[0]) or None
 
+    def _look(self, patience: Patience) -> None:
+        """Find out why there is no answer yet (H-57a). Raises: Unavailable: Patience is over."""
+        why = _standstill(self._path)
+        if patience.is_over(why):
+            raise Unavailable(
+                f"{self._where}: no answer in {patience.timeout_s:g} s: {why}; {UNKNOWN}"
+            )
+
     def close(self) -> None:
         self._connection.close()
 
 
-def connect(folder: WorldFolder, busy_s: float) -> Remote | None:
+def _standstill(path: Path) -> str | None:
+    """Why the world behind a socket makes nothing durable; None if it does."""
+    try:
+        connection = _connected(path, within_s=LOOK_S)
+        if connection is None:
+            return None  # the connection that waits ends, too
+        asking = Remote(connection, path, 0.0)
+        try:
+            no_room = asking.ask({"op": "status"}, answer_s=LOOK_S).get("no_room")
+        finally:
+            asking.close()
+    except Unavailable:
+        return "the process that runs the world does not answer"
+    return None if no_room is None else full_disk(str(no_room))
+
+
+def connect(folder: WorldFolder, busy_s: float, patience: Patience | None = None) -> Remote | None:
     """Connect to the process that runs the world. None if none listens: there is no socket yet, or
     a dead process left it."""
     try:
@@ -270,12 +316,12 @@ def connect(folder: WorldFolder, busy_s: float) -> Remote | None:
     except OSError as error:
         raise Unavailable(f"{folder.socket}: {error.strerror or error}") from error
     connection = _connected(folder.socket)
-    return None if connection is None else Remote(connection, folder.socket, busy_s)
+    return None if connection is None else Remote(connection, folder.socket, busy_s, patience)
 
 
-def _connected(path: Path) -> socket.socket | None:
-    """Connect to the socket at ``path``; wait up to ``CONNECT_S`` while too many clients do so."""
-    deadline = time.monotonic() + CONNECT_S
+def _connected(path: Path, *, within_s: float = CONNECT_S) -> socket.socket | None:
+    """Connect to the socket at ``path``; wait up to ``within_s`` while too many clients do so."""
+    deadline = time.monotonic() + within_s
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -289,7 +335,7 @@ def _connected(path: Path) -> socket.socket | None:
             connection.close()
             if time.monotonic() >= deadline:
                 raise Unavailable(
-                    f"{path}: no connection in {CONNECT_S:.0f} seconds: too many clients wait for "
+                    f"{path}: no connection in {within_s:.0f} seconds: too many clients wait for "
                     "this world (try again in a moment)"
                 ) from None
             time.sleep(PAUSE_S)

@@ -21,6 +21,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.records import Principal
 from aos.core.state.proposals import OpenProposal
+from aos.host.door.patience import Patience
 from aos.host.errors import Busy
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
@@ -123,13 +124,15 @@ class Way(Protocol):
         ...
 
 
-def while_busy(act: Callable[[], T], busy_s: float) -> T:
+def while_busy(act: Callable[[], T], busy_s: float, patience: Patience | None = None) -> T:
     """Call ``act`` again while it raises Busy, for up to ``busy_s`` seconds (H-57)."""
     deadline = time.monotonic() + busy_s
     while True:
         try:
             return act()
-        except Busy:
+        except Busy as busy:
+            if patience is not None:
+                patience.is_over(str(busy))
             if time.monotonic() >= deadline:
                 raise
             time.sleep(PAUSE_S)

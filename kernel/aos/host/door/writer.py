@@ -26,6 +26,7 @@ from aos.core.journal.inputs import (
 from aos.core.journal.records import CellId
 from aos.errors import Refused, Unavailable, excerpt
 from aos.host.apply.commands import sign_control
+from aos.host.door.patience import Patience
 from aos.host.door.protocol import (
     MIB,
     SEND_ITEMS_MAX,
@@ -375,11 +376,13 @@ def open_writer(
     *,
     connect_s: float = HELD_S,
     busy_s: float = BUSY_S,
+    patience: Patience | None = None,
     progress: Progress | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Writer:
     """Open the world at ``path`` for writing. ``report`` is called once if it has to wait for the
-    process that holds the world.
+    process that holds the world. ``patience`` bounds each wait for a world that makes nothing
+    durable, that of a busy one too (H-57a); without it, ``busy_s`` bounds the latter.
 
     Raises:
         BadUsage, Refused, Damage: As ``open_folder``.
@@ -387,6 +390,8 @@ def open_writer(
     """
     folder = open_folder(path)
     began = time.monotonic()
+    if patience is not None:
+        busy_s = patience.timeout_s
     while True:
         lock = WorldLock(path)
         try:
@@ -395,7 +400,7 @@ def open_writer(
             # Sockets are slow to import, and not needed where no process runs the world.
             from aos.host.door.remote import connect  # noqa: PLC0415
 
-            way = connect(folder, busy_s)
+            way = connect(folder, busy_s, patience)
             if way is not None:
                 return Writer(folder, way, is_direct=False)
             waited_s = time.monotonic() - began
@@ -412,7 +417,7 @@ def open_writer(
             # The engine is large, and not needed where another process runs the world.
             from aos.host.door.direct import Direct  # noqa: PLC0415
 
-            direct = Direct.open(folder, lock, busy_s, progress)
+            direct = Direct.open(folder, lock, busy_s, progress, patience)
             return Writer(folder, direct, is_direct=True)
 
 

@@ -23,7 +23,7 @@ from aos.core.decide.answers import Answer
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import EventInput, Input, ManifestInput, ReceiptInput, StreamInput
 from aos.errors import AosError
-from aos.host.errors import Busy, Stopping
+from aos.host.errors import Busy, Stopping, full_disk
 from aos.host.world.pipeline import MIB, Pipeline
 from aos.host.world.unit import InputBatch
 from aos.values.digests import Hash
@@ -132,9 +132,7 @@ class Inbox:
         if self.is_closed:
             raise Stopping("the world is stopping")
         if self._pipeline.no_room is not None:
-            raise Busy(
-                f"nothing is admitted until there is room on the disk: {self._pipeline.no_room}"
-            )
+            raise Busy(full_disk(self._pipeline.no_room))
 
     @property
     def is_quiet(self) -> bool:

@@ -107,11 +107,14 @@ class Snapshots:
         *,
         every: Every | None = None,
         report: Callable[[str], None] = lambda _: None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
+        """``look`` is called during each wait, which ends if it raises."""
         self._engine = engine
         self._path = path
         self._every = every or Every()
         self._report = report
+        self._look = look
         self._one = threading.Lock()
         self._over = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
@@ -194,6 +197,7 @@ class Snapshots:
             except TimeoutError:
                 if self._over.is_set():
                     raise Stopping("the world is stopping") from None
+                self._look()
 
     @contextlib.contextmanager
     def _started(self) -> Iterator[subprocess.Popen[bytes]]:

@@ -1,0 +1,60 @@
+"""``--timeout`` of every command that writes to a world (spec/cli.md, C-8a).
+
+The option is the same everywhere, so the functions of commands do not name it: ``Listed`` adds it
+to those of ``registry.WRITING``, and ``open_writing`` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any, Final
+
+import typer
+
+from aos_cli.options import span
+
+_SECOND_NS: Final = 10**9
+_DEFAULT_NS: Final = 30 * _SECOND_NS
+
+Timeout = Annotated[
+    int | None,
+    typer.Option(
+        "--timeout",
+        metavar="D",
+        parser=span,
+        help="How long to wait for a running world that makes nothing durable, such as on a full "
+        "disk (default 30s).",
+    ),
+]
+
+
+class _Chosen:
+    """The ``--timeout`` of the command that runs."""
+
+    timeout_ns: int = _DEFAULT_NS
+
+
+def chosen_timeout_s() -> float:
+    """The value of this command's ``--timeout``, in seconds."""
+    return _Chosen.timeout_ns / _SECOND_NS
+
+
+def with_timeout(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option to the function of a command that writes."""
+
+    @wraps(function)
+    def called(*words: Any, timeout: int | None = None, **options: Any) -> Any:
+        _Chosen.timeout_ns = _DEFAULT_NS if timeout is None else timeout
+        try:
+            return function(*words, **options)
+        finally:
+            _Chosen.timeout_ns = _DEFAULT_NS
+
+    option = Parameter("timeout", Parameter.KEYWORD_ONLY, default=None, annotation=Timeout)
+    found = signature(function, eval_str=True)
+    parameters = [*found.parameters.values(), option]
+    called.__signature__ = found.replace(parameters=parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called

@@ -1,0 +1,90 @@
+"""Commands against a running world whose disk is full (spec/cli.md C-8a, spec/host.md H-57a)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from aos.host.door.patience import Patience
+from aos_cli.registry import WRITING
+from tests.cli.shell import Result, run
+from tests.copies import copied
+from tests.host.conftest import template
+from tests.host.disk_world import Books, Load, Running
+from tests.host.puppet import files
+from tests.store.disk import SmallDisk
+
+__all__ = ["template"]
+
+LEFT = 700_000
+EVENT = '{"key": "c", "out": null, "trap": null}'
+
+
+@pytest.fixture(scope="module")
+def full(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    """A world that runs on a full disk, with a frame that waits for room; and a manifest."""
+    folder = tmp_path_factory.mktemp("full")
+    manifest = folder / "manifest"
+    manifest.mkdir()
+    for name, data in files().items():
+        (manifest / name).write_bytes(data)
+    with SmallDisk(folder, megabytes=8) as disk:
+        world = disk.path / "world"
+        copied(template, world)
+        disk.fill(leave=LEFT)
+        books = Books(world)
+        with Running(world) as running:
+            with Load(books):
+                running.until("no_room", is_set=True)
+                yield world, manifest
+                disk.make_room()
+                running.until("no_room", is_set=False)
+            assert running.stop()[0] == 0
+
+
+def commands(manifest: Path) -> dict[str, Sequence[str | Path]]:
+    return {
+        "send": ("send", "host/Do@1", EVENT),
+        "snapshot": ("snapshot",),
+        "gc": ("gc",),
+        "apply": ("apply", manifest),
+        "cells retry": ("cells", "retry", "--all-failed"),
+    }
+
+
+@pytest.mark.parametrize("name", commands(Path()))
+def test_a_command_says_what_it_waits_for_and_ends_at_its_timeout(
+    full: tuple[Path, Path], name: str
+) -> None:
+    """C-8a."""
+    world, manifest = full
+    began_s = time.monotonic()
+    done: Result = run(*commands(manifest)[name], "--timeout", "4s", "--world", world)
+    took_s = time.monotonic() - began_s
+    assert done.code == 4, done
+    assert "aos: waiting for at most 4 s: nothing is admitted until there is room" in done.err
+    assert "no room to commit" in done.err.splitlines()[-1]
+    assert took_s < 30
+
+
+def test_every_command_that_waits_has_the_option() -> None:
+    """C-8a."""
+    assert {"send", "apply", "snapshot", "gc"} < WRITING
+
+
+def test_patience_ends_only_while_the_world_stands_still() -> None:
+    """H-57a."""
+    said: list[str] = []
+    patience = Patience(0.05, report=said.append)
+    assert not patience.is_over("full")
+    assert not patience.is_over(None)
+    time.sleep(0.06)
+    assert not patience.is_over("full")
+    assert said == []
+    time.sleep(0.06)
+    assert patience.is_over("full")
+    assert patience.is_over("full")
+    assert said == ["waiting for at most 0.05 s: full"]

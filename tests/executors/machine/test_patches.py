@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from aos.executors.machine.declined import Declined
 from aos.executors.machine.hunk_fit import FitBudget, patched
 from aos.executors.machine.patch_text import parse_patch
 from tests.executors.machine.bench import Bench, inline, status
+from tests.tools import missing
 
 INTENT = "blake3:" + 64 * "c"
 
@@ -441,3 +443,96 @@ def test_the_paths_of_a_receipt_have_a_limit(bench: Bench) -> None:
 
     assert status(apply(bench, v4a(*added))) == ("error", "too_large")
     assert list(bench.root.iterdir()) == []
+
+
+def git(folder: Path, *words: str) -> str:
+    names = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+    done = subprocess.run(
+        ["git", *names, *words], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    if shutil.which("git") is None:
+        missing("git is not installed: its patches are not tested")
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    (folder / "kept").write_text("one\ntwo\n")
+    (folder / "hollow").touch()
+    (folder / "link").symlink_to("kept")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")
+    return folder
+
+
+def new_link(folder: Path) -> None:
+    (folder / "other").symlink_to("/etc/passwd")
+
+
+def changed_link(folder: Path) -> None:
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("hollow")
+
+
+def no_link(folder: Path) -> None:
+    (folder / "link").unlink()
+
+
+def link_for_file(folder: Path) -> None:
+    (folder / "kept").unlink()
+    (folder / "kept").symlink_to("hollow")
+
+
+def submodule(folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "x").write_text("x")
+    git(inner, "add", ".")
+    git(inner, "commit", "-qm", "x")
+
+
+@pytest.mark.parametrize("change", [new_link, changed_link, no_link, link_for_file, submodule])
+def test_a_patch_of_git_that_is_not_about_a_file_is_refused(
+    bench: Bench, repository: Path, change: Callable[[Path], None]
+) -> None:
+    """AG-120: and nothing of it is applied."""
+    change(repository)
+    (repository / "a-new").write_text("new\n")
+    git(repository, "add", ".")
+    patch = git(repository, "diff", "--cached")
+    (bench.root / "kept").write_text("one\ntwo\n")
+    before = files(bench)
+    receipt = apply(bench, patch, patch_format="unified")
+    assert status(receipt) == ("error", "patch_invalid")
+    assert files(bench) == before
+
+
+def test_a_patch_of_git_with_a_copy_is_refused(bench: Bench, repository: Path) -> None:
+    """AG-120: it was taken for a rename, and the source was deleted."""
+    (repository / "copy").write_text("one\ntwo\nthree\n")
+    (repository / "kept").write_text("one\ntwo\nfour\n")
+    git(repository, "add", ".")
+    patch = git(repository, "diff", "--cached", "-C", "--find-copies-harder", "-M10%", "-C10%")
+    assert "copy from kept" in patch
+    (bench.root / "kept").write_text("one\ntwo\n")
+    assert status(apply(bench, patch, patch_format="unified")) == ("error", "patch_invalid")
+
+
+def test_a_patch_of_git_makes_and_deletes_files_without_lines(
+    bench: Bench, repository: Path
+) -> None:
+    """AG-120."""
+    (repository / "hollow").unlink()
+    (repository / "a hollow one").touch()
+    (repository / "kept").write_text("one\nTWO\n")
+    (repository / "last").touch()
+    git(repository, "add", ".")
+    patch = git(repository, "diff", "--cached", "--no-renames")
+    (bench.root / "kept").write_text("one\ntwo\n")
+    (bench.root / "hollow").touch()
+    assert status(apply(bench, patch, patch_format="unified")) == ("ok", None)
+    assert files(bench) == {"a hollow one": "", "kept": "one\nTWO\n", "last": ""}

@@ -22,6 +22,12 @@ NULL: Final = "/dev/null"
 _HEADER: Final = re.compile(r"\*\*\* (Add|Delete|Update) File: (.*\S)\s*")
 _MOVE: Final = re.compile(r"\*\*\* Move to: (.*\S)\s*")
 _RANGE: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_MODE: Final = re.compile(
+    r"(?:(?:new|deleted) file|new|old) mode (\d{6})|index [0-9a-f]+\.\.[0-9a-f]+ (\d{6})"
+)
+_SPECIAL: Final = {"120000": "a symbolic link", "160000": "a submodule"}
+"""The modes of git for what is no file."""
+
 _NAMES: Final = {"v4a": "v4a", "unified": "unified", "unified_diff": "unified", "diff": "unified"}
 
 
@@ -156,8 +162,17 @@ class _V4a(_Lines):
 class _Unified(_Lines):
     def files(self) -> list[FilePatch]:
         found: list[FilePatch] = []
+        empty: FilePatch | None = None
         while self.line is not None:
-            if self.line.startswith("--- ") and self._peek().startswith("+++ "):
+            self._check_header(self.line)
+            if self.line.startswith("diff --git "):
+                found += [] if empty is None else [empty]
+                empty, path = None, _same_path(self.line)
+                self.at += 1
+                if path is not None:
+                    empty = self._empty(path)
+            elif self.line.startswith("--- ") and self._peek().startswith("+++ "):
+                empty = None
                 found.append(self._file())
             elif self.line.startswith("rename from "):
                 self._rename(found)
@@ -167,7 +182,23 @@ class _Unified(_Lines):
                 raise self.bad("expected --- PATH and +++ PATH before a hunk")
             else:
                 self.at += 1
-        return found
+        return found if empty is None else [*found, empty]
+
+    def _check_header(self, line: str) -> None:
+        """Refuse what git writes about anything but a file of text (AG-120)."""
+        mode = _MODE.fullmatch(line)
+        special = None if mode is None else _SPECIAL.get(mode[1] or mode[2])
+        if special is not None:
+            raise self.bad(f"expected the change of a file, not of {special}")
+        if line.startswith("copy from "):
+            raise self.bad("expected a new, changed, renamed or deleted file, not a copy")
+
+    def _empty(self, path: str) -> FilePatch | None:
+        """The file that git makes or deletes here, if no lines of it follow."""
+        line = self.line or ""
+        if line.startswith("new file mode "):
+            return FilePatch("add", path, hunks=[PatchHunk()])
+        return FilePatch("delete", path) if line.startswith("deleted file mode ") else None
 
     def _peek(self) -> str:
         return self.lines[self.at + 1] if self.at + 1 < len(self.lines) else ""
@@ -179,6 +210,7 @@ class _Unified(_Lines):
         self.at += 2
         move = FilePatch("update", source[len("rename from ") :], target[len("rename to ") :])
         while self.line is not None and self.line.startswith("index "):
+            self._check_header(self.line)
             self.at += 1
         if self.line is not None and self.line.startswith("--- "):
             move.hunks = self._file().hunks
@@ -242,6 +274,15 @@ def _add_line(hunk: PatchHunk, line: str, source: _Lines) -> None:
         hunk.old.append(rest)
     if sign != "-":
         hunk.new.append(rest)
+
+
+def _same_path(line: str) -> str | None:
+    """The path of ``diff --git a/PATH b/PATH``; None if the two differ."""
+    names = line.removeprefix("diff --git ").rstrip()
+    half = len(names) // 2
+    old, new = names[:half], names[half + 1 :]
+    is_same = old.startswith("a/") and new.startswith("b/") and old[2:] == new[2:]
+    return old[2:] if is_same else None
 
 
 def _path(text: str) -> str:

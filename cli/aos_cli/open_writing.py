@@ -18,6 +18,8 @@ def writing_to(world: Path) -> Iterator[Writer]:
     """Open the world for the block, and show the progress of reading its journal."""
     with progress("reading the journal") as advance:
         writer = open_writer(world, patience=patience(), progress=advance, report=note)
+    for remark in writer.folder.remarks():
+        note(f"aos: {remark}")
     with writer:
         yield writer
 

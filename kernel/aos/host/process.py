@@ -192,6 +192,8 @@ async def run_world(
         Damage: The journal is damaged, or a commit failed; everything acknowledged is durable.
     """
     folder = open_folder(path)
+    for remark in folder.remarks():
+        report(remark)
     lock = WorldLock(path, runs=True)
     await acquire_to_run(lock, report)
     with contextlib.ExitStack() as stack:

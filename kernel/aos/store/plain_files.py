@@ -94,6 +94,10 @@ class PlainFolder:
                 _check_folder(path, found)
             raise
 
+    def status(self) -> os.stat_result:
+        """Return what the system knows of the folder itself."""
+        return os.fstat(self._fd)
+
     def find(self, name: str) -> os.stat_result | None:
         """Return what the system knows of this name, without following a link; None for nothing."""
         assert "/" not in name, name

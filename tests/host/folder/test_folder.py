@@ -17,6 +17,7 @@ from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.folder.folder import UNFINISHED_FILE, init_world, making, open_folder, read_key
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import hash_text
+from tests.cli.shell import here
 from tests.host.rig import seeded
 
 
@@ -245,3 +246,35 @@ def test_the_head_of_a_new_world_is_that_of_its_one_frame(tmp_path: Path) -> Non
         assert isinstance(head, Head)
         assert (head.seq, head.frames) == (1, 1)
     assert hash_text(made.world) in (tmp_path / "w" / "world.json").read_text()
+
+
+@pytest.mark.parametrize("below", [".", "executors"])
+@pytest.mark.parametrize("bits", [0o720, 0o702, 0o777])
+def test_a_key_in_a_folder_that_others_may_write_is_refused(
+    tmp_path: Path, below: str, bits: int
+) -> None:
+    """H-2."""
+    folder = init_world(tmp_path / "w", executors=["shop"])
+    (folder.path / "keys" / below).chmod(bits)
+    with pytest.raises(Refused, match=rf"others may replace the keys.*found mode {bits:04o}"):
+        folder.key("executors/shop.key")
+
+
+@pytest.mark.parametrize(("place", "bits"), [(".", 0o777), (".", 0o770), ("store", 0o707)])
+def test_a_folder_that_others_may_write_draws_a_remark(
+    tmp_path: Path, place: str, bits: int
+) -> None:
+    """H-2a."""
+    folder = init_world(tmp_path / "w")
+    assert folder.remarks() == []
+    (folder.path / place).chmod(bits)
+    [remark] = folder.remarks()
+    where = folder.path if place == "." else folder.path / place
+    assert remark == (
+        f"{where}: others may replace what is in this folder: expected mode 0700, found mode "
+        f"{bits:04o} (chmod go-w {where})"
+    )
+    sent = here("run", "--until-idle", "--world", folder.path)
+    assert (sent.code, sent.err.count(remark)) == (0, 1)
+    (folder.path / place).chmod(bits | stat.S_ISVTX)
+    assert folder.remarks() == []

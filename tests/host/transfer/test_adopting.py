@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from aos.host.transfer.importing import import_world
 from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
 from aos.store.plain_files import PlainFolder
+from aos.values.cbor import encode
 from tests.cli.shell import in_silence
 from tests.copies import copied
 from tests.host.puppet import asks, manifest
@@ -150,9 +152,46 @@ def test_a_world_may_be_moved_read_and_run_again(world: Path, tmp_path: Path) ->
 
 
 def test_a_touched_world_json_costs_one_adopt(world: Path) -> None:  # B-63
-    (world / "world.json").chmod(0o600)
+    os.utime(world / "world.json")
     assert origin_at(world) is Origin.COPIED
     adopt_world(world)
+    assert origin_at(world) is None
+
+
+def test_a_copy_of_hard_links_that_is_deleted_leaves_the_original_adopted(
+    world: Path, tmp_path: Path
+) -> None:
+    """B-63. The copy itself is one, also if it is the original that is deleted."""
+    for each in range(2):
+        subprocess.run(["cp", "-al", world, tmp_path / "links"], check=True)
+        if each == 0:
+            shutil.rmtree(tmp_path / "links")
+            assert origin_at(world) is None
+            send(world, ("x", None))
+    shutil.rmtree(world)
+    assert origin_at(tmp_path / "links") is Origin.COPIED
+
+
+def test_a_folder_that_is_written_over_in_place_is_no_longer_adopted(
+    world: Path, tmp_path: Path
+) -> None:
+    """B-63: no file is replaced, and each time is that of before."""
+    subprocess.run(["cp", "-a", world, tmp_path / "old"], check=True)
+    send(world, ("x", None))
+    subprocess.run(["cp", "-a", f"{tmp_path / 'old'}/.", world], check=True)
+    assert origin_at(world) is Origin.COPIED
+
+
+def test_a_row_of_an_earlier_release_is_read_and_written_anew(world: Path) -> None:
+    """B-62."""
+    found = (world / "world.json").stat()
+    with LmdbStore.open(world / "store") as store:
+        row = encode([1, "adopted", found.st_ino, found.st_ctime_ns])
+        store.meta_put("place", row)
+    assert origin_at(world) is None
+    send(world, ("x", None))
+    with LmdbStore.open(world / "store") as store:
+        assert store.meta_get("place") != row
     assert origin_at(world) is None
 
 

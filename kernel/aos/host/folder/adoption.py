@@ -4,13 +4,19 @@ The store has a row that is not part of the journal and not hashed. It says how 
 and, for an adopted world, identifies its ``world.json`` by inode and change time, which no tool can
 set. The store itself identifies its data file (ST-70). A copy of the folder has other files.
 
-    place = canonical array [1, how, inode of world.json, its change time in ns]
+    place = canonical array [2, how, inode of world.json, its change time in ns, its time of
+        modification in ns, inode of keys, its change time in ns]
+
+A second hard link to ``world.json`` changes its change time, too, and is no copy. So another change
+time is accepted if the content was not written, and the folder ``keys``, which nothing links, is as
+it was (B-63). Earlier releases wrote the first four fields, with 1.
 """
 
 from __future__ import annotations
 
 import contextlib
 import enum
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,8 +29,9 @@ from aos.store.plain_files import PlainFolder
 from aos.values.cbor import decode_record, encode
 from aos.values.errors import ValueProblem
 
+KEYS_FOLDER: Final = "keys"
 ROW: Final = "place"
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 class Origin(enum.Enum):
@@ -50,9 +57,18 @@ class _Place:
     how: str
     inode: int = 0
     changed_ns: int = 0
+    linked: tuple[int, int, int] | None = None
+    """What a hard link leaves as it is; None in a row of an earlier release."""
 
     def to_bytes(self) -> bytes:
-        return encode([FORMAT, self.how, self.inode, self.changed_ns])
+        return encode([FORMAT, self.how, self.inode, self.changed_ns, *(self.linked or (0, 0, 0))])
+
+    def is_same(self, now: _Place) -> bool:
+        """Whether the folder is still the one that was adopted."""
+        if (self.how, self.inode) != (now.how, now.inode):
+            return False
+        is_linked = self.linked is not None and self.linked == now.linked
+        return self.changed_ns == now.changed_ns or is_linked
 
 
 def settle(world_file: Path, store: LmdbStore) -> None:
@@ -81,7 +97,7 @@ def origin_of(world_file: Path, store: LmdbStore) -> Origin | None:
         return None
     if place.how != _ADOPTED:
         return Origin(place.how)
-    return None if place == _now(world_file) and store.is_home() else Origin.COPIED
+    return None if place.is_same(_now(world_file)) and store.is_home() else Origin.COPIED
 
 
 def check_place(world_file: Path, store: LmdbStore) -> None:
@@ -101,8 +117,8 @@ def check_place(world_file: Path, store: LmdbStore) -> None:
                 hint=f"make sure that it runs nowhere else, then: aos adopt --world {folder}",
             )
         )
-    if _read(store) is None:
-        # Without disk space the row is written next time.
+    if _read(store) != _now(world_file):
+        # An earlier release wrote it, or a link changed the time. Without disk space, next time.
         with contextlib.suppress(NoRoom):
             settle(world_file, store)
 
@@ -111,11 +127,15 @@ def _now(world_file: Path) -> _Place:
     try:
         with PlainFolder.named(world_file.parent) as folder:
             found = folder.check_file(world_file.name)
+            keys = folder.find(KEYS_FOLDER)
     except OSError as error:
         raise Unavailable(f"{world_file}: cannot be read: {error.strerror}") from error
     if found is None:
         raise Unavailable(f"{world_file}: cannot be read: it no longer exists")
-    return _Place(_ADOPTED, found.st_ino, found.st_ctime_ns)
+    linked = None
+    if keys is not None and stat.S_ISDIR(keys.st_mode):
+        linked = (found.st_mtime_ns, keys.st_ino, keys.st_ctime_ns)
+    return _Place(_ADOPTED, found.st_ino, found.st_ctime_ns, linked)
 
 
 def _read(store: LmdbStore) -> _Place | None:
@@ -130,4 +150,15 @@ def _read(store: LmdbStore) -> _Place | None:
     match value:
         case [1, str(how), int(inode), int(changed_ns)] if how in hows:
             return _Place(how, inode, changed_ns)
+        case [
+            2,
+            str(how),
+            int(inode),
+            int(changed_ns),
+            int(written_ns),
+            int(keys),
+            int(moved_ns),
+        ] if how in hows:
+            linked = (written_ns, keys, moved_ns) if keys else None
+            return _Place(how, inode, changed_ns, linked)
     raise Damage(f"{store.where}: the row of its adoption is invalid")

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ from nacl.signing import SigningKey
 from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.records import Principal
 from aos.errors import BadUsage, Damage, Refused, Unavailable, sentence
-from aos.host.folder.adoption import check_place
+from aos.host.folder.adoption import KEYS_FOLDER, check_place
 from aos.host.stamps import Sources
 from aos.manifest.keys import key_text, parse_key
 from aos.manifest.names import NODE
@@ -46,13 +47,14 @@ from aos.values.json_text import parse_json
 FORMAT: Final = 1
 WORLD_FILE: Final = "world.json"
 UNFINISHED_FILE: Final = "world.json.unfinished"
-KEYS: Final = "keys"
+KEYS: Final = KEYS_FOLDER
 WORLD_KEY: Final = "world.key"
 EXECUTORS: Final = "executors"
 STORE: Final = "store"
 SOCKET: Final = "aos.sock"
 SEED_BYTES: Final = 32
 NONCE_BYTES: Final = 32
+_OTHERS_WRITE: Final = 0o022
 _KEY_BYTES_MAX: Final = 256
 WORLD_FILE_BYTES_MAX: Final = 64 * 1024
 
@@ -85,18 +87,33 @@ class WorldFolder:
     def key(self, name: str) -> SigningKey:
         """Read the secret key in this file of ``keys``, or of a folder in it.
 
-        Raises: As ``read_key``; Damage also if it is not a regular file (ST-80).
+        Raises: As ``read_key``; Damage also if it is not a regular file (ST-80), Refused if others
+            may replace it.
         """
         file = self.path / KEYS / name
         try:
             with self.opened() as world, contextlib.ExitStack() as stack:
                 folder = stack.enter_context(world.inner(KEYS))
+                _check_keys(folder)
                 for below in Path(name).parts[:-1]:
                     folder = stack.enter_context(folder.inner(below))
+                    _check_keys(folder)
                 fd = folder.open(file.name)
         except OSError as error:
             raise _no_key(file, error) from error
         return _key_in(file, fd)
+
+    def remarks(self) -> list[str]:
+        """Return a sentence for each folder of the world that others may write (H-2a)."""
+        found = []
+        for place in (self.path, self.path / STORE):
+            with contextlib.suppress(OSError):
+                mode = stat.S_IMODE(place.stat().st_mode)
+                if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
+                    found.append(
+                        _writable("others may replace what is in this folder", place, mode)
+                    )
+        return found
 
     def opened(self) -> PlainFolder:
         """Open the folder itself. Its path may be a link, because the user names it. Raises
@@ -236,6 +253,23 @@ def open_folder(path: Path) -> WorldFolder:
         )
     except (ValueProblem, ValueError, AttributeError, TypeError) as problem:
         raise Damage(f"{file}: {problem}") from problem
+
+
+def _check_keys(folder: PlainFolder) -> None:
+    """Raises: Refused: Others than its owner may replace the keys in a folder (H-2)."""
+    mode = stat.S_IMODE(folder.status().st_mode)
+    if mode & _OTHERS_WRITE:
+        raise Refused(_writable("others may replace the keys in this folder", folder.path, mode))
+
+
+def _writable(what: str, place: Path, mode: int) -> str:
+    return sentence(
+        what,
+        where=str(place),
+        expected="mode 0700",
+        found=f"mode {mode:04o}",
+        hint=f"chmod go-w {quote(str(place))}",
+    )
 
 
 def read_key(file: Path) -> SigningKey:

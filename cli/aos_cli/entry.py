@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from aos.errors import Unavailable
 from aos.private_memory import keep_memory_private
+from aos.process_limits import check_limits
 
 INTERRUPTED = 130
 
@@ -19,10 +21,14 @@ GC_THRESHOLDS: Final = (100_000, 20, 100)
 def main() -> None:
     keep_memory_private()
     try:
+        check_limits()
         with _rare_collections():
             from aos_cli.main import main as command  # noqa: PLC0415  # so that the except covers it
 
             command()
+    except Unavailable as problem:
+        sys.stderr.write(f"aos: {problem}\n")
+        sys.exit(problem.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("aos: interrupted\n")
         sys.exit(INTERRUPTED)

@@ -88,7 +88,7 @@ def test_a_command_that_makes_a_file_in_a_world_says_so_where_the_disk_is_full(
 ) -> None:
     world = copied(lived_in, disk.path / f"world-{name.replace(' ', '-')}")
     before = files_of(world)
-    words = (*INSIDE[name], "--world", world)
+    words: tuple[str | Path, ...] = (*INSIDE[name], "--world", world)
     disk.fill()
     try:
         full = here(*words)

@@ -83,10 +83,10 @@ def imported(*words: str | Path) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "modules", "ours"),
     [
-        (["--version"], 165, 12),
-        (["inspect", "world"], 343, 150),
-        (["inspect", "cell", "puppet", "ada"], 352, 159),
-        (["send", "host/Do@1", EVENT], 399, 200),
+        (["--version"], 169, 13),
+        (["inspect", "world"], 347, 151),
+        (["inspect", "cell", "puppet", "ada"], 356, 160),
+        (["send", "host/Do@1", EVENT], 403, 201),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )
@@ -123,8 +123,8 @@ def test_sending_to_a_running_world_imports_no_engine(lived_in: Path, tmp_path: 
         process.wait()
 
     assert not {"aos.core.kernel", "aos.host.world.engine", "aos.host.apply.apply"} & found
-    assert len(found) <= 349
-    assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 149
+    assert len(found) <= 353
+    assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 150
 
 
 @pytest.mark.parametrize("group", ["", "inspect"])

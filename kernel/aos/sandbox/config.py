@@ -21,6 +21,7 @@ import wasmtime
 from wasmtime import _bindings
 
 from aos.errors import Refused, sentence
+from aos.process_limits import check_address_space
 from aos.sandbox.caps import (
     KIB,
     MEMORIES_MAX,
@@ -106,6 +107,9 @@ POOL: Final[Mapping[str, int]] = MappingProxyType(
     }
 )
 
+ADDRESS_BYTES: Final = POOL["total_memories"] * MEMORY_BYTES_MAX + 256 * MIB
+"""What one engine reserves, and room for the rest of it."""
+
 
 def settings(*, stack_bytes: int, target: str | None) -> dict[str, dict[str, bool | int | str]]:
     """All settings of one engine, as a plain document."""
@@ -139,6 +143,8 @@ def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
         )
     if target not in {None, PULLEY}:
         raise Refused(sentence("unknown engine target", expected=PULLEY, found=str(target)))
+    # Where it cannot reserve these, the library ends the process.
+    check_address_space(ADDRESS_BYTES, "modules")
     config = wasmtime.Config()
     wanted = settings(stack_bytes=stack_bytes, target=target)
     for name, value in (wanted["features"] | wanted["behaviour"]).items():

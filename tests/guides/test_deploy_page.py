@@ -7,12 +7,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from configparser import RawConfigParser
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from aos.core.state.submissions import Submission, Submissions
+from aos.values.digests import Hash, content_hash
 from tests.cli.shell import here
 from tests.cookbook.worlds import ROOT
 
@@ -101,3 +104,30 @@ def test_the_page_installs_as_the_checkout_itself_does() -> None:
     for each in found:
         options = each.removesuffix(" .").removesuffix(" /src").replace("/src/", "")
         assert ours + options in makefile, each
+
+
+def test_a_submission_id_in_memory_takes_what_the_page_says() -> None:
+    """SN-22: since the last snapshot; a rebase leaves none in memory."""
+    least, most = map(float, re.findall(r"takes (\d\.\d+) to (\d\.\d+) kB", PAGE.read_text())[0])
+    number, window = 20_000, Submissions()
+    tracemalloc.start()
+    try:
+        for each in range(number):
+            event = Submission(
+                seq=each + 1_000, payload=content_hash(b"%d" % each), at_ns=each << 30
+            )
+            window.remember(f"order-{each:024}", event, oldest_ns=0, most=number)
+        held = tracemalloc.get_traced_memory()[0]
+        blobs: dict[Hash, bytes] = {}
+
+        def put(data: bytes) -> Hash:
+            blobs[content_hash(data)] = data
+            return content_hash(data)
+
+        window.rebase(window.chunks(put), at=number + 1_000)
+        rest = tracemalloc.get_traced_memory()[0] - sum(map(len, blobs.values()))
+    finally:
+        tracemalloc.stop()
+    assert 0.9 * least <= held / number / 1000 <= 1.1 * most, held / number
+    assert rest / number < 40
+    assert len(window) == number

@@ -53,8 +53,11 @@ SETTINGS: Final = {
     }
 }  # fmt: skip
 ROUNDS: Final = 60 if long_form() else 14
-WORDS: Final = ("", "a", "ab", "b", "ä", "z\u0000", "zz")
-AMOUNTS: Final = ("-12.5", "0", "1", "1.50", "2", "1E+3", "-1E-9")
+WORDS: Final = ("", "a", "ab", "a0", "a\u0000", "a\u0000b", "b", "ä", "z\u0000", "zz")
+AMOUNTS: Final = (
+    "-12.5", "-12.05", "-12", "-120", "-1", "-1.05", "-1.5", "0", "1", "1.05", "1.50", "2", "1E+3",
+    "-1E-9",
+)  # fmt: skip
 
 
 def manifest(version: int) -> Any:
@@ -215,6 +218,8 @@ def followed(path: Path, settings: Any = SETTINGS) -> Iterator[Followed]:
 def damaged(path: Path, chosen: random.Random) -> None:
     """Cut the file of the index, or flip a byte of it."""
     file = path / "node" / "index" / FILE_NAME
+    if not file.exists():
+        return  # no index has been committed yet
     data = bytearray(file.read_bytes())
     if chosen.random() < 0.5:
         del data[chosen.randrange(len(data)) :]

@@ -16,6 +16,19 @@ DECIMALS = st.builds(
     st.integers(-6176, 6111),
 )
 WHOLE = st.integers(-(2**63), 2**64 - 1)
+NUMBERS = st.text("0123456789.", max_size=30).filter(lambda text: text.count(".") < 2)
+EXTENDED = st.one_of(
+    st.tuples(st.sampled_from(("", "-")), st.integers(0, 10**9), NUMBERS).map(
+        lambda parts: (Decimal(f"{parts[0]}{parts[1]}"), Decimal(f"{parts[0]}{parts[1]}{parts[2]}"))
+    ),
+    st.tuples(st.text(max_size=5), st.text("\x00 0a\U0010ffff", max_size=5)).map(
+        lambda parts: (parts[0], parts[0] + parts[1])
+    ),
+    st.tuples(st.binary(max_size=5), st.binary(max_size=5)).map(
+        lambda parts: (parts[0], parts[0] + parts[1])
+    ),
+)
+"""Two values of which the second has the digits, characters or bytes of the first, and more."""
 VALUES = (st.text(), st.binary(), WHOLE, st.booleans(), DECIMALS)
 
 
@@ -26,7 +39,23 @@ VALUES = (st.text(), st.binary(), WHOLE, st.booleans(), DECIMALS)
 @example((Decimal(-1), Decimal("-1.5")))
 @example(("a", "a\x00"))
 def test_bytes_compare_as_their_values(pair: tuple[object, object]) -> None:
+    must_compare(*pair)
+
+
+@given(EXTENDED)
+@example((Decimal(-1), Decimal("-1.05")))
+@example((Decimal(-1), Decimal("-1.0000000000000000000000000000000001")))
+@example((Decimal("-1.5"), Decimal("-1.50")))
+@example((Decimal(-10), Decimal(-100)))
+def test_bytes_of_values_that_extend_one_another_compare_as_they_do(
+    pair: tuple[object, object],
+) -> None:
     one, two = pair
+    must_compare(one, two)
+    must_compare(two, one)
+
+
+def must_compare(one: object, two: object) -> None:
     assert (ordered_bytes(one) == ordered_bytes(two)) == (one == two)
     assert (ordered_bytes(one) < ordered_bytes(two)) == (one < two)  # type: ignore[operator]
 

@@ -16,7 +16,7 @@ from aos.manifest.linear_names import LINEAR
 from aos.values.cbor import Value, encode
 from aos.values.digests import content_hash
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Counts changes of the index's form: an index of another one is rebuilt."""
 
 ATTRIBUTES_MAX: Final = 16

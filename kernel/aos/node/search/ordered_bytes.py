@@ -22,6 +22,7 @@ _INT_BYTES: Final = 9
 _INT_OFFSET: Final = 1 << 64
 _NEGATIVE, _ZERO, _POSITIVE = b"\x01", b"\x02", b"\x03"
 _EXPONENT_OFFSET: Final = 1 << 15
+_END: Final = b"\xff"
 
 
 def ordered_bytes(value: Comparable) -> bytes:
@@ -63,5 +64,11 @@ def _decimal(value: Decimal) -> bytes:
     place = (exponent + len(digits) + _EXPONENT_OFFSET).to_bytes(2, "big")
     if not sign:
         return _POSITIVE + place + number
-    # The greater the amount, the smaller the number; more digits come before fewer.
-    return _NEGATIVE + bytes(255 - each for each in place + number) + b"\xff"
+    # The greater the amount, the smaller the number. So the end of a number comes after each of the
+    # digits that another one goes on with, and after a zero, too.
+    return (
+        _NEGATIVE
+        + bytes(255 - each for each in place)
+        + bytes(254 - each for each in number)
+        + _END
+    )

@@ -565,3 +565,12 @@ def test_a_schedule_shows_no_time_that_no_time_can_be() -> None:
         hours = [str(each)[11:16] for each in stage.show(id)["next"]]
         assert hours == ["20:30", "21:30", "22:30", "23:30"], id
         assert stage.show(id)["problem"] is None
+
+
+def test_the_value_of_a_schedule_is_shown_as_send_accepts_it() -> None:
+    """SC-40, A-3: by the schema of its event, times and durations as texts."""
+    stage = Stage({"id": "report", "every_ms": 60_000, "plan": "report"}, sweep())
+
+    [step] = stage.show("report")["value"]["steps"]
+    assert (step["type"], step["lease"]) == ("MAKE", "30s")
+    assert stage.show()["value"] == {"days": 30}

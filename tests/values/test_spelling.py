@@ -6,11 +6,13 @@ import base64
 import datetime as dt
 import decimal
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aos.values.codec import JsonForm
 from aos.values.schema import compile_schemas
 from aos.values.spelling import (
     base64_bytes,
@@ -271,6 +273,34 @@ def test_times_and_durations_have_no_digits_that_say_nothing() -> None:
     assert time_text(-(2**63)) == "1677-09-21T00:12:43.145224192Z"
 
 
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
+def test_a_document_has_times_and_durations_as_texts_that_json_accepts(at: int, wait: int) -> None:
+    """V-51: exact, in both forms that can be read."""
+    types: dict[str, object] = {
+        "t/A@1": {
+            "record": {
+                "at": {"time": {}},
+                "waits": {"list": {"option": {"duration": {}}}},
+                "by": {"map": {"key": {"text": {}}, "value": {"time": {}}}},
+                "way": {"variant": {"Until": {"time": {}}}},
+                "raw": {"bytes": {}},
+            }
+        }
+    }
+    schema = compile_schemas(types)["t/A@1"]
+    value: Any = {
+        "at": at, "waits": [wait, None], "by": {"x": at}, "way": {"$tag": "Until", "$value": at},
+        "raw": b"{}",
+    }  # fmt: skip
+    texts: Any = schema.to_json(value, form=JsonForm.TEXTS)
+    assert texts == {
+        "at": time_text(at), "waits": [duration_text(wait), None], "by": {"x": time_text(at)},
+        "way": {"$tag": "Until", "$value": time_text(at)}, "raw": "e30=",
+    }  # fmt: skip
+    for form in (JsonForm.TEXTS, JsonForm.NUMBERS):
+        assert schema.from_json_object(schema.to_json(value, form=form)) == value
+
+
 def test_a_value_for_people_has_times_durations_and_documents() -> None:
     schema = compile_schemas(
         {
@@ -285,7 +315,7 @@ def test_a_value_for_people_has_times_durations_and_documents() -> None:
     )["t/A@1"]
 
     def shown(body: bytes) -> object:
-        return schema.to_json({"wait": 300 * 10**9, "at": 0, "body": body}, spelled=True)
+        return schema.to_json({"wait": 300 * 10**9, "at": 0, "body": body}, form=JsonForm.PEOPLE)
 
     at = "1970-01-01T00:00:00Z"
     found = shown(b'{"price": 1.5}')

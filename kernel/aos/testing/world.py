@@ -248,7 +248,7 @@ class World:
     def schedule(self, id: str) -> dict[str, Any] | None:
         """A schedule as ``aos schedule show --json`` has it; None if it does not exist."""
         state = self.state(SCHEDULE, id)
-        return None if state is None else schedule_document(state)
+        return None if state is None else schedule_document(state, self.manifest.schemas)
 
     def run(self, *, may_fail: bool = False) -> int:
         """Run until the world is idle at this moment; return the number of steps.

@@ -13,6 +13,7 @@ the caller's check of the last position, turns into a miss.
 
 from __future__ import annotations
 
+import enum
 from typing import Any, Final
 
 from aos.values.cbor import Value
@@ -22,6 +23,18 @@ from aos.values.show import describe
 FILLED_FIELDS_MAX: Final = 65_536
 """Maximum number of absent option fields in one value: it bounds how large a short input can
 become."""
+
+
+class JsonForm(enum.Enum):
+    """How times, durations, bytes and records are written as JSON (V-51)."""
+
+    NUMBERS = "numbers"
+    """Times and durations as ns: for programs that calculate with them, such as workers."""
+    TEXTS = "texts"
+    """Times in RFC 3339 and durations as ``1m30s``: for documents."""
+    PEOPLE = "people"
+    """As texts, with the fields in the order of the schema, and bytes as the JSON or text that they
+    hold. No gate reads this form."""
 
 
 class Room:
@@ -69,8 +82,13 @@ class Codec:
         """Result of ``parse_json`` -> normal form. Raises ValueProblem."""
         return self.normal(value, room)
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:  # noqa: ARG002  # of some
-        """Normal value -> JSON-able object. ``spelled`` is for people: see ``Schema.to_json``."""
+    def to_json(
+        self,
+        value: Any,
+        *,
+        form: JsonForm = JsonForm.NUMBERS,  # noqa: ARG002  # of some
+    ) -> object:
+        """Normal value -> JSON-able object."""
         return value
 
     def encode(self, value: Any) -> bytes:

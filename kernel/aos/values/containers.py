@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from aos.values.cbor import NULL, Value, encode_key, encode_text, head
-from aos.values.codec import Codec, Miss, Room, read_length, wrong
+from aos.values.codec import Codec, JsonForm, Miss, Room, read_length, wrong
 from aos.values.errors import FieldsMissing, ValueProblem, quoted
 from aos.values.expressions import (
     UNIT,
@@ -67,8 +67,8 @@ class _Option(Codec):
     def from_json(self, value: Any, room: Room) -> Value:
         return None if value is None else self.item.from_json(value, room)
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:
-        return None if value is None else self.item.to_json(value, spelled=spelled)
+    def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
+        return None if value is None else self.item.to_json(value, form=form)
 
     def encode(self, value: Any) -> bytes:
         return b"\xf6" if value is None else self.item.encode(value)
@@ -108,8 +108,8 @@ class _List(Codec):
     def from_json(self, value: Any, room: Room) -> Value:
         return _walk_list("list, as an array", value, self.item.from_json, room)
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:
-        return [self.item.to_json(element, spelled=spelled) for element in value]
+    def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
+        return [self.item.to_json(element, form=form) for element in value]
 
     def encode(self, value: Any) -> bytes:
         item = self.item
@@ -229,10 +229,8 @@ class _TextMap(_Map):
     def from_json(self, value: Any, room: Room) -> Value:
         return self._walk("a JSON object", value, self.item.from_json, room)
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:
-        return {
-            name: self.item.to_json(element, spelled=spelled) for name, element in value.items()
-        }
+    def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
+        return {name: self.item.to_json(element, form=form) for name, element in value.items()}
 
 
 class _IntegerMap(_Map):
@@ -260,9 +258,9 @@ class _IntegerMap(_Map):
         except ValueProblem as problem:
             raise problem.under(1) from None
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+    def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
         return [
-            [name, self.item.to_json(value[name], spelled=spelled)]
+            [name, self.item.to_json(value[name], form=form)]
             for name in sorted(value, key=encode_key)
         ]
 
@@ -370,13 +368,14 @@ class _Record(Codec):
         room.take(len(absent))
         return {name: value.get(name) for name in names}
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:
-        if spelled:
+    def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
+        if form is JsonForm.PEOPLE:
             return {
-                name: codec.to_json(value[name], spelled=True)
-                for name, codec in self.fields.items()
+                name: codec.to_json(value[name], form=form) for name, codec in self.fields.items()
             }
-        return {field.name: field.codec.to_json(value[field.name]) for field in self.in_order}
+        return {
+            field.name: field.codec.to_json(value[field.name], form=form) for field in self.in_order
+        }
 
     def encode(self, value: Any) -> bytes:
         fields = self.in_order
@@ -505,11 +504,11 @@ class _Variant(Codec):
         except ValueProblem as problem:
             raise problem.under("$value" if is_tagged else arm.tag) from None
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+    def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
         arm = self.arms[value["$tag"]]
         if arm.codec is None:
             return {"$tag": arm.tag}
-        return {"$tag": arm.tag, "$value": arm.codec.to_json(value["$value"], spelled=spelled)}
+        return {"$tag": arm.tag, "$value": arm.codec.to_json(value["$value"], form=form)}
 
     def encode(self, value: Any) -> bytes:
         arm = self.arms[value["$tag"]]

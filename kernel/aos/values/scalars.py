@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from aos.values.cbor import FALSE, NULL, TRUE, Value, encode_bytes, encode_integer, encode_text
-from aos.values.codec import Codec, Miss, Room, read_argument, read_bytes, read_text, wrong
+from aos.values.codec import (
+    Codec,
+    JsonForm,
+    Miss,
+    Room,
+    read_argument,
+    read_bytes,
+    read_text,
+    wrong,
+)
 from aos.values.finite_json import finite_json
 from aos.values.spelling import (
     base64_bytes,
@@ -148,8 +157,8 @@ class _Nanoseconds(_Integer):
         super().__init__(name, _I64_LOW, _I64_HIGH, spelling=of, form=form)
         self.to_text = to
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:
-        return self.to_text(value) if spelled else value
+    def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
+        return value if form is JsonForm.NUMBERS else self.to_text(value)
 
 
 class _Spelled(Codec):
@@ -194,8 +203,8 @@ class _Bytes(Codec):
             raise wrong("bytes (base64 text, standard alphabet, padded)", value)
         return data
 
-    def to_json(self, value: Any, *, spelled: bool = False) -> object:
-        if spelled:
+    def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
+        if form is JsonForm.PEOPLE:
             found = held_by(value)
             if found is not None:
                 return found

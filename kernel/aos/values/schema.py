@@ -20,7 +20,7 @@ from aos.values.cbor import (
     decode_record,
     is_within,
 )
-from aos.values.codec import Codec, Miss, Room
+from aos.values.codec import Codec, JsonForm, Miss, Room
 from aos.values.containers import build
 from aos.values.errors import SchemaProblem, SchemaProblems, ValueProblem, quoted
 from aos.values.expressions import Type, read_types
@@ -168,13 +168,10 @@ class Schema:
         """Result of ``parse_json`` -> the value in normal form. Raises ValueProblem."""
         return self._codec.from_json(obj, Room())
 
-    def to_json(self, value: Value, *, spelled: bool = False) -> object:
-        """A value in normal form -> an object for json.dumps; ``from_json_object`` reads it.
-
-        With ``spelled`` it is for people: fields in the schema's order, times as RFC 3339,
-        durations as ``1m30s``, bytes as the JSON or text that they hold.
-        """
-        return self._codec.to_json(value, spelled=spelled)
+    def to_json(self, value: Value, *, form: JsonForm = JsonForm.NUMBERS) -> object:
+        """A value in normal form -> an object for json.dumps (V-51); ``from_json_object`` reads it,
+        except the form for people."""
+        return self._codec.to_json(value, form=form)
 
 
 def compile_schemas(types: Mapping[str, object]) -> dict[str, Schema]:

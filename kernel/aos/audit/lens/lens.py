@@ -32,6 +32,7 @@ from aos.core.journal.records import (
 from aos.errors import Damage, Erased
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import INGRESS_BYTES_MAX, decode_record
+from aos.values.codec import JsonForm
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.foreign import decode_foreign, from_foreign
@@ -205,7 +206,8 @@ def shown(
         if schema is not None:
             if is_ingress:
                 data = schema.from_ingress(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))
-            return schema.to_json(schema.completed_value(data), spelled=spelled)
+            form = JsonForm.PEOPLE if spelled else JsonForm.TEXTS
+            return schema.to_json(schema.completed_value(data), form=form)
         return untyped_to_json(decode_record(data))
     except ValueProblem:
         if schema is not None:
@@ -218,7 +220,8 @@ def shown_opaque(schema: Schema, schemas: Mapping[str, Schema], data: bytes) -> 
     else as raw bytes."""
     most = max(len(data), INGRESS_BYTES_MAX)
     try:
-        return schema.to_json(from_foreign(schema, schemas, data, max_bytes=most)[1])
+        found = from_foreign(schema, schemas, data, max_bytes=most)[1]
+        return schema.to_json(found, form=JsonForm.TEXTS)
     except ValueProblem:
         pass
     try:

@@ -15,7 +15,8 @@ from aos.core.state.cell import Cell
 from aos.errors import Refused
 from aos.manifest.schedule_names import SCHEDULE
 from aos.manifest.schedule_setting import must_have_schedules
-from aos.values.cbor import decode_record, encode
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.schema import Schema
 
 NEXT_SHOWN: Final = 5
 _MS: Final = 10**6
@@ -63,11 +64,16 @@ def _document(view: View, cell: Cell) -> Document | None:
     if cell.state is None:
         return None
     state: Any = decode_record(slot_bytes(cell.state, view.journal.blob))
-    return schedule_document(state, is_failed=cell.fault is not None)
+    manifest = view.state.manifest
+    schemas = {} if manifest is None else manifest.schemas
+    return schedule_document(state, schemas, is_failed=cell.fault is not None)
 
 
-def schedule_document(state: Any, *, is_failed: bool = False) -> Document | None:
-    """The document of a schedule's state; None if it is not set."""
+def schedule_document(
+    state: Any, schemas: Mapping[str, Schema], *, is_failed: bool = False
+) -> Document | None:
+    """The document of a schedule's state; None if it is not set. ``schemas`` are those of the
+    manifest in force, which show the value of its event."""
     set_ = state["set"]
     if set_ is None:
         return None
@@ -81,7 +87,7 @@ def schedule_document(state: Any, *, is_failed: bool = False) -> Document | None
         "overlap": set_["overlap"]["$tag"],
         "jitter_ms": set_["jitter"] // _MS,
         "event": set_["event"],
-        "value": {name: shown(None, data) for name, data in set_["value"].items()},
+        "value": _value(set_, schemas),
         "at_field": set_["at_field"],
         "paused": state["paused"],
         "failed": is_failed,
@@ -95,6 +101,19 @@ def schedule_document(state: Any, *, is_failed: bool = False) -> Document | None
         ],
         "tzdata": state["tzdata"],
     }
+
+
+def _value(set_: Mapping[str, Any], schemas: Mapping[str, Schema]) -> object:
+    """The fields of the event, without the one that each time fills in."""
+    fields: dict[str | int, Value] = {
+        name: decode_record(data) for name, data in set_["value"].items()
+    }
+    at_field = set_["at_field"]
+    filled = fields if at_field is None else fields | {at_field: ""}
+    found = shown(schemas.get(set_["event"]), encode(filled))
+    if isinstance(found, dict) and at_field not in fields:
+        found.pop(at_field, None)
+    return found
 
 
 def _when(when: Mapping[str, Any]) -> Document:

@@ -283,7 +283,7 @@ def test_a_form_that_cannot_be_shown_has_a_sentence(operator: FormBrowser) -> No
     base = operator.base
     for query, status, sentence in (
         ("where=key+%3D+none", 409, "no failed cell passes this condition"),
-        ("where=nothing+%3D+1", 404, "where, column"),
+        ("where=nothing+%3D+1", 400, "where, column"),
         ("where=" + "x" * 1_025, 400, "where"),
         ("workflow=none", 404, "none"),
         ("workflow=&where=key+%3D+f-0", 400, "workflow"),
@@ -296,7 +296,7 @@ def test_a_form_that_cannot_be_shown_has_a_sentence(operator: FormBrowser) -> No
     form = operator.form(f"{base}/cells/retry")
     for given in ({"seen": ""}, {"seen": "x"}, {"where": "x" * 9_000}):
         assert operator.post(f"{base}/cells/retry", form | given).status_code in (400, 413)
-    assert operator.post(f"{base}/cells/retry", form | {"where": "("}).status_code == 404
+    assert operator.post(f"{base}/cells/retry", form | {"where": "("}).status_code == 400
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, 'say "no" \\ and', "ü" * 400, ""])

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aos.audit.lens.lens import shown
+from aos.audit.search.where import WhereInvalid
 from aos.audit.views.cell_view import NoSuchCell
 from aos.core.decide.answers import Refusal, Rule
 from aos.errors import AosError, BadUsage, Erased, Pruned, Refused, Unavailable
@@ -133,6 +134,8 @@ def problem_of(error: AosError, world: Path, *, unknown: int = 400) -> Problem:
             return Problem(409, REFUSED, text)
         case NoSuchCell():
             return Problem(unknown, Rule.CELL_IS_UNKNOWN.value, text)
+        case WhereInvalid():
+            return Problem(400, "where_is_invalid", text)
         case BadUsage():
             rule = "name_is_unknown" if unknown == 404 else "request_is_invalid"
             return Problem(unknown, rule, text)

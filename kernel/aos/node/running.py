@@ -23,6 +23,8 @@ from aos.host.world.snapshots import Every
 from aos.manifest.effective import Effective
 from aos.node.leases.table import begin_table, leased
 from aos.node.local_workers import LocalWorkers
+from aos.node.node_settings import read_settings
+from aos.node.search.indexed import check_search
 from aos.node.sockets import (
     HTTP_SOCKET,
     ListenAddress,
@@ -83,7 +85,7 @@ async def run_node(path: Path, options: NodeOptions) -> Ended:
 
     Raises:
         Refused: The node may not listen at this address, or a key may be read by others.
-        BadUsage: There is no such world, host or file.
+        BadUsage: There is no such world, host or file, or ``node.toml`` is invalid.
         Unavailable: The port is taken, another process runs the world, or the front died too often.
         Damage: As ``run_world``.
     """
@@ -108,7 +110,7 @@ async def run_node(path: Path, options: NodeOptions) -> Ended:
             snapshot_every=options.snapshot_every,
             cells_kept=options.cells_kept,
             on_fold=options.on_fold,
-            on_started=options.on_started,
+            on_started=partial(_started, options),
             on_status=options.on_status,
             on_coverage=options.on_coverage,
             elsewhere=True,
@@ -116,6 +118,17 @@ async def run_node(path: Path, options: NodeOptions) -> Ended:
             leases=partial(_leases, path),
             around=partial(_with_front, options, tcp),
         )
+
+
+def _started(options: NodeOptions, started: Started) -> None:
+    """Check what depends on the manifest in force (SE-21), then call the node's own ``on_started``.
+
+    Raises:
+        BadUsage: ``node.toml`` names a path that states do not have.
+    """
+    check_search(read_settings(started.folder.path).search, started.manifest)
+    if options.on_started is not None:
+        options.on_started(started)
 
 
 def _leases(path: Path, store: Store) -> Mapping[Hash, int]:

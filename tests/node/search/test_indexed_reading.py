@@ -95,6 +95,46 @@ def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_
     assert index.stat().st_mode & 0o077 == 0
 
 
+def test_a_path_that_the_states_do_not_have_is_an_error_of_the_start(indexed: Path) -> None:
+    """SE-21: with all such paths; a workflow that a later manifest may have is none."""
+    more = '\n[search."aos/later@1"]\nx = "y"\n'
+    (indexed / "node.toml").write_text(
+        SETTINGS.replace('count = "runs"', 'count = "run"\nother = "set.no"') + more
+    )
+
+    refused = here("node", "--listen", "127.0.0.1:0", "--world", indexed)
+
+    assert (refused.code, refused.out) == (2, ""), refused
+    for part in ("node.toml: ", 'search."aos/schedule@1".count', 'search."aos/schedule@1".other'):
+        assert part in refused.err
+    assert "aos/later@1" not in refused.err
+
+
+def test_a_condition_that_does_not_fit_is_400_with_its_column(
+    indexed: Path, tmp_path: Path
+) -> None:
+    """SE-12: in each list, with and without the index."""
+    with (
+        started(indexed, tmp_path / "log") as node,
+        httpx.Client(base_url=node.url, trust_env=False, timeout=60) as client,
+    ):
+        wait_until(lambda: listed(node) is not None)
+        for where in ("every > x", "evry > 2m", "every >", "(", "set.event < 1 2"):
+            for path, workflow in (
+                ("/v1/cells", "aos/schedule"),
+                ("/v1/intents", "aos/schedule"),
+                ("/v1/faults", "aos/schedule"),
+                ("/v1/linear/instances", None),
+            ):
+                query = {"where": where} | ({} if workflow is None else {"workflow": workflow})
+                answer = client.get(path, params=query)
+                document = answer.json()
+                assert (answer.status_code, document["rule"]) == (400, "where_is_invalid"), document
+                assert "where, column " in document["detail"]
+        unknown = client.get("/v1/cells", params={"workflow": "aos/none", "where": "key = a"})
+        assert unknown.status_code == 404
+
+
 def test_a_killed_index_comes_back_and_is_exact(indexed: Path, tmp_path: Path) -> None:
     """SE-24"""
     with started(indexed, tmp_path / "log") as node:

@@ -11,6 +11,7 @@ from aos.audit.search.attributes import OF_EVERY_CELL, Attribute, Names
 from aos.audit.search.where import WhereInvalid, WhereToken
 from aos.audit.views.linear_view import LINEAR_NAMES
 from aos.core.state.state import State
+from aos.errors import BadUsage
 from aos.manifest.effective import Effective
 from aos.manifest.linear_names import LINEAR
 from aos.values.cbor import Value, encode
@@ -49,10 +50,27 @@ def indexed_workflows(
     if manifest is None:
         return {}
     return {
-        name: _indexed(manifest, name, aliases, report)
+        name: _indexed(
+            manifest, name, aliases, lambda problem: report(f"{problem}; it is not indexed")
+        )
         for name, aliases in settings.items()
         if name in manifest.workflows
     }
+
+
+def check_search(settings: SearchSettings, manifest: Effective | None) -> None:
+    """Check the names of ``node.toml`` by the manifest in force, at the start of a node. Workflows
+    that it does not have may come with a later one.
+
+    Raises:
+        BadUsage: A path is none of the states' paths, with every problem.
+    """
+    problems: list[str] = []
+    for name, aliases in settings.items():
+        if manifest is not None and name in manifest.workflows:
+            _indexed(manifest, name, aliases, problems.append)
+    if problems:
+        raise BadUsage("node.toml: " + "; ".join(problems))
 
 
 def _indexed(
@@ -70,7 +88,7 @@ def _indexed(
         try:
             attribute = names.attribute(WhereToken(f"state.{path}", 1, "word"))
         except WhereInvalid as problem:
-            report(f'search."{name}".{alias}: {problem}; it is not indexed')
+            report(f'search."{name}".{alias}: {problem}')
             continue
         attributes[attribute.path] = attribute
     kinds: list[Value] = [[path, each.kind.name] for path, each in sorted(attributes.items())]

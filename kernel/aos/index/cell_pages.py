@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 
 from aos.audit.search.attributes import OF_EVERY_CELL
 from aos.audit.search.finder import CellPage, CellQuery
+from aos.audit.search.matching import CombinedCondition
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.index.index_layout import (
@@ -235,6 +236,8 @@ def _asked(query: CellQuery) -> _Asked | None:
         return None
     given: dict[str, str] = {}
     for each in query.conditions:
+        if isinstance(each, CombinedCondition):
+            return None
         is_known = (each.attribute, each.operator) in (
             (OF_EVERY_CELL["status"], "="),
             (OF_EVERY_CELL["key"], "^="),

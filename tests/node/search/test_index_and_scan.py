@@ -136,7 +136,22 @@ def random_where(chosen: random.Random) -> str:
                 return f"key ^= k-{chosen.randrange(3)}"
         return "last_active >= 2020-01-01T00:00:00Z"
 
-    terms = " and ".join(term() for _ in range(chosen.randrange(4)))
+    def part(depth: int) -> str:
+        match chosen.randrange(6) if depth else 0:
+            case 1:
+                return f"not ({part(depth - 1)} and {part(depth - 1)})"
+            case 2:
+                return f"({part(depth - 1)} or {part(depth - 1)} and {part(depth - 1)})"
+            case 3:
+                return f"not {part(depth - 1)}"
+            case 4:
+                return f"called not in ({text()}, {text()})"
+            case 5:
+                return f"tag like {json.dumps(chosen.choice(WORDS) + '%')}"
+        return term()
+
+    word = chosen.choice([" and ", " and ", " or "])
+    terms = word.join(part(2) for _ in range(chosen.randrange(4)))
     names = ["called", "number", "amount", "tag", "any", "last_active", "key", "status"]
     order = f" order by {chosen.choice(names)} {chosen.choice(['asc', 'desc'])}"
     return terms + order if not terms or chosen.random() < 0.5 else terms

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aos.audit.search.attributes import Attribute
-from aos.audit.search.matching import Condition
+from aos.audit.search.matching import Selector
 from aos.core.journal.records import CellId
 
 
@@ -19,7 +19,7 @@ class CellQuery:
     by the text of the key. With ``after``, those that come after this place and cell."""
 
     workflow: str | None
-    conditions: Sequence[Condition]
+    conditions: Sequence[Selector]
     order: Attribute | None = None
     is_descending: bool = False
     by_text: bool = False

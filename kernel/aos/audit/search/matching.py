@@ -4,21 +4,24 @@ SE-8)."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from aos.audit.search.attributes import Attribute, Names, Subject
 from aos.audit.search.kinds import Comparable
 from aos.audit.search.where import (
+    AND,
     EQUAL,
     IN,
     NOT_EQUAL,
+    OR,
     ORDERED,
     PREFIX,
     ParsedWhere,
     Term,
     WhereInvalid,
+    WherePart,
     parse,
 )
 
@@ -57,6 +60,33 @@ class Condition:
         return _COMPARE[self.operator](found, wanted)
 
 
+@dataclass(frozen=True, slots=True)
+class CombinedCondition:
+    """Conditions of which all (``and``), any (``or``) or none (``not``) must hold."""
+
+    word: str
+    parts: tuple[Condition | CombinedCondition, ...]
+
+    def has(self, subject: Subject) -> bool:
+        """Whether a cell passes."""
+        found = (each.has(subject) for each in self.parts)
+        if self.word == AND:
+            return all(found)
+        return any(found) == (self.word == OR)
+
+
+Selector: TypeAlias = Condition | CombinedCondition
+
+
+def single(selectors: Iterable[Selector]) -> Iterator[Condition]:
+    """Yield each condition, also those inside of others."""
+    for each in selectors:
+        if isinstance(each, CombinedCondition):
+            yield from single(each.parts)
+        else:
+            yield each
+
+
 def _is_equal(one: Comparable, two: Comparable) -> bool:
     return type(one) is type(two) and bool(one == two)  # True is not 1
 
@@ -64,7 +94,8 @@ def _is_equal(one: Comparable, two: Comparable) -> bool:
 class Search:
     """A condition for the cells that ``names`` knows; ``more`` are further terms.
 
-    ``conditions`` are its terms. ``order`` is the attribute of its order, None without one.
+    ``conditions`` are its parts, of which all must hold. ``order`` is the attribute of its order,
+    None without one.
 
     Raises:
         WhereInvalid: The text is no condition, or does not fit the names.
@@ -72,7 +103,7 @@ class Search:
 
     def __init__(self, text: str | None, names: Names, more: Sequence[Term] = ()) -> None:
         where = ParsedWhere(()) if text is None else parse(text)
-        self.conditions = tuple(_condition(term, names) for term in (*where.terms, *more))
+        self.conditions = tuple(_selector(part, names) for part in (*where.terms, *more))
         self.order = None if where.order is None else names.attribute(where.order)
         if where.order is not None and self.order is not None and not self.order.kind.is_ordered:
             raise WhereInvalid(f"{where.order.word} has no order", where.order.column)
@@ -122,6 +153,12 @@ class Place:
 
 
 NO_PLACE: Final = Place(None, is_descending=False)
+
+
+def _selector(part: WherePart, names: Names) -> Selector:
+    if isinstance(part, Term):
+        return _condition(part, names)
+    return CombinedCondition(part.word, tuple(_selector(each, names) for each in part.parts))
 
 
 def _condition(term: Term, names: Names) -> Condition:

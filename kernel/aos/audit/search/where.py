@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 from aos.errors import BadUsage, excerpt
 
@@ -16,7 +17,14 @@ BYTES_MAX: Final = 1_024
 TERMS_MAX: Final = 16
 ITEMS_MAX: Final = 64
 
+DEPTH_MAX: Final = 16
+"""Levels of brackets and ``not``."""
+
 EQUAL, NOT_EQUAL, PREFIX, IN = "=", "!=", "^=", "in"
+LIKE: Final = "like"
+AND, OR, NOT = "and", "or", "not"
+ANY_END: Final = "%"
+"""At the end of the pattern of ``like``: any text."""
 ORDERED: Final = ("<", "<=", ">", ">=")
 OPERATORS: Final = (EQUAL, NOT_EQUAL, *ORDERED, PREFIX)
 _FORM: Final = 'a condition such as customer = "c-1" and total >= 1000'
@@ -46,6 +54,9 @@ class WhereToken:
     def is_word(self) -> bool:
         return self.kind == "word"
 
+    def is_sign(self, sign: str) -> bool:
+        return self.kind == "sign" and self.word == sign
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -57,10 +68,21 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedWhere:
-    """A conjunction of terms, and an order."""
+class WhereGroup:
+    """Terms and groups with ``and`` or ``or`` between them, or one with ``not`` before it."""
 
-    terms: tuple[Term, ...]
+    word: str
+    parts: tuple[WherePart, ...]
+
+
+WherePart: TypeAlias = Term | WhereGroup
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedWhere:
+    """Terms and groups of which all must hold, and an order."""
+
+    terms: tuple[WherePart, ...]
     order: WhereToken | None = None
     is_descending: bool = False
 
@@ -87,19 +109,73 @@ class _Parser:
         self._tokens = list(_tokens(text))
         self._at = 0
         self._end = len(text) + 1
+        self._terms = 0
+        self._depth = 0
 
     def where(self) -> ParsedWhere:
-        terms: list[Term] = []
-        while self._at < len(self._tokens) and not self._is_order():
-            if terms:
-                self._keyword("and")
-            if len(terms) == TERMS_MAX:
-                raise WhereInvalid(f"expected at most {TERMS_MAX} terms", self._column())
-            terms.append(self._term())
+        terms: tuple[WherePart, ...] = ()
+        if self._at < len(self._tokens) and not self._is_order():
+            found = self._any_of()
+            is_all = isinstance(found, WhereGroup) and found.word == AND
+            terms = found.parts if is_all and isinstance(found, WhereGroup) else (found,)
+            if self._at < len(self._tokens) and not self._is_order():
+                raise _unexpected("and, or, or order by", self._tokens[self._at])
         if not terms and not self._is_order():
             raise WhereInvalid(f"expected {_FORM}, found nothing", 1)
         order, is_descending = self._order()
-        return ParsedWhere(tuple(terms), order, is_descending)
+        return ParsedWhere(terms, order, is_descending)
+
+    def _any_of(self) -> WherePart:
+        """Parts with ``or`` between them, which binds less than ``and``."""
+        return self._joined(OR, self._all_of)
+
+    def _all_of(self) -> WherePart:
+        return self._joined(AND, self._part)
+
+    def _joined(self, word: str, part: Callable[[], WherePart]) -> WherePart:
+        parts = [part()]
+        while self._is_word(word):
+            self._at += 1
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else WhereGroup(word, tuple(parts))
+
+    def _part(self) -> WherePart:
+        """A term, one with ``not`` before it, or a condition in brackets."""
+        if self._is_word(NOT) and not self._is_operator(self._at + 1):
+            return self._deeper(lambda: WhereGroup(NOT, (self._part(),)))
+        if self._at < len(self._tokens) and self._tokens[self._at].is_sign("("):
+            return self._deeper(self._bracketed)
+        if self._terms == TERMS_MAX:
+            raise WhereInvalid(f"expected at most {TERMS_MAX} terms", self._column())
+        self._terms += 1
+        return self._term()
+
+    def _deeper(self, read: Callable[[], WherePart]) -> WherePart:
+        if self._depth == DEPTH_MAX:
+            raise WhereInvalid(f"expected at most {DEPTH_MAX} brackets and not", self._column())
+        self._depth += 1
+        self._at += 1
+        found = read()
+        self._depth -= 1
+        return found
+
+    def _bracketed(self) -> WherePart:
+        found = self._any_of()
+        self._sign(")")
+        return found
+
+    def _is_word(self, word: str) -> bool:
+        if self._at == len(self._tokens):
+            return False
+        token = self._tokens[self._at]
+        return token.is_word and token.word.lower() == word
+
+    def _is_operator(self, at: int) -> bool:
+        """Whether a token is an operator, so that the word before it is a name."""
+        if at >= len(self._tokens):
+            return False
+        token = self._tokens[at]
+        return token.kind == "sign" and token.word in OPERATORS
 
     def _is_order(self) -> bool:
         words = [each.word.lower() for each in self._tokens[self._at : self._at + 2]]
@@ -120,14 +196,29 @@ class _Parser:
             raise _unexpected("the end", self._tokens[self._at])
         return name, is_descending
 
-    def _term(self) -> Term:
+    def _term(self) -> WherePart:
         name = self._name()
         sign = self._next("an operator")
-        if sign.is_word and sign.word.lower() == IN:
-            return Term(name, IN, self._items())
+        if sign.is_word and sign.word.lower() == NOT and (self._is_word(IN) or self._is_word(LIKE)):
+            return WhereGroup(NOT, (self._word_term(name, self._next("in or like")),))
+        if sign.is_word and sign.word.lower() in (IN, LIKE):
+            return self._word_term(name, sign)
         if sign.word not in OPERATORS or sign.kind != "sign":
-            raise _unexpected(f"one of {' '.join(OPERATORS)} in", sign)
+            raise _unexpected(f"one of {' '.join(OPERATORS)} in like", sign)
         return Term(name, sign.word, (self._literal(),))
+
+    def _word_term(self, name: WhereToken, operator: WhereToken) -> Term:
+        if operator.word.lower() == IN:
+            return Term(name, IN, self._items())
+        pattern = self._literal()
+        prefix = pattern.word.removesuffix(ANY_END)
+        if prefix == pattern.word or ANY_END in prefix:
+            raise WhereInvalid(
+                f"like: expected a text with one {ANY_END}, at its end, found "
+                f"{excerpt(pattern.word)} (of a whole text: =)",
+                pattern.column,
+            )
+        return Term(name, PREFIX, (replace(pattern, word=prefix, kind="text"),))
 
     def _items(self) -> tuple[WhereToken, ...]:
         self._sign("(")
@@ -151,11 +242,6 @@ class _Parser:
         if token.kind == "sign":
             raise _unexpected("a value", token)
         return token
-
-    def _keyword(self, word: str) -> None:
-        token = self._next(word)
-        if not token.is_word or token.word.lower() != word:
-            raise _unexpected(f"{word} or order by", token)
 
     def _sign(self, sign: str) -> None:
         token = self._next(sign)

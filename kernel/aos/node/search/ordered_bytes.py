@@ -65,7 +65,7 @@ def _decimal(value: Decimal) -> bytes:
     if not sign:
         return _POSITIVE + place + number
     # The greater the amount, the smaller the number. So the end of a number comes after each of the
-    # digits that another one goes on with, and after a zero, too.
+    # digits with which another one continues, and after a zero, too.
     return (
         _NEGATIVE
         + bytes(255 - each for each in place)

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from aos.audit.search.attributes import Attribute, Subject
 from aos.audit.search.finder import CellPage, CellQuery
-from aos.audit.search.matching import Condition
-from aos.audit.search.where import EQUAL, IN, NOT_EQUAL, PREFIX
+from aos.audit.search.matching import CombinedCondition, Condition, Selector, single
+from aos.audit.search.where import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
 from aos.core.journal.records import CellId
 from aos.errors import Damage
 from aos.node.search.indexed import FORMAT, IndexedWorkflow
@@ -266,7 +266,7 @@ class SearchIndex:
         """See ``CellFinder``."""
         if query.workflow not in self._workflows or query.after is not None:
             return None
-        asked = [each.attribute for each in query.conditions]
+        asked = [each.attribute for each in single(query.conditions)]
         if any(self._number(query, each) is None for each in asked):
             return None
         if query.order is not None and self._number(query, query.order) is None:
@@ -317,6 +317,8 @@ class _Paging:
         """The cells to look at: those of the condition that selects the fewest."""
         best: tuple[int, str, list[Any]] | None = None
         for condition in self._query.conditions:
+            if isinstance(condition, CombinedCondition):
+                continue
             ranged = _ranges(condition)
             if ranged is None:
                 continue
@@ -331,7 +333,9 @@ class _Paging:
                 best = number, f"{cells} CROSS JOIN cells c ON c.id = s.cell", values
         return ("cells c", []) if best is None else best[1:]
 
-    def _term(self, condition: Condition) -> tuple[str, list[Any]]:
+    def _term(self, condition: Selector) -> tuple[str, list[Any]]:
+        if isinstance(condition, CombinedCondition):
+            return self._combined(condition)
         own = f"SELECT 1 FROM {self._table(condition.attribute)} WHERE cell = c.id"  # noqa: S608
         if condition.is_null:
             return (f"{'NOT ' if condition.operator == EQUAL else ''}EXISTS ({own})", [])
@@ -340,6 +344,12 @@ class _Paging:
         ranged = _ranges(condition)
         assert ranged is not None
         return f"EXISTS ({own} AND {ranged[0]})", ranged[1]
+
+    def _combined(self, combined: CombinedCondition) -> tuple[str, list[Any]]:
+        terms = [self._term(each) for each in combined.parts]
+        joined = f" {combined.word} ".join(f"({sql})" for sql, _ in terms)
+        sql = f"NOT ({joined})" if combined.word == NOT else f"({joined})"
+        return sql, [each for _, some in terms for each in some]
 
     def _order(self) -> str:
         order = self._query.order

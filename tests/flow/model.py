@@ -437,6 +437,8 @@ class Flow:
         match op.kind, role:
             case "step", "timeout":
                 self.time_out(op)
+            case "step", "cancel" if op.awaits and op.attempts == int(attempt):
+                self.step_settled(op, "canceled", "", None)
             case "step", "retry" if op.is_paused and op.attempts == int(attempt):
                 self.attempt(op, op.node["name"] + op.around)
             case "step", "" if not op.is_paused and op.attempts == int(attempt):

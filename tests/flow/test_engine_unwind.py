@@ -192,6 +192,22 @@ def test_code_that_no_longer_fits_is_found_by_an_ok_that_is_to_be_undone() -> No
         assert probe.undone == ["one"]
 
 
+def test_an_answer_that_an_operator_skipped_is_not_waited_for() -> None:
+    """FL-60a: the step is in doubt, and the rest is undone."""
+    with Probe("moved") as probe:
+        probe.answer(two=NEVER)
+        probe.begin()
+        probe.upgrade()
+        probe.world.effect("t/do@1").answer({"note": "two"})
+        probe.world.run(may_fail=True)
+        probe.world.send("t/ProbeControl@1", CANCEL)
+        probe.world.skip(FLOW, "a")
+        probe.world.run()
+
+        assert probe.status == "cancelled"
+        assert probe.undone == ["one"]
+
+
 @pytest.mark.parametrize("first", ["time", "answer"])
 def test_an_ok_against_the_deadline_of_its_step_is_never_lost(first: str) -> None:
     """FL-36: if it is signed when the deadline is processed, the step is done."""

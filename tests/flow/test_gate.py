@@ -13,7 +13,7 @@ from aos.flow.flow_state import TRIED
 from aos.testing import Fail
 from aos.testing.sandboxes import SHARED
 from aos.testing.sources import loaded
-from tests.flow.probe import FLOW, MODULE, NEVER, Probe, nodes, wasm
+from tests.flow.probe import FLOW, HOUR, MODULE, NEVER, Probe, nodes, wasm
 
 UNDO: Final = "t/undo@1"
 
@@ -157,7 +157,7 @@ def test_the_value_of_a_finished_branch_is_named_if_its_type_changed() -> None:
         before = probe.state
         probe.note("decodes nothing")
         assert probe.state["ops"] == before["ops"]
-        probe.world.advance(probe.start["pause"], may_fail=True)
+        probe.world.advance(HOUR, may_fail=True)
         assert "a value of another type" in probe.fault[1]
 
 

@@ -119,8 +119,8 @@ def test_a_loop_that_never_waits_goes_on_when_its_cascade_would_be_too_deep() ->
 
     assert narrow.status == "completed"
     assert len(narrow.world.emitted("f/Told@1")) == count
-    timers = [each for each in turns(narrow) for each in each.intents]
-    assert [each.issuer_ref for each in timers] == ["flow:#1:continue"] * 3
+    timers = [intent.issuer_ref for turn in turns(narrow) for intent in turn.intents]
+    assert timers == ["flow:#1:continue"] * 3
     narrow.world.close()
 
 

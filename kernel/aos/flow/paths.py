@@ -18,7 +18,7 @@ UNDO: Final = "~undo"
 PREFIX: Final = "flow:"
 """How the issuer reference of every effect of a flow begins."""
 
-ROLES: Final = ("sleep", "retry", "timeout", "listen", "continue")
+ROLES: Final = ("sleep", "retry", "timeout", "listen", "continue", "cancel")
 
 _REF: Final = re.compile(
     rf"{PREFIX}(?P<path>.*)#(?P<attempt>[0-9]{{1,19}})(?::(?P<role>{'|'.join(ROLES)}))?", re.DOTALL

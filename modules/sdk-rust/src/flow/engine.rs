@@ -498,9 +498,14 @@ impl Core {
     }
 
     pub fn cancel(&mut self, reference: &str) {
+        self.cancel_for(reference, None);
+    }
+
+    /// Cancel, and get the answer to that under the reference `own`.
+    pub fn cancel_for(&mut self, reference: &str, own: Option<&str>) {
         let mut params = Vec::from(b"\xa2\x66intent\xf6\x6aissuer_ref");
         cbor::write_text(reference, &mut params);
-        self.request(CANCEL, &params, None, None);
+        self.request(CANCEL, &params, None, own);
     }
 
     pub fn emit(&mut self, schema: &str, value: &[u8]) {

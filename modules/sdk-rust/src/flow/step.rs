@@ -277,6 +277,9 @@ impl Open {
     }
 }
 
+/// The role of a cancellation whose answer counts.
+const CANCEL: &str = "cancel";
+
 /// The items of an open step's body behind the outcome, without `ending`.
 const OPEN_ITEMS: usize = 7;
 
@@ -418,10 +421,8 @@ impl Core {
             }
         };
         open.store(self, index);
-        match open.ending {
-            Ending::Canceled => return self.drop_step(index, &open),
-            Ending::TimedOut => return self.end_step(index, Err(timed_out())),
-            Ending::AtOnce | Ending::WithAnswer => {}
+        if self.end_awaited(index, &open) {
+            return;
         }
         if !retryable {
             return self.end_step(index, Err(error));
@@ -477,7 +478,9 @@ impl Core {
             return false;
         }
         if !open.ending.is_awaited() {
-            self.cancel_attempt(index);
+            let (path, attempt) = (self.path(index), self.op(index).attempts);
+            let own = reference(&path, attempt, CANCEL);
+            self.cancel_for(&reference(&path, attempt, ""), Some(&own));
         }
         if open.ending != Ending::Canceled {
             open.ending = ending;
@@ -494,6 +497,24 @@ impl Core {
             _ if open.retry_at.is_some() => self.cancel(&reference(&path, attempt, "retry")),
             _ => {}
         }
+    }
+
+    /// End a step that waited for an answer which was no success. False if it did not wait.
+    fn end_awaited(&mut self, index: usize, open: &Open) -> bool {
+        match open.ending {
+            Ending::Canceled => self.drop_step(index, open),
+            Ending::TimedOut => self.end_step(index, Err(timed_out())),
+            Ending::AtOnce | Ending::WithAnswer => return false,
+        }
+        true
+    }
+
+    /// The cancellation of an attempt is answered, and the answer to the attempt comes before that:
+    /// if it has not come, an operator skipped it. False if the step waits for none.
+    pub(super) fn settle_cancel(&mut self, index: usize) -> bool {
+        let Some(mut open) = Open::of(self, index) else { return false };
+        open.doubt = true;
+        self.end_awaited(index, &open)
     }
 
     /// End an open step whose branch has lost, or whose flow was canceled. False if the answer to its

@@ -426,6 +426,9 @@ impl Core {
             (Kind::Step, "", State::Running) if is_current => self.settle_step(index, answer),
             (Kind::Step, "retry", State::Pending) if is_current => self.wake_step(index),
             (Kind::Step, "timeout", _) => self.time_out_step(index),
+            (Kind::Step, "cancel", State::Running) if is_current => {
+                return self.settle_cancel(index);
+            }
             (Kind::Sleep, "sleep", State::Running) => self.complete(index, Vec::from(b"\xf6")),
             (Kind::Listen, "listen", State::Running) => self.end_listen(index),
             _ => return false,

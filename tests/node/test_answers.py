@@ -133,7 +133,8 @@ def test_each_document_of_a_world_is_as_its_schema_says(tmp_path: Path) -> None:
     assert read == set(DOCUMENTS)
     assert {
         "CellDocument", "IntentListRow", "StepRecord", "TraceNode", "FlowDocument",
-        "OperationDocument", "LinearInstanceDocument", "LinearStep", "ScheduleDocument", "ProposalDocument",
+        "OperationDocument", "LinearInstanceDocument", "LinearStep", "ScheduleDocument",
+        "ProposalDocument",
         "ShadowReportDocument", "ManifestDifference", "FaultRow", "ReceiptSignature", "MailEntry",
         "ValueDocument", "DrawnTrace",
     } <= check.seen  # fmt: skip

@@ -198,9 +198,10 @@ class HealthDocument(TypedDict):
 
 
 class ReadinessDocument(TypedDict):
-    """Each condition, and whether it is met."""
+    """Each condition, and whether it is met; and what to do about a journal clock that is ahead."""
 
     world_is_open: bool
     follower_is_current: bool
     disk_has_room: bool
     is_not_stopping: bool
+    clock_problem: str | None

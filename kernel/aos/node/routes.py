@@ -339,7 +339,7 @@ ROUTES: Final = (
     ApiRoute(
         operation="read_clock", method=GET, path="/v1/clock", scope=READ,
         summary="Show the journal clock, the machine's clock, and timers that are too late.",
-        answer=_document("aos clock"),
+        answer=reference(shown.ClockDocument),
     ),
     ApiRoute(
         operation="read_manifest", method=GET, path="/v1/manifest", scope=READ,

@@ -481,6 +481,30 @@ class WorldDocument(TypedDict):
     origin: str | None
 
 
+class LateTimer(TypedDict):
+    """A timer that was set while the journal clock was ahead; ``settle`` is the command that ends
+    it as due."""
+
+    intent: str
+    workflow: str
+    key: object
+    opened_ns: int
+    due_ns: int
+    settle: str
+
+
+class ClockDocument(TypedDict):
+    """The document of ``aos clock --json`` (A-61a)."""
+
+    journal_ns: int
+    machine_ns: int
+    window_ns: int
+    ahead_ns: int
+    is_ahead: bool
+    timers: list[LateTimer]
+    timers_total: int
+
+
 class WorkflowRow(TypedDict):
     """A workflow of a manifest."""
 
@@ -550,6 +574,7 @@ class ManifestDocument(ManifestInForce):
     modules: list[ModuleRow]
     schemas: list[str]
     routes: list[RouteRow]
+    ingress: list[str] | None
     executors: list[ExecutorRow] | None
     limits: dict[str, object]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aos.core.journal.inputs import PARKED, AttemptInput
 from aos.errors import BadUsage
 from aos.flow.failure import Failure
 from aos.flow.operation import OperationKind as Kind
@@ -19,6 +20,7 @@ from aos.testing.scenario import parse
 from aos.values.cbor import encode
 from tests.flow import shop
 from tests.flow.histories import failure, listen_extra, op, ops, state, undo
+from tests.flow.probe import FLOW, Probe
 from tests.host.puppet import WASM
 from tests.memory_world import effect, route, schema
 
@@ -300,3 +302,24 @@ def test_a_scenario_with_a_mistake_is_refused(
         scenario(tmp_path, SCENARIO.replace(old, new))
 
     assert text in str(problem.value)
+
+
+def test_a_flow_whose_effect_is_parked_is_listed_so() -> None:
+    """C-74"""
+    with Probe("steps", answers=False) as probe:
+        probe.begin()
+        assert shown_status(probe) == "running"
+        [intent] = probe.world._desk.state.intents.values()
+        parked = AttemptInput(
+            intent=intent.intent, attempt=1, phase=PARKED, problem="no", code="exception"
+        )
+        probe.world._desk.admit(parked)  # no executor of a test world parks
+
+        assert shown_status(probe) == "parked"
+        probe.world.abandon()
+
+
+def shown_status(probe: Probe) -> str:
+    flow = probe.world.flow(FLOW, probe.key)
+    assert flow is not None
+    return flow.status

@@ -239,7 +239,10 @@ def test_a_read_that_the_node_refuses_in_a_batch_ends_the_effect(node: FakeNode)
                 await effects.quote(guard=GUARD)
             return without_tokens(failed.value)
 
-    assert "refused eth_getBalance: error -32005, limit of ... exceeded" in asyncio.run(story())
+    assert (
+        "refused eth_getBalance: error -32005, limit of [secret AOS_EVM_RPC] exceeded"
+        in asyncio.run(story())
+    )
 
 
 REFUSED: Final = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no batches"}}

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from aos.audit.search.where import parse
+from aos.audit.search.where import Term, parse
 from aos.page.batch_condition import joined, of_group, of_list
 from aos.page.page_buttons import PageButtons
 from aos.page.page_links import PageLinks
@@ -307,6 +307,9 @@ def test_a_message_of_any_text_is_found_by_a_condition(text: str) -> None:
     found = parse(where)
 
     kind, message, own = found.terms
+    assert isinstance(kind, Term)
+    assert isinstance(message, Term)
+    assert isinstance(own, Term)
     assert [each.word for each in (*kind.literals, *own.literals)] == ["trap", "9"]
     assert found.order is not None
     assert found.is_descending
@@ -315,7 +318,9 @@ def test_a_message_of_any_text_is_found_by_a_condition(text: str) -> None:
     assert message.operator == ("=" if begin == text else "^=")
     assert len(where.encode()) < 900
     # The page shows control characters as escapes, which mean the same in quotes.
-    assert parse(visible(where)).terms[1].literals[0].word == begin
+    shown = parse(visible(where)).terms[1]
+    assert isinstance(shown, Term)
+    assert shown.literals[0].word == begin
 
 
 def test_filters_become_one_condition() -> None:
@@ -326,6 +331,14 @@ def test_filters_become_one_condition() -> None:
         ({"key_prefix": 'a"b', "pinned": True}, 'key ^= "a\\"b" and pinned = true'),
         ({"where": "total > 9"}, "total > 9"),
         ({"key_prefix": "o-", "where": "total > 9"}, 'key ^= "o-" and total > 9'),
+        (
+            {"fault": "trap", "where": "a = 1 or b = 2 order by key desc"},
+            "fault = trap and (a = 1 or b = 2) order by key desc",
+        ),
+        (
+            {"fault": "trap", "where": "(a = 1 or b = 2) and not c = 3"},
+            "fault = trap and (a = 1 or b = 2) and not c = 3",
+        ),
     ):
         assert of_list(given) == expected
     assert joined(None, ["fault_record <= 4"]) == "fault_record <= 4"

@@ -31,7 +31,11 @@ def joined(where: str | None, terms: Sequence[str]) -> str:
         return " and ".join(terms)
     if not terms:
         return own
-    return f"{' and '.join(terms)}{' and ' if parse(own).terms else ' '}{own}"
+    parsed = parse(own)
+    condition, order = parsed.condition, own[len(parsed.condition) :].strip()
+    if condition:
+        terms = [*terms, f"({condition})" if parsed.is_choice else condition]
+    return " ".join([" and ".join(terms), *([order] if order else [])])
 
 
 def of_list(given: Mapping[str, Any]) -> str:

@@ -80,11 +80,19 @@ WherePart: TypeAlias = Term | WhereGroup
 
 @dataclass(frozen=True, slots=True)
 class ParsedWhere:
-    """Terms and groups of which all must hold, and an order."""
+    """Terms and groups of which all must hold, and an order. ``condition`` is the text before the
+    order."""
 
     terms: tuple[WherePart, ...]
+    condition: str = ""
     order: WhereToken | None = None
     is_descending: bool = False
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether ``or`` is between the outermost parts: more terms then need brackets."""
+        outermost = self.terms[0] if len(self.terms) == 1 else None
+        return isinstance(outermost, WhereGroup) and outermost.word == OR
 
 
 def parse(text: str) -> ParsedWhere:
@@ -106,6 +114,7 @@ class _Parser:
     """Reads the tokens of one text from left to right."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._tokens = list(_tokens(text))
         self._at = 0
         self._end = len(text) + 1
@@ -122,8 +131,9 @@ class _Parser:
                 raise _unexpected("and, or, or order by", self._tokens[self._at])
         if not terms and not self._is_order():
             raise WhereInvalid(f"expected {_FORM}, found nothing", 1)
+        end = self._column() - 1
         order, is_descending = self._order()
-        return ParsedWhere(terms, order, is_descending)
+        return ParsedWhere(terms, self._text[:end].strip(), order, is_descending)
 
     def _any_of(self) -> WherePart:
         """Parts with ``or`` between them, which binds less than ``and``."""

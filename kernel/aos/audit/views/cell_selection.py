@@ -119,9 +119,9 @@ class CellSelection:
             return None
         from aos.audit.search.attributes import OF_EVERY_CELL  # noqa: PLC0415
         from aos.audit.search.finder import CellQuery  # noqa: PLC0415
-        from aos.audit.search.matching import Condition  # noqa: PLC0415
+        from aos.audit.search.matching import Condition, Selector  # noqa: PLC0415
 
-        found = []
+        found: list[Selector] = []
         for name, operator, value in (
             ("status", "=", self.status),
             ("fault", "=", self.fault),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aos.host.door.patience import Patience
+from aos.host.door.patience import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos_cli.output import note
 from aos_cli.progress import progress
@@ -24,6 +24,6 @@ def writing_to(world: Path) -> Iterator[Writer]:
         yield writer
 
 
-def patience() -> Patience:
+def patience() -> WaitPatience:
     """How long this command waits for a world that makes nothing durable, and reports it (C-8a)."""
-    return Patience(chosen_timeout_s(), report=lambda text: note(f"aos: {text}"))
+    return WaitPatience(chosen_timeout_s(), report=lambda text: note(f"aos: {text}"))

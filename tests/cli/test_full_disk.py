@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.host.door.patience import Patience
+from aos.host.door.patience import WaitPatience
 from aos_cli.registry import WRITING
 from tests.cli.shell import Result, run
 from tests.copies import copied
@@ -78,7 +78,7 @@ def test_every_command_that_waits_has_the_option() -> None:
 def test_patience_ends_only_while_the_world_stands_still() -> None:
     """H-57a."""
     said: list[str] = []
-    patience = Patience(0.05, report=said.append)
+    patience = WaitPatience(0.05, report=said.append)
     assert not patience.is_over("full")
     assert not patience.is_over(None)
     time.sleep(0.06)

@@ -108,7 +108,7 @@ POOL: Final[Mapping[str, int]] = MappingProxyType(
 )
 
 ADDRESS_BYTES: Final = POOL["total_memories"] * MEMORY_BYTES_MAX + 256 * MIB
-"""What one engine reserves, and room for the rest of it."""
+"""Addresses that one engine reserves, with a margin."""
 
 
 def settings(*, stack_bytes: int, target: str | None) -> dict[str, dict[str, bool | int | str]]:

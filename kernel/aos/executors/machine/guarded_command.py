@@ -332,7 +332,7 @@ def _sweep(guard: subprocess.Popen[bytes]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChildStat:
-    """What ``/proc`` tells about a process."""
+    """The fields of ``/proc/PID/stat`` that tell an orphan."""
 
     parent: int
     session: int

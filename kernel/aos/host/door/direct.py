@@ -17,7 +17,7 @@ from aos.core.journal.inputs import (
     StartInput,
 )
 from aos.host.apply.migrator import Migrator
-from aos.host.door.patience import Patience
+from aos.host.door.patience import WaitPatience
 from aos.host.door.way import About, while_busy
 from aos.host.errors import Busy, full_disk
 from aos.host.folder.folder import WorldFolder
@@ -58,12 +58,12 @@ class Direct:
         migrator: Migrator,
         about: About,
         busy_s: float,
-        patience: Patience | None,
+        patience: WaitPatience | None,
     ) -> None:
         self._path = folder.path
         self._migrator = migrator
         self._busy_s = busy_s
-        self._patience = patience or Patience(busy_s)
+        self._patience = patience or WaitPatience(busy_s)
         self._lock = lock
         self._store = store
         self._engine = engine
@@ -76,7 +76,7 @@ class Direct:
         lock: WorldLock,
         busy_s: float,
         progress: Progress | None,
-        patience: Patience | None = None,
+        patience: WaitPatience | None = None,
     ) -> Self:
         """Open the store under ``lock``. The lock now belongs to this; a failure releases it."""
         store: Store | None = None

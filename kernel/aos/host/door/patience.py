@@ -11,7 +11,7 @@ REPORT_S: Final = 2.0
 """Seconds after which a wait is reported."""
 
 
-class Patience:
+class WaitPatience:
     """The waits of one command. Time counts only while the world stands still: work that takes
     long, such as a large snapshot, has no limit here."""
 

@@ -21,7 +21,7 @@ from aos.core.journal.records import Principal
 from aos.errors import Refused, Unavailable
 from aos.host.door.address import short_path
 from aos.host.door.governance_messages import governance_fields, read_proposal_row
-from aos.host.door.patience import Patience
+from aos.host.door.patience import WaitPatience
 from aos.host.door.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
@@ -92,7 +92,7 @@ class Remote:
         connection: socket.socket,
         path: Path,
         busy_s: float,
-        patience: Patience | None = None,
+        patience: WaitPatience | None = None,
     ) -> None:
         self._patience = patience
         self._connection = connection
@@ -277,7 +277,7 @@ class Remote:
         credentials = self._connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size)
         return int(_CREDENTIALS.unpack(credentials)[0]) or None
 
-    def _look(self, patience: Patience) -> None:
+    def _look(self, patience: WaitPatience) -> None:
         """Find out why there is no answer yet (H-57a). Raises: Unavailable: Patience is over."""
         why = _standstill(self._path)
         if patience.is_over(why):
@@ -305,7 +305,9 @@ def _standstill(path: Path) -> str | None:
     return None if no_room is None else full_disk(str(no_room))
 
 
-def connect(folder: WorldFolder, busy_s: float, patience: Patience | None = None) -> Remote | None:
+def connect(
+    folder: WorldFolder, busy_s: float, patience: WaitPatience | None = None
+) -> Remote | None:
     """Connect to the process that runs the world. None if none listens: there is no socket yet, or
     a dead process left it."""
     try:

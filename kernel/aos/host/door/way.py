@@ -21,7 +21,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.records import Principal
 from aos.core.state.proposals import OpenProposal
-from aos.host.door.patience import Patience
+from aos.host.door.patience import WaitPatience
 from aos.host.errors import Busy
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
@@ -124,7 +124,7 @@ class Way(Protocol):
         ...
 
 
-def while_busy(act: Callable[[], T], busy_s: float, patience: Patience | None = None) -> T:
+def while_busy(act: Callable[[], T], busy_s: float, patience: WaitPatience | None = None) -> T:
     """Call ``act`` again while it raises Busy, for up to ``busy_s`` seconds (H-57)."""
     deadline = time.monotonic() + busy_s
     while True:

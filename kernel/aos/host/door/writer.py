@@ -26,7 +26,7 @@ from aos.core.journal.inputs import (
 from aos.core.journal.records import CellId
 from aos.errors import Refused, Unavailable, excerpt
 from aos.host.apply.commands import sign_control
-from aos.host.door.patience import Patience
+from aos.host.door.patience import WaitPatience
 from aos.host.door.protocol import (
     MIB,
     SEND_ITEMS_MAX,
@@ -376,7 +376,7 @@ def open_writer(
     *,
     connect_s: float = HELD_S,
     busy_s: float = BUSY_S,
-    patience: Patience | None = None,
+    patience: WaitPatience | None = None,
     progress: Progress | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Writer:

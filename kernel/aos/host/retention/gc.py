@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import Unavailable
-from aos.host.door.patience import Patience
+from aos.host.door.patience import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.restore import Progress
@@ -65,7 +65,7 @@ def collect_world(
     *,
     keep: int = SNAPSHOTS_KEPT,
     is_dry: bool = False,
-    patience: Patience | None = None,
+    patience: WaitPatience | None = None,
     progress: Progress | None = None,
 ) -> Collected:
     """Mark the data that the world at ``path`` needs and remove the rest, through the process that

@@ -53,7 +53,7 @@ FASTER: Final = 100
 
 EXECUTORS: Final = f"{Path(__file__).parent / 'books_effects.py'}:programs"
 TRIP_FLAGS: Final = ["rollback", "rollback_unknown"]
-ENDED: Final = {"completed", "failed", "cancelled"}
+ENDED: Final = {"completed", "failed", "canceled"}
 KEYS: Final = {f"p{number}" for number in range(PROGRAMS)} | {
     f"t{number}" for number in range(TRIPS)
 }
@@ -373,7 +373,7 @@ def check_reverse(end: str, lines: list[Line]) -> None:
     elif end == "failed":
         assert undone == done[::-1]
     else:
-        assert end == "cancelled"
+        assert end == "canceled"
         # A step that was in flight when the cancel came may be done, undone, neither or both.
         last = max([*done, *undone], default="")
         assert [each for each in undone if each != last] == [

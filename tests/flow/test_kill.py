@@ -29,6 +29,7 @@ from aos.core.journal.identity import idempotency_key
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Event, Receipt, Record, Step, slot_bytes
 from aos.errors import Unavailable
+from aos.flow.flow_state import OTHER_SPELLINGS
 from aos.host.door.writer import Item, open_writer
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.values.cbor import decode_record
@@ -314,7 +315,7 @@ def check_turns(bundle: Bundle, records: list[Record]) -> dict[str, str]:
     comparison.follow(records)
     comparison.compare_states()
     ends: dict[tuple[str, str], str] = {
-        (workflow, str(decode_record(key))): flow.status
+        (workflow, str(decode_record(key))): OTHER_SPELLINGS.get(flow.status, flow.status)
         for (workflow, key), flow in comparison.flows.items()
         if workflow in SCHEMAS
     }

@@ -6,18 +6,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import email.utils
-import gzip
 import hashlib
 import hmac
 import json
 import os
 import signal
-import socketserver
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,12 +32,18 @@ from aos.node.webhooks import Webhook, WebhookPoster
 from tests.cli.shell import here
 from tests.cookbook.worlds import executors
 from tests.copies import copied
+from tests.node.hostile_receivers import (
+    HostileAnswer,
+    SendBytes,
+    dripping_header,
+    endless,
+    receiving,
+)
 from tests.node.nodes import WAIT_S, event
 from tests.node.test_node_process import started, wait_until
 
 SECRET = bytes(range(32))
 ENDED = "trip/Booked@1"
-PACKED = gzip.compress(bytes(16 * 1024 * 1024))
 
 
 class Post(NamedTuple):
@@ -193,28 +197,14 @@ def test_wrong_settings_are_refused(tmp_path: Path, text: str, error: str) -> No
     assert error in str(refused.value)
 
 
-def endless(send: Callable[[bytes], object]) -> None:
-    """A success with a body that unpacks to gigabytes and does not end."""
-    send(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
-    while True:
-        send(b"%x\r\n%s\r\n" % (len(PACKED), PACKED))
-
-
-def dripping_body(send: Callable[[bytes], object]) -> None:
+def dripping_body(send: SendBytes) -> None:
     send(b"HTTP/1.1 204 OK\r\ntransfer-encoding: chunked\r\n\r\n")
     while True:
         send(b"1\r\nx\r\n")
         time.sleep(0.05)
 
 
-def dripping_header(send: Callable[[bytes], object]) -> None:
-    send(b"HTTP/1.1 200 OK\r\nx-header: ")
-    while True:
-        send(b"x")
-        time.sleep(0.05)
-
-
-def away_until_a_date(send: Callable[[bytes], object]) -> None:
+def away_until_a_date(send: SendBytes) -> None:
     date = email.utils.formatdate(time.time() + 90, usegmt=True).encode()
     send(b"HTTP/1.1 503 Away\r\nretry-after: " + date + b"\r\ncontent-length: 0\r\n\r\n")
 
@@ -230,22 +220,13 @@ def away_until_a_date(send: Callable[[bytes], object]) -> None:
 )
 def test_a_receiver_holds_no_webhook_and_fills_no_memory(
     tmp_path: Path,
-    answer: Callable[[Callable[[bytes], object]], None],
+    answer: HostileAnswer,
     problem: str | None,
     least_s: float,
     most_s: float,
 ) -> None:
     """N-117d: one deadline from the connection to the end of the header; a bounded part of the body
     is read, and nothing is unpacked. Retry-After may be a date."""
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            self.request.recv(65_536)
-            with suppress(OSError):
-                answer(self.request.sendall)
-
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
 
     async def post(url: str) -> tuple[str | None, float]:
         webhook = Webhook(name="w", url=url, schemas=frozenset(), secret=SECRET)
@@ -255,14 +236,12 @@ def test_a_receiver_holds_no_webhook_and_fills_no_memory(
         async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
             return await poster._post(client, "id", b"{}")
 
-    with Server(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with receiving(answer) as url:
         began = time.monotonic()
         tracemalloc.start()
-        found = asyncio.run(post(f"http://127.0.0.1:{server.server_address[1]}/hook"))
+        found = asyncio.run(post(f"{url}/hook"))
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        server.shutdown()
     assert time.monotonic() - began < 10
     assert found[0] == problem
     assert least_s <= found[1] <= most_s

@@ -7,13 +7,12 @@ import gzip
 import json
 import os
 import signal
-import socketserver
 import threading
 import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -34,12 +33,18 @@ from aos.node.tracing.traceparent import CALLERS_MAX, Caller, EventCallers, read
 from tests.cli.shell import here
 from tests.cookbook.worlds import executors
 from tests.copies import copied
+from tests.node.hostile_receivers import (
+    HostileAnswer,
+    SendBytes,
+    dripping_header,
+    endless,
+    receiving,
+)
 from tests.node.nodes import WAIT_S, event
 from tests.node.test_node_process import started, wait_until
 
 CALLER: Final = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 AGENCIES: Final = executors("saga", "agencies")
-PACKED: Final = gzip.compress(bytes(16 * 1024 * 1024))
 
 
 @pytest.fixture(scope="module")
@@ -299,21 +304,8 @@ def test_a_position_after_the_end_of_an_older_copy_continues_with_the_next_recor
 # A hostile receiver
 
 
-def endless(send: Callable[[bytes], object]) -> None:
-    send(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
-    while True:
-        send(b"%x\r\n%s\r\n" % (len(PACKED), PACKED))
-
-
-def dripping_body(send: Callable[[bytes], object]) -> None:
+def dripping_body(send: SendBytes) -> None:
     send(b"HTTP/1.1 400 No\r\ncontent-length: 1000000\r\n\r\n")
-    while True:
-        send(b"x")
-        time.sleep(0.05)
-
-
-def dripping_header(send: Callable[[bytes], object]) -> None:
-    send(b"HTTP/1.1 200 OK\r\nx-header: ")
     while True:
         send(b"x")
         time.sleep(0.05)
@@ -330,25 +322,14 @@ def dripping_header(send: Callable[[bytes], object]) -> None:
 def test_a_receiver_holds_no_export_and_fills_no_memory(
     booked: Path,
     monkeypatch: pytest.MonkeyPatch,
-    answer: Callable[[Callable[[bytes], object]], None],
+    answer: HostileAnswer,
     outcome: ExportOutcome,
 ) -> None:
     """N-86b."""
 
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            self.request.recv(1_048_576)
-            with suppress(OSError):
-                answer(self.request.sendall)
-
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-
     spans = all_spans(booked)[:1]
-    with Server(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        port = server.server_address[1]
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+    with receiving(answer) as url:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
         exporter = OtlpExporter()
         began = time.monotonic()
@@ -357,7 +338,6 @@ def test_a_receiver_holds_no_export_and_fills_no_memory(
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         exporter.close()
-        server.shutdown()
     assert time.monotonic() - began < 15
     assert peak < 8 * 1024 * 1024
 

@@ -67,7 +67,7 @@ def document() -> dict[str, Any]:
             "title": "AOS node",
             "version": VERSION,
             "summary": "Events, reads, streams, workers and commands of one world.",
-            "description": "A node serves one world over HTTP; spec/node-api.md has the rules.",
+            "description": "A node serves one world over HTTP: its front answers these requests.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],

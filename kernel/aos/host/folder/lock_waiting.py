@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -79,6 +78,9 @@ async def acquire_to_run(lock: WorldLock, report: Report) -> None:
     Raises:
         WorldIsHeld: Another process runs the world, or another holder did not end in time.
     """
+    # Small commands that only read import this module.
+    import asyncio  # noqa: PLC0415
+
     wait = _LockWait(report)
     while True:
         try:

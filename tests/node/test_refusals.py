@@ -73,7 +73,7 @@ def test_each_error_has_a_status_and_its_sentence(
             "DIR: no process (aos node --world DIR)",
         ),
         ("no room (/w/trips/store), stop", "no room (DIR/store), stop"),
-        ("nothing is called '/w/trips'", "nothing is called '/w/trips'"),
+        ("nothing is called '/w/trips'", "nothing is called 'DIR'"),
         ("/w/tripsters: /a/w/trips", "/w/tripsters: /a/w/trips"),
     ],
 )

@@ -13,6 +13,7 @@ from aos.errors import BadUsage
 from aos.sandbox.inspect import ModuleRefused
 from aos.testing import World
 from aos.values.cbor import encode
+from tests.cookbook.worlds import changed_manifest
 from tests.testing.builds import answering
 from tests.testing.stage import (
     CELL,
@@ -205,7 +206,7 @@ def test_a_file_that_is_no_module_is_refused() -> None:
 
 
 def test_of_several_modules_one_is_named() -> None:
-    world = World(ORDERS)
+    world = World(changed_manifest(ORDERS, is_open=True))
     world.send("shop/OrderCharged@1", {"order_id": "o", "customer_id": "c", "amount_cents": 1})
     world.run()
     ledger = (ROOT / "modules" / "ledger" / "ledger.wasm").read_bytes()

@@ -340,6 +340,7 @@ class JournalFigures(TypedDict):
     frame: str
     log_root: str
     clock_ns: int
+    clock_ahead_ns: int
 
 
 class ManifestInForce(TypedDict):

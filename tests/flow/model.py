@@ -344,7 +344,8 @@ class Flow:
         except Failed as failed:
             raise failed.at(op.path) from None
         finally:
-            if op.is_open and op.ended != "canceled":
+            # A flow that has ended has dropped its operations, and this body with them.
+            if op.is_open and op.ended != "canceled" and op in scope.children:
                 op.is_open = False
                 scope.children.remove(op)
         self.has_progressed = True

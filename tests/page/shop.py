@@ -60,6 +60,7 @@ def manifest(folder: Path, *, version: int) -> Path:
     whole["workflows"].append({"name": SCORING})
     route = {"event": "shop/ScoreAsked@1", "workflow": SCORING, "key_field": "customer_id"}
     whole["routing"]["subscriptions"].append(route)
+    whole["routing"]["ingress"].append(route["event"])
     (folder / "shop.air.json").write_text(json.dumps([*found[:-1], *own, whole]))
     return folder
 

@@ -16,12 +16,12 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Event, Receipt, Record, Step
 from aos.errors import AosError, Unavailable
-from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import init_world, open_folder
 from aos_cli.gateway.keys import RECORD_KINDS
 from aos_cli.gateway.requests import Request
+from benchmarks.bench_world import open_manifest
 from benchmarks.gateway import MANIFEST
 from benchmarks.processes import Children
 
@@ -72,7 +72,7 @@ class GatewayWorld:
     def __enter__(self) -> Self:
         init_world(self._world)
         with open_writer(self._world) as writer:
-            applied = writer.apply(load_manifest_files(MANIFEST))
+            applied = writer.apply(open_manifest(MANIFEST))
             assert isinstance(applied.answer, Admitted), applied.answer
         command: list[str | Path] = [
             sys.executable, "-m", "aos_cli.entry", "run", "--world", self._world,

@@ -861,6 +861,7 @@ class WaitDocument(TypedDict):
     effect: str | None
     schemas: list[str]
     child: CellName | None
+    is_canceled: bool
 
 
 class FlowRow(CellName):

@@ -10,20 +10,21 @@ import pytest
 from tests.cli.shell import Aos, run
 from tests.testing.stage import ORDERS
 
+ITEM = '{ sku = "tea", quantity = 1, price_cents = 3 }'
 GOOD = f"""about = "money is booked"
 manifest = {str(ORDERS)!r}
 
 [[step]]
-send = "shop/OrderCharged@1"
-value = {{ order_id = "o", customer_id = "c", amount_cents = 3 }}
+send = "shop/OrderPlaced@1"
+value = {{ order_id = "o", customer_id = "c", patience = "5m", items = [{ITEM}] }}
 
 [[step]]
 expect = "cell"
-workflow = "ledger"
-key = "c"
-state = {{ charged_cents = 3 }}
+workflow = "order"
+key = "o"
+state = {{ amount_cents = 3 }}
 """
-BAD = GOOD.replace("charged_cents = 3", "charged_cents = 4")
+BAD = GOOD.replace("amount_cents = 3", "amount_cents = 4")
 TEST = f"def test_it(aos_world):\n    assert aos_world({str(ORDERS)!r}).cells() == []\n"
 
 
@@ -56,11 +57,9 @@ def test_a_failure_is_exit_1_with_its_line_both_sides_and_the_trace(
     ran = aos("test", project)
     assert ran.code == 1
     name = "../../bad.scenario.toml"
-    assert (
-        f"✗ {name}  money is booked\n  {name}:8: step 2 (expect cell): $.state.charged" in ran.out
-    )
+    assert f"✗ {name}  money is booked\n  {name}:8: step 2 (expect cell): $.state.amount" in ran.out
     assert "      expected  4\n      found     3\n" in ran.out
-    assert "    3 event    shop/OrderCharged@1" in ran.out
+    assert "    3 event    shop/OrderPlaced@1" in ran.out
     assert ran.out.endswith("2 scenarios, 1 failed\n")
 
     document = aos("test", project, "--json").json
@@ -70,7 +69,7 @@ def test_a_failure_is_exit_1_with_its_line_both_sides_and_the_trace(
     assert (passed["ok"], passed["failure"]) == (True, None)
     assert (failed["failure"]["line"], failed["failure"]["word"]) == (8, "expect")
     assert failed["failure"]["places"] == [
-        {"path": "$.state.charged_cents", "expected": "4", "found": "3"}
+        {"path": "$.state.amount_cents", "expected": "4", "found": "3"}
     ]
 
 

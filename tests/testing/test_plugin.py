@@ -124,11 +124,12 @@ NOT_DETERMINISTIC = f"""
 import dataclasses
 from aos.testing.sandboxes import SHARED
 
-CHARGED = {{"order_id": "o", "customer_id": "c", "amount_cents": 1}}
+ITEM = {{"sku": "tea", "quantity": 1, "price_cents": 1}}
+PLACED = {{"order_id": "o", "customer_id": "c", "patience": "5m", "items": [ITEM]}}
 
 def spoil(world):
     # As where a module is not deterministic: it answers otherwise the second time.
-    world.send("shop/OrderCharged@1", CHARGED)
+    world.send("shop/OrderPlaced@1", PLACED)
     world.run()
     run = SHARED.run
     SHARED.run = lambda call: dataclasses.replace(run(call), fuel=1)

@@ -43,6 +43,7 @@ NOT_OF_A_WORLD: Final = {
     "kernel/aos/manifest/packages.py": "the packages that AOS ships",
     "kernel/aos/manifest/structure.py": "JSON Schemas of the package itself",
     "kernel/aos/sandbox/cache.py": "the user's cache of compiled code, outside of every world",
+    "kernel/aos/worker/folder_places.py": "the system's list of mounts",
     "kernel/aos/testing/scenario.py": "a scenario file of the author's project",
     "cli/aos_cli/demo/": "the folder of a demo, and the logs of its processes",
     "cli/aos_cli/output.py": "the null device",

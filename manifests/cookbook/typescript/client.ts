@@ -4,7 +4,7 @@
 export class NodeError extends Error {
   constructor(
     readonly status: number,
-    readonly problem: Problem,
+    readonly problem: ProblemDocument,
   ) {
     super(problem.detail);
     this.name = "NodeError";
@@ -151,11 +151,11 @@ function search(query: object = {}): string {
   return text === "" ? "" : `?${text}`;
 }
 
-async function problemOf(answer: Response): Promise<Problem> {
+async function problemOf(answer: Response): Promise<ProblemDocument> {
   const text = await answer.text();
   try {
     const found: unknown = JSON.parse(text);
-    if (typeof found === "object" && found !== null && "rule" in found) return found as Problem;
+    if (typeof found === "object" && found !== null && "rule" in found) return found as ProblemDocument;
   } catch {
     // Not JSON: another server than a node has answered.
   }
@@ -204,14 +204,1642 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   });
 }
 
+/** The command is record ``seq``. */
+export type AdmittedCommand = {
+  seq: number;
+  dropped?: number;
+  abandoned?: number;
+};
+
+/** It is record ``seq``. */
+export type AdmittedRecord = {
+  seq: number;
+};
+
+/** A world that this one was forked of. */
+export type AncestorWorld = {
+  world: string;
+  at: number;
+};
+
+/** The manifest is in force since record ``seq``. */
+export type AppliedManifest = {
+  seq: number;
+  manifest: string;
+};
+
+/** A cell that blocks a manifest. */
+export type ApplyBlocker = {
+  kind: string;
+  cell: CellName;
+  detail: unknown;
+};
+
+/** The rule that refuses a manifest. */
+export type ApplyRefusal = {
+  rule: string;
+  message: string;
+};
+
+/** The modes that would work instead, and what else the manifest could declare. */
+export type ApplyWaysOut = {
+  modes: string[];
+  leaves_cells: boolean;
+  in_place: string[];
+  to_migrate: string[];
+};
+
+/** An attempt of an effect has begun, or does not run. */
+export type AttemptRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "attempt";
+  intent: string;
+  cell: CellName;
+  attempt: number;
+  phase: string;
+  problem: string | null;
+  code: string | null;
+};
+
+/** The document of ``aos batch show --json``. */
+export type BatchDocument = {
+  id: string;
+  status: string;
+  action: string;
+  workflow?: string;
+  where?: string;
+  effect?: string;
+  event?: string;
+  value?: unknown;
+  rate?: string;
+  total: number;
+  done: number;
+  refused: number;
+  left: number;
+  created_ns: number;
+  ended_ns: number | null;
+  token: string;
+  problem: string | null;
+  refusals: BatchRefusal[];
+};
+
+/** An item of a batch: a cell, or one of its effects. */
+export type BatchItemDocument = {
+  workflow: string;
+  key: unknown;
+  intent?: string;
+};
+
+/** The place of a receipt in a batch that was signed together. */
+export type BatchPlace = {
+  index: number;
+  size: number;
+};
+
+/** An item of a batch that the world refused. */
+export type BatchRefusal = {
+  workflow: string;
+  key: unknown;
+  intent: string | null;
+  rule: string;
+  message: string;
+};
+
+/** A batch of a list. */
+export type BatchRow = {
+  id: string;
+  status: string;
+  action: string;
+  workflow?: string;
+  where?: string;
+  effect?: string;
+  event?: string;
+  value?: unknown;
+  rate?: string;
+  total: number;
+  done: number;
+  refused: number;
+  left: number;
+  created_ns: number;
+  ended_ns: number | null;
+  token: string;
+  problem: string | null;
+};
+
+/** The document of ``aos batch list --json``. */
+export type BatchesDocument = {
+  batches: BatchRow[];
+};
+
+/** Blockers of one workflow and kind, with examples. */
+export type BlockerGroup = {
+  workflow: string;
+  kind: string;
+  count: number;
+  examples: CellName[];
+  detail: unknown;
+};
+
+/** All cells, by status and by workflow. */
+export type CellCounts = {
+  running: number;
+  waiting: number;
+  completed: number;
+  failed: number;
+  idle: number;
+  total: number;
+  ready: number;
+  by_workflow: Record<string, unknown>;
+};
+
+/** The document of ``aos inspect cell --json``. */
+export type CellDocument = {
+  workflow: string;
+  key: unknown;
+  key_cbor: string;
+  status: string;
+  is_idle: boolean;
+  declared: string | null;
+  fault: CellFault | null;
+  in_flight: number;
+  mailbox: number;
+  mail_uncounted: number;
+  last_record: number;
+  last_active_ns: number;
+  state_size: number | null;
+  version: CellVersion;
+  waits_for: string[];
+  state?: unknown;
+  workflow_hash: string;
+  module_hash: string;
+  intents: IntentListRow[];
+  mail: MailEntry[];
+  reasons: ReasonDocument[];
+  ended_by: ControlRecord | null;
+};
+
+/** Why the kernel failed a cell, and where. */
+export type CellFault = {
+  kind: string;
+  message: string;
+  detail: unknown;
+  environmental: boolean;
+  record: number | null;
+  engine_text: string | null;
+};
+
+/** A cell: its workflow, and its key as JSON; null for the only cell of a workflow without keys. */
+export type CellName = {
+  workflow: string;
+  key: unknown;
+};
+
+/** A cell of a list. */
+export type CellRow = {
+  workflow: string;
+  key: unknown;
+  key_cbor: string;
+  status: string;
+  is_idle: boolean;
+  declared: string | null;
+  fault: CellFault | null;
+  in_flight: number;
+  mailbox: number;
+  mail_uncounted: number;
+  last_record: number;
+  last_active_ns: number;
+  state_size: number | null;
+  version: CellVersion;
+  waits_for: string[];
+  state?: unknown;
+};
+
+/** The manifest and the module that the next entry of a cell runs under. */
+export type CellVersion = {
+  record: number;
+  manifest: string;
+  is_pinned: boolean;
+  module: string | null;
+  module_hash: string | null;
+};
+
+/** The document of ``aos inspect cells --json``. */
+export type CellsDocument = {
+  cells: CellRow[];
+  total: number;
+  offset: number;
+  next_offset: number | null;
+  next_after: string | null;
+  by_reason: Record<string, unknown>;
+  looked_at: number;
+};
+
+/** A place of a state that a migration changes. */
+export type ChangedPlace = {
+  path: string;
+  before: unknown;
+  after: unknown;
+};
+
+/** The document of ``aos clock --json`` (A-61a). */
+export type ClockDocument = {
+  journal_ns: number;
+  machine_ns: number;
+  window_ns: number;
+  ahead_ns: number;
+  is_ahead: boolean;
+  timers: LateTimer[];
+  timers_total: number;
+};
+
+/** One of two manifests that are compared. */
+export type ComparedManifest = {
+  hash: string;
+  record: number | null;
+};
+
+/** A compensation that a flow has registered. */
+export type CompensationDocument = {
+  path: string;
+  effect: string;
+  params: unknown;
+  state: string;
+  attempts: number;
+  created_ns: number;
+  last_ns: number | null;
+  done_ns: number | null;
+  error: FlowFailure | null;
+};
+
+/** An operator's command. */
+export type ControlRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "control";
+  action: string;
+  cell: CellName | null;
+  intent: string | null;
+  value: string | null;
+  status: string | null;
+  payload: unknown;
+  why: string | null;
+  dropped: number;
+  abandoned: string[];
+  principal: string;
+  serial: number;
+};
+
+/** A state before and after its migration. */
+export type ConvertedState = {
+  cell: CellName;
+  before: unknown;
+  after: unknown;
+  fault: ShortFault | null;
+  changed: ChangedPlace[];
+};
+
+/** The items that a batch would have. */
+export type CountedBatch = {
+  total: number;
+  first: BatchItemDocument[];
+};
+
+/** A definition of a manifest, as it has it (spec/manifest.md). */
+export type Definition = {
+  name: string;
+};
+
+/** A flow whose history the new code does not fit. */
+export type DivergedFlow = {
+  cell: CellName;
+  path: string | null;
+  expected: string | null;
+  found: string | null;
+  fault: ShortFault;
+};
+
+/** The place at which the code of a flow does not fit its history. */
+export type DivergenceDocument = {
+  path: string;
+  expected: string;
+  found: string;
+};
+
+/** The lines of ``aos trace``. */
+export type DrawnTrace = {
+  lines: TraceLine[];
+};
+
+/** An effect of a manifest. */
+export type EffectRow = {
+  name: string;
+  hash: string;
+  params: string;
+  receipt: string;
+  executor: string;
+  attempts: number;
+  timeout_ms: number;
+  idempotency_scope: string;
+};
+
+/** An event that a step emitted. */
+export type EmittedEvent = {
+  to: CellName[];
+  overloaded: CellName[];
+  kept?: CellName[];
+  schema: string;
+  value: unknown;
+  unknown: CellName[];
+};
+
+/** An event from outside was admitted. */
+export type EventRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  to: CellName[];
+  overloaded: CellName[];
+  kept?: CellName[];
+  kind: "event";
+  schema: string;
+  value: unknown;
+  submission_id: string | null;
+};
+
+/** Open intents of one executor. */
+export type ExecutorCounts = {
+  open: number;
+  retried: number;
+  oldest_open_ns: number | null;
+  oldest_retried_ns: number | null;
+};
+
+/** An executor of a manifest, and its keys. */
+export type ExecutorRow = {
+  name: string;
+  public_key: string;
+  effects: string[];
+  retired_keys: string[];
+  revoked_keys: string[];
+};
+
+/** The kernel has failed a cell at one entry of its mailbox. */
+export type FaultRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  cell: CellName;
+  under: number | null;
+  entry: number[];
+  root: number;
+  depth: number;
+  fuel: number | null;
+  pages: number | null;
+  output: string | null;
+  kind: "fault";
+  fault: RecordedFault;
+};
+
+/** A cell that the kernel failed, and the remedy. */
+export type FaultRow = {
+  workflow: string;
+  key: unknown;
+  kind: string;
+  message: string;
+  detail: unknown;
+  environmental: boolean;
+  record: number | null;
+  engine_text: string | null;
+  mailbox: number;
+  mail_uncounted: number;
+  advice: string;
+  retry: string;
+  skip: string | null;
+};
+
+/** The document of ``aos inspect faults --json``. */
+export type FaultsDocument = {
+  faults: FaultRow[];
+  total: number;
+  offset: number;
+  next_offset: number | null;
+};
+
+/** The document of ``aos flow show --json``. */
+export type FlowDocument = {
+  workflow: string;
+  key: unknown;
+  key_cbor: string;
+  status: string;
+  fault: CellFault | null;
+  started_ns: number | null;
+  last_record: number;
+  last_active_ns: number;
+  version: CellVersion;
+  waits: WaitDocument[] | null;
+  mailbox: number;
+  input: unknown;
+  output: unknown;
+  error: FlowFailure | null;
+  view: unknown;
+  operations: OperationDocument[] | null;
+  compensations: CompensationDocument[] | null;
+  inbox: FlowMessage[] | null;
+  parent: FlowParent | null;
+  history_problem?: string | null;
+  divergence: DivergenceDocument | null;
+  problem: string | null;
+  intents: IntentListRow[];
+  reasons: ReasonDocument[];
+  with_history: boolean;
+};
+
+/** Why a flow or an operation failed, with the causes. */
+export type FlowFailure = {
+  kind: string;
+  code: string;
+  message: string;
+  path: string;
+  causes: FlowFailure[];
+};
+
+/** The flows that were tried on the new code. */
+export type FlowGateDocument = {
+  checked: number;
+  go_on: number;
+  diverge: DivergedFlow[];
+};
+
+/** A message in the inbox of a flow. */
+export type FlowMessage = {
+  schema: string;
+  value: unknown;
+};
+
+/** The flow that called this one. */
+export type FlowParent = {
+  schema: string;
+  key: unknown;
+  path: string;
+  attempt: number;
+};
+
+/** The operation of a flow that requested an effect. */
+export type FlowPlace = {
+  path: string;
+  attempt: number;
+  role: string | null;
+};
+
+/** An instance of a flow in a list. */
+export type FlowRow = {
+  workflow: string;
+  key: unknown;
+  key_cbor: string;
+  status: string;
+  fault: string | null;
+  started_ns: number | null;
+  last_record: number;
+  last_active_ns: number;
+  version: CellVersion;
+  waits: WaitDocument[];
+  mailbox: number;
+};
+
+/** The document of ``aos flow list --json``. */
+export type FlowsDocument = {
+  flows: FlowRow[];
+  total: number;
+  offset: number;
+  next_offset: number | null;
+  by_status: Record<string, unknown>;
+};
+
+/** The world was forked of another one. */
+export type ForkRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "fork";
+  world: string;
+  world_key: string;
+  operators: NamedKey[];
+  parent: string;
+  at: number;
+  frame: string;
+  cut: string | null;
+  open_work: string;
+  erased: string[];
+};
+
+/** The first record of a world. */
+export type GenesisRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "genesis";
+  world: string;
+  world_key: string;
+  operators: NamedKey[];
+  semantics: unknown;
+};
+
+/** A proposal, a report, a vote or a withdrawal. */
+export type GovernanceRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "governance";
+  action: string;
+  principal: string;
+  proposal: number;
+  serial: number | null;
+  base: string | null;
+  document: string | null;
+  patch: string | null;
+  report: string | null;
+  mode: string | null;
+  leaves: string[];
+  seen: string | null;
+  note: string | null;
+};
+
+/** Why an open intent does not run. */
+export type HaltDocument = {
+  phase: string;
+  code: string;
+  problem: string | null;
+  attempt: number;
+  record: number;
+  since_ns: number;
+};
+
+/** Effects of one kind that are held or parked. */
+export type HaltedEffects = {
+  effect: string;
+  executor: string;
+  phase: string;
+  code: string;
+  count: number;
+  oldest_ns: number;
+};
+
+/** The front answers. */
+export type HealthDocument = {
+  ok: boolean;
+};
+
+/** The signal or the command for a linear instance is record ``seq``. */
+export type InstanceRecord = {
+  instance: string;
+  seq: number;
+};
+
+/** Open intents. */
+export type IntentCounts = {
+  open: number;
+  abandoned: number;
+  by_effect: Record<string, unknown>;
+  by_executor: Record<string, unknown>;
+  timers: TimerCounts;
+  oldest_open_ns: number | null;
+  halted: HaltedEffects[];
+};
+
+/** The document of ``aos inspect intent --json``. */
+export type IntentDocument = {
+  intent: string;
+  status: string;
+  effect: string;
+  executor: string | null;
+  workflow: string;
+  key: unknown;
+  record: number;
+  index: number;
+  opened_ns: number | null;
+  age_ns: number | null;
+  idempotency_key: string | null;
+  requested_key: unknown;
+  issuer_ref: string | null;
+  flow: FlowPlace | null;
+  settled_record: number | null;
+  receipt_status: string | null;
+  code: string | null;
+  halt: HaltDocument | null;
+  params: unknown;
+  params_hash: string | null;
+  effect_hash: string | null;
+  delivery: string | null;
+  attempt: number | null;
+  attempts_max: number | null;
+  attempts: AttemptRecord[];
+  cancels: ControlRecord[];
+  settlements: ControlRecord[];
+  frames: number;
+  last_frames: StreamRecord[];
+  abandoned_by: ControlRecord | null;
+  receipt: ReceiptRecord | KernelReceiptRecord | null;
+  signature: ReceiptSignature | null;
+  reason: ReasonDocument | null;
+};
+
+/** An intent of a list. */
+export type IntentListRow = {
+  intent: string;
+  status: string;
+  effect: string;
+  executor: string | null;
+  workflow: string;
+  key: unknown;
+  record: number;
+  index: number;
+  opened_ns: number | null;
+  age_ns: number | null;
+  idempotency_key: string | null;
+  requested_key: unknown;
+  issuer_ref: string | null;
+  flow: FlowPlace | null;
+  settled_record: number | null;
+  receipt_status: string | null;
+  code: string | null;
+  halt: HaltDocument | null;
+};
+
+/** The document of ``aos inspect intents --json``. */
+export type IntentsDocument = {
+  intents: IntentListRow[];
+  total: number;
+  offset: number;
+  next_offset: number | null;
+  looked_at?: number;
+};
+
+/** The end of the journal. */
+export type JournalFigures = {
+  records: number;
+  frames: number;
+  frame: string;
+  log_root: string;
+  clock_ns: number;
+  clock_ahead_ns: number;
+};
+
+export type JournaledReport = {
+  hash: string;
+  seq: number;
+  size: number;
+  from: number | null;
+  to: number | null;
+  records: number | null;
+};
+
+/** The kernel itself has settled an effect. */
+export type KernelReceiptRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  kind: "kernel_receipt";
+  intent: string;
+  cell: CellName;
+  effect: string;
+  status: string;
+  payload: unknown;
+  payload_schema: string | null;
+  root: number;
+  depth: number;
+  by: string | null;
+  outcome: string;
+  problem: string | null;
+  abandoned: string[];
+};
+
+/**
+ * A timer that was set while the journal clock was ahead; ``settle`` is the command that ends it as
+ * due.
+ */
+export type LateTimer = {
+  intent: string;
+  workflow: string;
+  key: unknown;
+  opened_ns: number;
+  due_ns: number;
+  settle: string;
+};
+
+/** The document of ``aos linear show --json``. */
+export type LinearInstanceDocument = {
+  instance: string;
+  plan: string;
+  version: number;
+  biz_key: string | null;
+  status: string;
+  step_seq: number;
+  step: string;
+  step_status: string;
+  attempts: number;
+  max_attempts: number;
+  last_error: string | null;
+  next: string;
+  mode: string;
+  schedule: unknown;
+  cancel_reason: string | null;
+  created_at: string | null;
+  completed_at: string | null;
+  failed_at: string | null;
+  canceled_at: string | null;
+  context: Record<string, unknown>;
+  steps: LinearStep[];
+  buffered: LinearSignal[];
+};
+
+/** The document of ``aos linear list --json``. */
+export type LinearInstancesDocument = {
+  instances: LinearRow[];
+  total: number;
+};
+
+/** A linear instance of a list. */
+export type LinearRow = {
+  instance: string;
+  plan: string;
+  version: number;
+  biz_key: string | null;
+  status: string;
+  step_seq: number;
+  step: string;
+  step_status: string;
+  attempts: number;
+  max_attempts: number;
+  last_error: string | null;
+  next: string;
+};
+
+/** A signal of a linear instance. */
+export type LinearSignal = {
+  event_id: string;
+  type: string;
+  payload: unknown;
+};
+
+/** A row of the plan of a linear instance. */
+export type LinearStep = {
+  seq: number;
+  step: string;
+  status: string;
+  task: string;
+  attempts: number;
+  max_attempts: number;
+  backoff_ms: number;
+  lease_ms: number;
+  epoch: number;
+  locked_by: string | null;
+  waiting_event_type: string | null;
+  last_error: string | null;
+  next_run_at: string | null;
+  locked_until: string | null;
+  deadline_at: string | null;
+  woken_by: LinearSignal | null;
+};
+
+/** Entries of all mailboxes. */
+export type MailCounts = {
+  queued: number;
+  behind_faults: number;
+  uncounted: number;
+};
+
+/** An entry of a mailbox. */
+export type MailEntry = {
+  record: number;
+  index: number;
+  root: number;
+  depth: number;
+  kind: "event" | "receipt" | "stream";
+  schema?: string;
+  value?: unknown;
+  effect?: string;
+  intent?: string;
+  status?: string;
+  frame_seq?: number;
+  frame_kind?: string;
+  payload?: unknown;
+};
+
+/** The changes of a manifest, each as a line that begins with ``+``, ``-`` or ``~``. */
+export type ManifestChanges = {
+  definitions: string[];
+  routes: string[];
+  routes_reordered: boolean;
+  limits: string[];
+  plans: string[];
+  schedules: string[];
+  authority: string[];
+};
+
+/** The document of ``aos inspect manifest --since``. */
+export type ManifestDifference = {
+  since: ComparedManifest;
+  now: ComparedManifest;
+  changes: ManifestChanges;
+};
+
+/** The document of ``aos inspect manifest --json``. */
+export type ManifestDocument = {
+  hash: string;
+  manifest_hash: string;
+  record: number;
+  serial: number;
+  versions: ManifestVersion[];
+  workflows: WorkflowRow[];
+  effects: EffectRow[];
+  modules: ModuleRow[];
+  schemas: string[];
+  routes: RouteRow[];
+  ingress: string[] | null;
+  executors: ExecutorRow[] | null;
+  limits: Record<string, unknown>;
+};
+
+/** The manifest that is in force. */
+export type ManifestInForce = {
+  hash: string;
+  manifest_hash: string;
+  record: number;
+  serial: number;
+};
+
+/** A manifest came into force. */
+export type ManifestRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "manifest";
+  hash: string;
+  size: number;
+  principal: string;
+  serial: number;
+  mode: string;
+  leaves: string[];
+  migrated: MigratedWorkflow[];
+  proposal?: number;
+};
+
+/** A manifest that instances run under. */
+export type ManifestVersion = {
+  record: number;
+  manifest: string;
+  in_force: boolean;
+  cells: number;
+  by_workflow: Record<string, unknown>;
+};
+
+/** Cells whose states a manifest has converted. */
+export type MigratedWorkflow = {
+  workflow: string;
+  root: string;
+  cells: number;
+};
+
+export type MissingVotes = {
+  approvals: number;
+  from: string[];
+  report: boolean;
+};
+
+/** A module of a manifest. */
+export type ModuleRow = {
+  name: string;
+  hash: string;
+  abi: string;
+};
+
+/** A name and its public key. */
+export type NamedKey = {
+  name: string;
+  public_key: string;
+};
+
+/** An operation of a flow, with those inside it. */
+export type OperationDocument = {
+  path: string;
+  kind: string;
+  state: string | null;
+  attempts: number;
+  created_ns: number;
+  last_ns: number | null;
+  done_ns: number | null;
+  effect: string | null;
+  schemas: string[];
+  child: CellName | null;
+  retry_ns: number | null;
+  until_ns: number | null;
+  value: unknown;
+  error: FlowFailure | null;
+  children: OperationDocument[];
+  record?: number | null;
+  is_kept?: boolean;
+  is_skipped?: boolean;
+};
+
+/** A value that is stored outside its record. */
+export type OutsideValue = {
+  where: string;
+  value: string;
+  size: number;
+};
+
+/** Tasks of an executor in one phase, and since when the oldest is in it. */
+export type PhaseFigures = {
+  number: number;
+  since_ns: number;
+};
+
+/** A plan as a manifest has it: without fields that have their default. */
+export type PlanDocument = {
+  type: string;
+  version: number;
+  wait_timeouts?: boolean;
+  steps: PlanStepDocument[];
+};
+
+/** A plan step as a manifest has it: without fields that have their default. */
+export type PlanStepDocument = {
+  type: string;
+  max_attempts?: number;
+  backoff_ms?: number;
+  lease_ms?: number;
+};
+
+/** The document of ``aos linear plans --json``. */
+export type PlansDocument = {
+  plans: PlanDocument[];
+};
+
 /** Why the request was not carried out (RFC 9457). */
-export type Problem = {
+export type ProblemDocument = {
   type: string;
   status: number;
   detail: string;
   rule: string;
   pointer?: string;
   blockers?: Record<string, unknown>[];
+};
+
+/** The process that runs the world. */
+export type ProcessFigures = {
+  pid: number;
+  steps: number;
+  queued: number;
+  no_room: string | null;
+  executors: Record<string, unknown>;
+};
+
+/** The document of ``aos gov show --json``. */
+export type ProposalDocument = {
+  proposal: number;
+  quorum: number | null;
+  approvers: string[];
+  status: string;
+  shadow_records?: number;
+  at_ns: number | null;
+  principal: string | null;
+  base: string | null;
+  document: string | null;
+  patch: string | null;
+  mode: string | null;
+  leaves: string[] | null;
+  note: string | null;
+  votes?: ProposalVote[];
+  reports?: JournaledReport[];
+  changes: ManifestChanges | null;
+  missing: MissingVotes | null;
+};
+
+/** A proposal in a list, closed; an open one is a ``Proposal``. */
+export type ProposalHead = {
+  proposal: number;
+  quorum: number | null;
+  approvers: string[];
+  status: string;
+  shadow_records?: number;
+  at_ns: number | null;
+  principal: string | null;
+  base: string | null;
+  document: string | null;
+  patch: string | null;
+  mode: string | null;
+  leaves: string[] | null;
+  note: string | null;
+  votes?: ProposalVote[];
+  reports?: JournaledReport[];
+};
+
+/** A vote on a proposal. */
+export type ProposalVote = {
+  approver: string;
+  vote: string;
+  seq: number;
+  at_ns: number | null;
+  seen: string | null;
+  note: string | null;
+};
+
+/** The document of ``aos gov list --json``. */
+export type ProposalsDocument = {
+  proposed: number;
+  proposals: ProposalHead[];
+};
+
+/** A cell that an event reached. The other fields are there after a wait (N-115). */
+export type ReachedCell = {
+  workflow: string;
+  key: unknown;
+  ran?: boolean;
+  status?: string | null;
+  record?: number | null;
+  annotation?: unknown;
+  fault?: ShortFault;
+  state?: unknown;
+};
+
+/** Each condition, and whether it is met; and what to do about a journal clock that is ahead. */
+export type ReadinessDocument = {
+  world_is_open: boolean;
+  follower_is_current: boolean;
+  disk_has_room: boolean;
+  is_not_stopping: boolean;
+  clock_problem: string | null;
+};
+
+/** One fact about a cell: why it waits or has ended, and the next thing to do. */
+export type ReasonDocument = {
+  kind: string;
+  text: string;
+  is_stuck: boolean;
+  next: string | null;
+};
+
+/** An executor has settled an effect. */
+export type ReceiptRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "receipt";
+  intent: string;
+  cell: CellName;
+  effect: string;
+  attempt: number;
+  status: string;
+  payload: unknown;
+  payload_schema: string | null;
+  started_ns: number;
+  finished_ns: number;
+  cost_cents: number | null;
+  executor: string;
+  key_id: string;
+  outcome: string;
+  problem: string | null;
+  abandoned: string[];
+  batch: BatchPlace | null;
+};
+
+/** The signature of a receipt, checked when the document was made. */
+export type ReceiptSignature = {
+  key: string;
+  executor: string;
+  is_valid: boolean;
+  was_allowed: boolean | null;
+  is_revoked: boolean;
+  manifest_record: number | null;
+  batch: BatchPlace | null;
+};
+
+/** Why the kernel failed a cell. */
+export type RecordedFault = {
+  kind: string;
+  message: string;
+  detail: unknown;
+  environmental: boolean;
+};
+
+/**
+ * Records as the lines of ``aos inspect journal --json``; ``next`` is the first record of the next
+ * page, or null.
+ */
+export type RecordsDocument = {
+  records: (GenesisRecord | StartRecord | ManifestRecord | EventRecord | StepRecord | FaultRecord | ReceiptRecord | KernelReceiptRecord | StreamRecord | AttemptRecord | SnapshotRecord | ForkRecord | ControlRecord | GovernanceRecord)[];
+  next: number | null;
+};
+
+/** An event of a batch that was refused. */
+export type RefusedEvent = {
+  problem: ProblemDocument;
+};
+
+/** An effect that a step requested. */
+export type RequestedIntent = {
+  intent: string;
+  effect: string;
+  params: unknown;
+  requested_key: unknown;
+  issuer_ref: string | null;
+  flow: FlowPlace | null;
+};
+
+/** A subscription of a manifest. */
+export type RouteRow = {
+  event: string;
+  workflow: string;
+  key_field: string | null;
+  creates: boolean;
+};
+
+/** The document of ``aos schedule show --json``. */
+export type ScheduleDocument = {
+  id: string;
+  by_manifest: boolean;
+  cron: string | null;
+  tz: string | null;
+  every_ms: number | null;
+  start: string | null;
+  end: string | null;
+  catchup_ms: number;
+  overlap: string;
+  jitter_ms: number;
+  event: string;
+  value: Record<string, unknown>;
+  at_field: string | null;
+  paused: boolean;
+  failed: boolean;
+  problem: string | null;
+  next: string[];
+  waits_for_end: unknown;
+  runs: number;
+  made_up: number;
+  skipped: number;
+  overlapped: number;
+  recent: ScheduleRun[];
+  tzdata: string | null;
+};
+
+/** The command for a schedule is done since record ``seq``. */
+export type ScheduleRecord = {
+  id: string;
+  seq: number;
+};
+
+/** A run of a schedule. */
+export type ScheduleRun = {
+  due: string;
+  at: string;
+  kind: string;
+};
+
+/** The document of ``aos schedule list --json``. */
+export type SchedulesDocument = {
+  schedules: ScheduleDocument[];
+};
+
+/** The answers to a batch, in its order. */
+export type SentBatch = {
+  items: (SentEvent | RefusedEvent)[];
+};
+
+/** The event is record ``seq``, durable. ``to`` is null if the record was pruned. */
+export type SentEvent = {
+  seq: number;
+  duplicate: boolean;
+  to: ReachedCell[] | null;
+};
+
+/** The effects that a workflow may ask for on both sides. */
+export type ShadowAllowlist = {
+  recorded: string[] | null;
+  shadow: string[] | null;
+};
+
+/** Answers that are not in the journal. */
+export type ShadowAnswered = {
+  timers: number;
+  blobs: number;
+  core: number;
+  file: number;
+};
+
+/** Requests for one effect, and the statuses of their receipts. */
+export type ShadowAsked = {
+  asked: number;
+  receipts: Record<string, unknown>;
+};
+
+/** The cells that block the manifest of a shadow. */
+export type ShadowBlockers = {
+  total: number;
+  first: ApplyBlocker[];
+};
+
+/** Cells of one workflow. */
+export type ShadowCells = {
+  same: number;
+  different: number;
+  by_class: Record<string, unknown>;
+};
+
+/** A cell that differs. */
+export type ShadowDifference = {
+  cell: CellName;
+  classes: string[];
+  first: ShadowFirst;
+  last: ShadowLast;
+};
+
+/** Requests for effects on both sides. */
+export type ShadowEffects = {
+  recorded: Record<string, unknown>;
+  shadow: Record<string, unknown>;
+};
+
+/** A field that differs. */
+export type ShadowField = {
+  field: string;
+  recorded: unknown;
+  shadow: unknown;
+  places: ShadowPlace[];
+};
+
+/** The first difference of a cell. */
+export type ShadowFirst = {
+  record: number;
+  on: string;
+  classes: string[];
+  differences: ShadowField[];
+};
+
+/** Recorded events and commands. */
+export type ShadowInputs = {
+  admitted: number;
+  refused: number;
+};
+
+/** Instances by status at the end of both sides. */
+export type ShadowInstances = {
+  recorded: Record<string, unknown>;
+  shadow: Record<string, unknown>;
+};
+
+/** A cell at the end of both sides. */
+export type ShadowLast = {
+  recorded: ShadowSide | null;
+  shadow: ShadowSide | null;
+};
+
+/** An intent that is open in the shadow. */
+export type ShadowOpen = {
+  effect: string;
+  cell: CellName;
+  params: string;
+  recorded: boolean;
+};
+
+/** Open intents at the end of both sides. */
+export type ShadowPending = {
+  recorded: number;
+  shadow: number;
+};
+
+/** A place of a field that differs. */
+export type ShadowPlace = {
+  path: string;
+  recorded: unknown;
+  shadow: unknown;
+};
+
+export type ShadowReportDocument = {
+  proposal: number;
+  record: number;
+  hash: string;
+  format: string;
+  world: string;
+  base: string;
+  document: string;
+  mode: string;
+  leaves: string[];
+  from: number;
+  to: number;
+  frame: string;
+  answers: string | null;
+  same: boolean;
+  blocked: boolean;
+  blockers: ShadowBlockers;
+  clock_ns?: number;
+  steps?: ShadowStepCounts;
+  inputs?: ShadowInputs;
+  by_class?: Record<string, unknown>;
+  cells?: Record<string, unknown>;
+  differences?: ShadowDifference[];
+  left_out?: number;
+  effects?: ShadowEffects;
+  answered?: ShadowAnswered;
+  instances?: ShadowInstances;
+  allowlists?: Record<string, unknown>;
+  pending?: ShadowPending;
+  open?: ShadowOpen[];
+};
+
+/** A cell at the end of one side. */
+export type ShadowSide = {
+  status: string;
+  state: unknown;
+  fault: string | null;
+};
+
+/** Steps of a shadow. */
+export type ShadowStepCounts = {
+  compared: number;
+  different: number;
+  missing: number;
+  extra: number;
+  erased: number;
+  environmental: number;
+};
+
+/** A fault: its kind and message. */
+export type ShortFault = {
+  kind: string;
+  message: string;
+};
+
+/** The document of ``aos snapshot --json``. */
+export type SnapshotDocument = {
+  seq: number;
+  at: number;
+  document: string;
+  cells: number;
+  blobs: number;
+  bytes: number;
+  took_ns: number;
+};
+
+/** The newest snapshot. */
+export type SnapshotMark = {
+  at: number;
+  record: number;
+  document: string;
+};
+
+/** A snapshot of the state was taken. */
+export type SnapshotRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "snapshot";
+  at: number;
+  frame: string;
+  document: string;
+  size: number;
+};
+
+/** The hash of a module, and how many are kept. */
+export type StagedModule = {
+  module: string;
+  kept: number;
+};
+
+/** A process has begun to run the world. */
+export type StartRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "start";
+  host: Record<string, unknown>;
+};
+
+/** A linear instance runs since record ``seq``. */
+export type StartedInstance = {
+  instance: string;
+  plan: string;
+  version: number;
+  biz_key: string | null;
+  seq: number;
+};
+
+/** Cells by status. */
+export type StatusCounts = {
+  running: number;
+  waiting: number;
+  completed: number;
+  failed: number;
+  idle: number;
+};
+
+/** A cell has taken one entry of its mailbox. */
+export type StepRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  cell: CellName;
+  under: number | null;
+  entry: number[];
+  root: number;
+  depth: number;
+  fuel: number | null;
+  pages: number | null;
+  output: string | null;
+  kind: "step";
+  status: string;
+  state: unknown;
+  events: EmittedEvent[];
+  intents: RequestedIntent[];
+  abandoned: string[];
+  annotations: unknown;
+};
+
+/** An executor has sent a part of a result. */
+export type StreamRecord = {
+  seq: number;
+  summary?: string;
+  values?: OutsideValue[];
+  at_ns: number;
+  kind: "stream";
+  intent: string;
+  cell: CellName;
+  effect: string;
+  attempt: number;
+  frame_seq: number;
+  frame_kind: string;
+  payload: unknown;
+  payload_ref: string | null;
+  executor: string;
+  key_id: string;
+};
+
+/** Timers that are set. */
+export type TimerCounts = {
+  open: number;
+  oldest_open_ns: number | null;
+};
+
+/** A cell of a trace that is not done, with the reasons. */
+export type TraceCase = {
+  workflow: string;
+  key: unknown;
+  status: string;
+  is_idle: boolean;
+  reasons: ReasonDocument[];
+};
+
+/** The document of ``aos trace --json``. */
+export type TraceDocument = {
+  target: string;
+  roots: TraceNode[];
+  earlier: number;
+  cases: TraceCase[];
+};
+
+/** A line of ``aos trace``. */
+export type TraceLine = {
+  depth: number;
+  kind: string;
+  text: string;
+  is_target: boolean;
+  is_bad: boolean;
+};
+
+/** A record, an event or an effect in a trace. */
+export type TraceNode = {
+  kind: string;
+  seq: number;
+  index: number | null;
+  cell: CellName | null;
+  subject: string | null;
+  status: string;
+  at_ns: number | null;
+  took_ns: number | null;
+  value: unknown;
+  intent: string | null;
+  flow: FlowPlace | null;
+  note: string | null;
+  logs: string[];
+  is_target: boolean;
+  left_out: number;
+  children: TraceNode[];
+};
+
+/** The document of ``aos apply --dry-run --json``, with the workflows that it leaves. */
+export type TriedManifest = {
+  manifest: string;
+  applied: boolean;
+  in_force: boolean;
+  seq: number | null;
+  changes: ManifestChanges;
+  blockers: ApplyBlocker[];
+  groups: BlockerGroup[];
+  ways_out: ApplyWaysOut | null;
+  states: ConvertedState[];
+  refused: ApplyRefusal | null;
+  fates: Record<string, unknown> | null;
+  flows: FlowGateDocument;
+  leaves: string[];
+};
+
+/** The document of ``aos inspect value --json``. */
+export type ValueDocument = {
+  value: string;
+  size: number | null;
+  is_there: boolean;
+  erased_by: number[];
+  records: ValuePlace[];
+  total: number;
+};
+
+/** A record that refers to a value. */
+export type ValuePlace = {
+  record: number;
+  kind: string;
+  where: string;
+  cell: CellName | null;
+};
+
+/** A wait of a flow: for an effect, a message, a timer or another flow. */
+export type WaitDocument = {
+  path: string;
+  kind: string;
+  since_ns: number;
+  until_ns: number | null;
+  attempt: number | null;
+  effect: string | null;
+  schemas: string[];
+  child: CellName | null;
+  is_canceled: boolean;
+};
+
+/** Effects, executors and tasks of the kernel process. */
+export type WorkDocument = {
+  effects: string[];
+  executors: Record<string, unknown>;
+  tasks: WorkTask[];
+};
+
+/** A task of an executor in the kernel process. */
+export type WorkTask = {
+  intent: string;
+  phase: string;
+  attempt: number;
+  since_ns: number;
+};
+
+/** A workflow of a manifest. */
+export type WorkflowRow = {
+  name: string;
+  hash: string;
+  module: string;
+  module_hash: string;
+  entrypoint: string;
+  state: string;
+  event: string;
+  arms: Record<string, unknown>;
+  key_schema: string | null;
+  annotations: string | null;
+  context: unknown;
+  lifecycle: string;
+  upgrade: string | null;
+  effects_emitted: string[];
+  limits: Record<string, unknown>;
+};
+
+/** The document of ``aos inspect world --json``; ``path`` is null over HTTP. */
+export type WorldDocument = {
+  path: string | null;
+  world: string;
+  world_key: string;
+  operators: NamedKey[];
+  semantics: unknown;
+  created_ns: number;
+  journal: JournalFigures;
+  manifest: ManifestInForce | null;
+  versions: ManifestVersion[];
+  cells: CellCounts;
+  intents: IntentCounts;
+  mail: MailCounts;
+  submissions: number;
+  at: number | null;
+  snapshot: SnapshotMark | null;
+  ancestors: AncestorWorld[];
+  process: ProcessFigures | null;
+  origin: string | null;
 };
 
 export type SendEventsBody = {
@@ -240,50 +1868,16 @@ export type SendEventsQuery = {
   state?: boolean;
 };
 
-export type SendEventsAnswer = {
-  seq: number;
-  duplicate: boolean;
-  to: (({
-    workflow: string;
-    key: unknown;
-    ran?: boolean;
-    status?: string;
-    record?: number | null;
-    annotation?: unknown;
-    state?: unknown;
-  })[]) | null;
-} | {
-  items: ({
-    seq: number;
-    duplicate: boolean;
-    to: (({
-      workflow: string;
-      key: unknown;
-      ran?: boolean;
-      status?: string;
-      record?: number | null;
-      annotation?: unknown;
-      state?: unknown;
-    })[]) | null;
-  } | {
-    /** Why the request was not carried out (RFC 9457). */
-    problem: {
-      type: string;
-      status: number;
-      detail: string;
-      rule: string;
-      pointer?: string;
-      blockers?: Record<string, unknown>[];
-    };
-  })[];
-};
+export type SendEventsAnswer = SentEvent | SentBatch;
 
 export type ReadWorldQuery = {
   /** The world as it was after this record (default: now). */
   at?: number;
 };
 
-export type ReadWorldAnswer = Record<string, unknown>;
+export type ReadWorldAnswer = WorldDocument;
+
+export type ReadClockAnswer = ClockDocument;
 
 export type ReadManifestQuery = {
   /** One definition, whole. */
@@ -294,7 +1888,7 @@ export type ReadManifestQuery = {
   at?: number;
 };
 
-export type ReadManifestAnswer = Record<string, unknown>;
+export type ReadManifestAnswer = ManifestDocument | ManifestDifference | Definition;
 
 export type ReadCellsQuery = {
   /** The name of the workflow, or a unique part of it. */
@@ -329,7 +1923,7 @@ export type ReadCellsQuery = {
   spelled?: boolean;
 };
 
-export type ReadCellsAnswer = Record<string, unknown>;
+export type ReadCellsAnswer = CellsDocument;
 
 export type ReadCellQuery = {
   /** The name of the workflow, or a unique part of it. */
@@ -342,7 +1936,7 @@ export type ReadCellQuery = {
   spelled?: boolean;
 };
 
-export type ReadCellAnswer = Record<string, unknown>;
+export type ReadCellAnswer = CellDocument;
 
 export type ReadIntentsQuery = {
   /** Only intents of this status, or of this status of their receipt. */
@@ -369,7 +1963,7 @@ export type ReadIntentsQuery = {
   spelled?: boolean;
 };
 
-export type ReadIntentsAnswer = Record<string, unknown>;
+export type ReadIntentsAnswer = IntentsDocument;
 
 export type ReadIntentQuery = {
   /** Its hash, or the first 8 digits or more. */
@@ -378,7 +1972,7 @@ export type ReadIntentQuery = {
   spelled?: boolean;
 };
 
-export type ReadIntentAnswer = Record<string, unknown>;
+export type ReadIntentAnswer = IntentDocument;
 
 export type ReadFaultsQuery = {
   /** The name of the workflow, or a unique part of it. */
@@ -397,7 +1991,7 @@ export type ReadFaultsQuery = {
   spelled?: boolean;
 };
 
-export type ReadFaultsAnswer = Record<string, unknown>;
+export type ReadFaultsAnswer = FaultsDocument;
 
 export type ReadRecordsQuery = {
   /** From this record on (default: the newest). */
@@ -416,10 +2010,7 @@ export type ReadRecordsQuery = {
   spelled?: boolean;
 };
 
-export type ReadRecordsAnswer = {
-  records: Record<string, unknown>[];
-  next: number | null;
-};
+export type ReadRecordsAnswer = RecordsDocument;
 
 export type ReadRecordQuery = {
   /** Its number. */
@@ -428,14 +2019,14 @@ export type ReadRecordQuery = {
   spelled?: boolean;
 };
 
-export type ReadRecordAnswer = Record<string, unknown>;
+export type ReadRecordAnswer = GenesisRecord | StartRecord | ManifestRecord | EventRecord | StepRecord | FaultRecord | ReceiptRecord | KernelReceiptRecord | StreamRecord | AttemptRecord | SnapshotRecord | ForkRecord | ControlRecord | GovernanceRecord;
 
 export type ReadValueQuery = {
   /** Its content hash, or the sha256: name of a blob. */
   value: string;
 };
 
-export type ReadValueAnswer = Record<string, unknown>;
+export type ReadValueAnswer = ValueDocument;
 
 export type ReadBlobQuery = {
   /** Its content hash, or the sha256: name of a blob. */
@@ -459,13 +2050,9 @@ export type ReadTraceQuery = {
   width?: number;
 };
 
-export type ReadTraceAnswer = Record<string, unknown>;
+export type ReadTraceAnswer = TraceDocument | DrawnTrace;
 
-export type ReadWorkAnswer = {
-  effects: string[];
-  executors: Record<string, unknown>;
-  tasks: Record<string, unknown>[];
-};
+export type ReadWorkAnswer = WorkDocument;
 
 export type StreamJournalQuery = {
   /** The first record (default: the next one). */
@@ -488,7 +2075,7 @@ export type StreamFeedQuery = {
 };
 
 export type SendCommandBody = {
-  action: "retry" | "skip" | "cancel" | "erase" | "unpin" | "settle" | "end" | "remove";
+  action: "retry" | "skip" | "cancel" | "erase" | "unpin" | "settle" | "end" | "remove" | "clock";
   workflow?: string;
   /** The key of the instance as a JSON value. */
   key?: unknown;
@@ -506,16 +2093,9 @@ export type SendCommandBody = {
   signature?: string;
 };
 
-export type SendCommandAnswer = {
-  seq: number;
-  dropped?: number;
-  abandoned?: number;
-};
+export type SendCommandAnswer = AdmittedCommand;
 
-export type StageModuleAnswer = {
-  module: string;
-  kept: number;
-};
+export type StageModuleAnswer = StagedModule;
 
 export type TryManifestBody = {
   /** The record of an open proposal, instead of `document`: its manifest, with its mode and leaves. */
@@ -529,7 +2109,7 @@ export type TryManifestBody = {
   modules?: string[];
 };
 
-export type TryManifestAnswer = Record<string, unknown>;
+export type TryManifestAnswer = TriedManifest;
 
 export type ApplyManifestBody = {
   /** The record of an open proposal, instead of `document`: its manifest, with its mode and leaves. */
@@ -550,10 +2130,7 @@ export type ApplyManifestBody = {
   modules?: string[];
 };
 
-export type ApplyManifestAnswer = {
-  seq: number;
-  manifest: string;
-};
+export type ApplyManifestAnswer = AppliedManifest;
 
 export type GovernBody = {
   action: "propose" | "report" | "approve" | "reject" | "withdraw";
@@ -583,11 +2160,9 @@ export type GovernBody = {
   signature?: string;
 };
 
-export type GovernAnswer = {
-  seq: number;
-};
+export type GovernAnswer = AdmittedRecord;
 
-export type ReadProposalsAnswer = Record<string, unknown>;
+export type ReadProposalsAnswer = ProposalsDocument;
 
 export type ReadProposalQuery = {
   /** Its record. */
@@ -596,15 +2171,15 @@ export type ReadProposalQuery = {
   report?: string;
 };
 
-export type ReadProposalAnswer = Record<string, unknown>;
+export type ReadProposalAnswer = ProposalDocument | ShadowReportDocument;
 
-export type MakeSnapshotAnswer = Record<string, unknown>;
+export type MakeSnapshotAnswer = SnapshotDocument;
 
 export type ReadFlowsQuery = {
   /** Only this flow, or a unique part of it. */
   flow?: string;
   /** Only flows of this status. */
-  status?: "pending" | "running" | "sleeping" | "rolling_back" | "completed" | "failed" | "cancelled" | "stuck" | "faulted" | "closed";
+  status?: "pending" | "running" | "sleeping" | "rolling_back" | "completed" | "failed" | "canceled" | "stuck" | "faulted" | "closed" | "parked" | "cancelled";
   /** Only cells whose key begins with this text. */
   key_prefix?: string;
   /** Maximum number of rows. */
@@ -615,7 +2190,7 @@ export type ReadFlowsQuery = {
   at?: number;
 };
 
-export type ReadFlowsAnswer = Record<string, unknown>;
+export type ReadFlowsAnswer = FlowsDocument;
 
 export type ReadFlowQuery = {
   /** The name of the flow, or a unique part of it. */
@@ -630,7 +2205,7 @@ export type ReadFlowQuery = {
   spelled?: boolean;
 };
 
-export type ReadFlowAnswer = Record<string, unknown>;
+export type ReadFlowAnswer = FlowDocument;
 
 export type StartLinearBody = {
   /** The type of a plan of the manifest in force, or a plan as a manifest has it. */
@@ -642,13 +2217,7 @@ export type StartLinearBody = {
   mode?: "standard" | "source";
 };
 
-export type StartLinearAnswer = {
-  instance: string;
-  plan: string;
-  version: number;
-  biz_key: string | null;
-  seq: number;
-};
+export type StartLinearAnswer = StartedInstance;
 
 export type WakeLinearBody = {
   instance: string;
@@ -659,22 +2228,16 @@ export type WakeLinearBody = {
   payload_cbor?: string;
 };
 
-export type WakeLinearAnswer = {
-  instance: string;
-  seq: number;
-};
+export type WakeLinearAnswer = InstanceRecord;
 
 export type CancelLinearBody = {
   instance: string;
   reason?: string;
 };
 
-export type CancelLinearAnswer = {
-  instance: string;
-  seq: number;
-};
+export type CancelLinearAnswer = InstanceRecord;
 
-export type ReadPlansAnswer = Record<string, unknown>;
+export type ReadPlansAnswer = PlansDocument;
 
 export type ReadLinearInstancesQuery = {
   /** Only instances of this status. */
@@ -693,7 +2256,7 @@ export type ReadLinearInstancesQuery = {
   at?: number;
 };
 
-export type ReadLinearInstancesAnswer = Record<string, unknown>;
+export type ReadLinearInstancesAnswer = LinearInstancesDocument;
 
 export type ReadLinearInstanceQuery = {
   /** Its id. */
@@ -702,7 +2265,7 @@ export type ReadLinearInstanceQuery = {
   at?: number;
 };
 
-export type ReadLinearInstanceAnswer = Record<string, unknown>;
+export type ReadLinearInstanceAnswer = LinearInstanceDocument;
 
 export type CreateScheduleBody = {
   id: string;
@@ -726,29 +2289,23 @@ export type CreateScheduleBody = {
   replace?: boolean;
 };
 
-export type CreateScheduleAnswer = {
-  id: string;
-  seq: number;
-};
+export type CreateScheduleAnswer = ScheduleRecord;
 
 export type CommandScheduleBody = {
   id: string;
   action: "pause" | "resume" | "trigger" | "delete";
 };
 
-export type CommandScheduleAnswer = {
-  id: string;
-  seq: number;
-};
+export type CommandScheduleAnswer = ScheduleRecord;
 
-export type ReadSchedulesAnswer = Record<string, unknown>;
+export type ReadSchedulesAnswer = SchedulesDocument;
 
 export type ReadScheduleQuery = {
   /** Its id. */
   id: string;
 };
 
-export type ReadScheduleAnswer = Record<string, unknown>;
+export type ReadScheduleAnswer = ScheduleDocument;
 
 export type BeginBatchBody = {
   action: "retry" | "skip" | "unpin" | "cancel-effects" | "send";
@@ -765,25 +2322,22 @@ export type BeginBatchBody = {
   dry_run?: boolean;
 };
 
-export type BeginBatchAnswer = Record<string, unknown> | {
-  total: number;
-  first: Record<string, unknown>[];
-};
+export type BeginBatchAnswer = BatchDocument | CountedBatch;
 
-export type ReadBatchesAnswer = Record<string, unknown>;
+export type ReadBatchesAnswer = BatchesDocument;
 
 export type ReadBatchQuery = {
   /** Its id. */
   id: string;
 };
 
-export type ReadBatchAnswer = Record<string, unknown>;
+export type ReadBatchAnswer = BatchDocument;
 
 export type StopBatchBody = {
   id: string;
 };
 
-export type StopBatchAnswer = Record<string, unknown>;
+export type StopBatchAnswer = BatchDocument;
 
 export type ClaimTasksBody = {
   worker: string;
@@ -1037,9 +2591,9 @@ export type ReclaimTasksAnswer = {
   tasks: string[];
 };
 
-export type AnswerHealthAnswer = Record<string, unknown>;
+export type AnswerHealthAnswer = HealthDocument;
 
-export type AnswerReadyAnswer = Record<string, unknown>;
+export type AnswerReadyAnswer = ReadinessDocument;
 
 export type ReadOpenapiAnswer = Record<string, unknown>;
 
@@ -1053,6 +2607,11 @@ export class Client extends Connection {
   /** Show the world at a glance: journal, manifest, cells and effects. */
   readWorld(query: ReadWorldQuery = {}): Promise<ReadWorldAnswer> {
     return this.json({ method: "GET", path: "/v1/world", query });
+  }
+
+  /** Show the journal clock, the machine's clock, and timers that are too late. */
+  readClock(): Promise<ReadClockAnswer> {
+    return this.json({ method: "GET", path: "/v1/clock" });
   }
 
   /** Show the manifest in force, or one of its definitions. */

@@ -2,7 +2,7 @@
 export class NodeError extends Error {
   constructor(
     readonly status: number,
-    readonly problem: Problem,
+    readonly problem: ProblemDocument,
   ) {
     super(problem.detail);
     this.name = "NodeError";
@@ -149,11 +149,11 @@ function search(query: object = {}): string {
   return text === "" ? "" : `?${text}`;
 }
 
-async function problemOf(answer: Response): Promise<Problem> {
+async function problemOf(answer: Response): Promise<ProblemDocument> {
   const text = await answer.text();
   try {
     const found: unknown = JSON.parse(text);
-    if (typeof found === "object" && found !== null && "rule" in found) return found as Problem;
+    if (typeof found === "object" && found !== null && "rule" in found) return found as ProblemDocument;
   } catch {
     // Not JSON: another server than a node has answered.
   }

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from aos.values.spelling import time_ns
+
 Place = tuple[str, int, int]
 """Instance, number of the plan step, epoch."""
 
@@ -89,7 +91,7 @@ def _check_step(
     if old["status"]["$tag"] == "RUNNING" and new["attempts"] == old["attempts"] + 1:
         assert lease is not None
         if new["last_error"] == "LEASE_EXPIRED":
-            assert old["locked_until"] < now_ns, "a lease lasts until its end"
+            assert _ns(old["locked_until"]) < now_ns, "a lease lasts until its end"
             lease.ends.append("expired")
             lease.ended_ns = now_ns
     accepted = after["last_result"] != before["last_result"]
@@ -100,7 +102,7 @@ def _check_step(
         assert old["status"]["$tag"] == "RUNNING"
         assert (value["worker"], value["epoch"]) == (old["locked_by"], old["epoch"])
         assert value["seq"] == seq
-        assert now_ns <= old["locked_until"], "no result after the end of its lease"
+        assert now_ns <= _ns(old["locked_until"]), "no result after the end of its lease"
         lease.ends.append("result")
         lease.ended_ns = now_ns
     if after["status"]["$tag"] == "CANCELED" != before["status"]["$tag"]:
@@ -114,6 +116,13 @@ def _check_step(
         row = after["steps"][place[1]]
         found = leases.setdefault(place, Lease(row["locked_by"], now_ns))
         assert found.worker == cause["value"]["worker"] == row["locked_by"]
+
+
+def _ns(shown: str) -> int:
+    """A time of a state, which documents show as text (V-51)."""
+    found = time_ns(shown)
+    assert found is not None, shown
+    return found
 
 
 def _table(state: dict[str, Any]) -> dict[str, Any]:

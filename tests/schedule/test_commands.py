@@ -23,6 +23,7 @@ from tests.cli.shell import Result, here, start
 from tests.node.test_node_process import started, wait_until
 from tests.page.form_browser import made
 from tests.schedule.stage import SWEEP, nodes, sweep
+from tests.test_kill import wait_until_it_answers
 from tests.tools import long_form
 
 KILLS = 20 if long_form() else 4
@@ -184,6 +185,7 @@ def test_each_second_is_an_event_once_over_many_kills(tmp_path: Path) -> None:
     world = make_world(tmp_path / "world", sweep(id="tick", every_ms=1_000))
     for kill in range(KILLS):
         process = start("run", "--world", world)
+        wait_until_it_answers(world, process)
         time.sleep(0.8 + 0.31 * kill % 2)
         process.kill()
         process.wait()

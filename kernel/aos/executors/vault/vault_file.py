@@ -38,7 +38,7 @@ IsOver: TypeAlias = Callable[[], bool]
 LOCK_PAUSE_S: Final = 0.02
 
 LAST_VERSIONS: Final = ".last-versions"
-"""The end of the name of the file with the last version of each alias, beside the secrets file."""
+"""The end of the name of the file with the last version of each alias, next to the secrets file."""
 
 _FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 

@@ -64,7 +64,7 @@ def _version(row: Any) -> SecretVersion:
 
 
 def last_versions(data: str, name: str) -> dict[str, SecretVersion]:
-    """The last version of each alias, from the file beside the secrets file (AG-82a).
+    """The last version of each alias, from the file next to the secrets file (AG-82a).
 
     Raises:
         NotConfigured: Someone has changed the file: it is none of ours.

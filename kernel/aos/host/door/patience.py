@@ -12,7 +12,7 @@ REPORT_S: Final = 2.0
 
 
 class WaitPatience:
-    """The waits of one command. Time counts only while the world stands still: work that takes
+    """The waits of one command. Time counts only while the world makes no progress: work that takes
     long, such as a large snapshot, has no limit here."""
 
     def __init__(
@@ -24,8 +24,8 @@ class WaitPatience:
         self._is_reported = False
 
     def is_over(self, why: str | None) -> bool:
-        """Note why the world stands still, None if it does not; return whether that has lasted too
-        long. The first wait of more than ``REPORT_S`` seconds is reported."""
+        """Note why the world makes no progress, None if it does; return whether that has lasted
+        too long. The first wait of more than ``REPORT_S`` seconds is reported."""
         now_s = time.monotonic()
         if why is None:
             self._since_s = None

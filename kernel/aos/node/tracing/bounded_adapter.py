@@ -1,6 +1,6 @@
 """Bounds for the requests of the exporter of spans (spec/node-tracing.md, N-86b).
 
-``requests`` reads the answer to a request whole and unpacked, and its time limit counts anew with
+``requests`` reads the answer to a request whole and unpacked, and its time limit starts again with
 each byte that comes.
 """
 

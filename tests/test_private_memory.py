@@ -97,6 +97,8 @@ def leaves_core(folder: Path, *words: str) -> bool:
 
 def test_a_program_that_crashes_leaves_no_core_file_nor_does_its_child(tmp_path: Path) -> None:
     """H-87."""
+    now = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    assert now == CORE_BYTES, "an earlier test has made the memory of this process private"
     if not leaves_core(tmp_path):
         missing("this system writes no core file into the working folder: it is not looked for")
     assert leaves_core(tmp_path, "child"), "the control"

@@ -176,6 +176,8 @@ def test_ctrl_c_is_one_line_while_the_program_is_still_imported(
 
     monkeypatch.delitem(sys.modules, "aos_cli.main")
     monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
+    # Nothing undoes it: later tests of this process could not raise its limit again.
+    monkeypatch.setattr(aos_cli.entry, "keep_memory_private", lambda: None)
 
     with pytest.raises(SystemExit) as ended:
         aos_cli.entry.main()

@@ -335,10 +335,11 @@ def test_a_command_that_hides_and_ends_its_guard_leaves_no_process(
         words = {"argv": [sys.executable, "-c", FAITHLESS, str(file)], "session_id": session}
         return await bench.call("exec", words)
 
+    before = descendants(os.getpid(), 0)  # worlds and nodes that earlier tests share
     receipt = bench.run(body)
     assert status(receipt) == ("lost", "guard_lost")
     assert not Path(f"/proc/{int(file.read_text())}").exists()
-    assert descendants(os.getpid(), 0) == []
+    assert set(descendants(os.getpid(), 0)) <= set(before)
 
 
 def test_a_command_whose_guard_is_ended_is_lost(bench: Bench) -> None:

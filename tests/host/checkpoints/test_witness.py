@@ -22,8 +22,9 @@ from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.cosigning import cosign_file
 from aos.host.checkpoints.key_files import as_witness, new_key
-from aos.host.checkpoints.posting import post
+from aos.host.checkpoints.posting import Posted, Server
 from aos.host.checkpoints.proving import Wanted, prove
+from aos.host.checkpoints.timestamps import stamp
 from aos.host.checkpoints.witness_server import WitnessServer
 from aos.host.checkpoints.witness_service import WitnessService, witness_state
 from aos.host.checkpoints.witnesses import Witness
@@ -40,6 +41,14 @@ LOG_KEY = log_key(WORLD, bytes(LOG.verify_key))
 NAME = "w.example/1"
 VKEY = as_witness(bytes(KEY.verify_key), NAME)
 NOW = 1_700_000_000
+
+
+def witness_at(url: str) -> Witness:
+    return Witness.of(f"{url}={VKEY.text}")
+
+
+def post(url: str, body: bytes, *, kind: str, seconds: float = 10.0) -> Posted:
+    return Server.at(url, "--witness").post(body, kind=kind, seconds=seconds)
 
 
 class Log:
@@ -225,7 +234,7 @@ def test_a_world_is_witnessed_rolled_back_and_found_out(
     with witness_state(tmp_path / "state") as state:
         service = WitnessService(name=NAME, key=KEY, logs=[own], folder=state, clock=lambda: NOW)
         with served(WitnessServer("127.0.0.1", 0, service, print)) as url:
-            witness = Witness(url, VKEY)
+            witness = witness_at(url)
             first = make_checkpoint(folder, witnesses=[witness])
             orders(shop, 50, 3)
             more_of(shop, folder)
@@ -256,9 +265,9 @@ def test_a_rewritten_journal_is_found_out_by_a_witness(
     with witness_state(tmp_path / "state") as state:
         service = WitnessService(name=NAME, key=KEY, logs=[own], folder=state)
         with served(WitnessServer("127.0.0.1", 0, service, print)) as url:
-            make_checkpoint(folder, witnesses=[Witness(url, VKEY)])
+            make_checkpoint(folder, witnesses=[witness_at(url)])
             with pytest.raises(Damage, match="rewritten"):
-                make_checkpoint(path, witnesses=[Witness(url, VKEY)])
+                make_checkpoint(path, witnesses=[witness_at(url)])
     assert not (path / "log/checkpoint").exists()
 
 
@@ -274,7 +283,7 @@ def test_a_restored_backup_that_grew_past_the_witness_is_found_out(
     with witness_state(tmp_path / "state") as state:
         service = WitnessService(name=NAME, key=KEY, logs=[own], folder=state)
         with served(WitnessServer("127.0.0.1", 0, service, print)) as url:
-            witness = Witness(url, VKEY)
+            witness = witness_at(url)
             make_checkpoint(folder, witnesses=[witness])
             restored = folder_of(backup, tmp_path / "restored")
             shutil.copytree(folder / "log", restored / "log")
@@ -351,9 +360,9 @@ def test_a_witness_that_lies_is_named_and_the_checkpoint_is_stored_without_it(
     with served(_Fake(LIES[lie])) as url:
         if lie.startswith("a conflict with") and "our own" not in lie:
             with pytest.raises(Damage):
-                make_checkpoint(folder, witnesses=[Witness(url, VKEY)])
+                make_checkpoint(folder, witnesses=[witness_at(url)])
             return
-        made = make_checkpoint(folder, witnesses=[Witness(url, VKEY)])
+        made = make_checkpoint(folder, witnesses=[witness_at(url)])
 
     (failed,) = made.failed
     assert url in failed
@@ -365,8 +374,33 @@ def test_a_witness_that_lies_is_named_and_the_checkpoint_is_stored_without_it(
     assert open_checkpoint(stored, own)[0].size == len(shop.frames)
 
 
+TOKEN = "kq7-93Zt+secret/x9"
+
+
+@pytest.mark.parametrize(
+    "address", ["{}/v1/kq7-93Zt%2Bsecret%2Fx9", "{}?token=kq7-93Zt%2Bsecret%2Fx9"]
+)
+def test_no_message_shows_the_token_of_an_address(folder: Path, address: str) -> None:
+    """PF-87a: also where the witness repeats it, decoded."""
+    with served(_Fake(saying(500, f"no such path: {TOKEN}".encode()))) as url:
+        [repeats] = make_checkpoint(folder, witnesses=[witness_at(address.format(url))]).failed
+    [gone] = make_checkpoint(
+        folder, witnesses=[witness_at(address.format("http://127.0.0.1:1"))]
+    ).failed
+    with pytest.raises(BadUsage) as refused:
+        Witness.of(address.format("ftp://w.example"))
+    with pytest.raises(Unavailable) as stamp_failed:
+        stamp(parse_note((folder / "log/checkpoint").read_bytes()), address.format(url))
+
+    assert "answered 500" in repeats
+    assert "no answer" in gone
+    for message in (repeats, gone, str(refused.value), str(stamp_failed.value)):
+        assert "kq7" not in message
+        assert "[secret --" in message
+
+
 def test_a_witness_that_is_gone_does_not_stop_a_checkpoint(folder: Path) -> None:
-    made = make_checkpoint(folder, witnesses=[Witness("http://127.0.0.1:1", VKEY)])
+    made = make_checkpoint(folder, witnesses=[witness_at("http://127.0.0.1:1")])
 
     assert "no answer" in made.failed[0]
 
@@ -400,7 +434,7 @@ def test_a_witness_that_sends_a_byte_now_and_then_is_not_waited_for(part: str) -
 def test_a_witness_is_named_by_url_and_key(text: str) -> None:
     with pytest.raises(BadUsage):
         Witness.of(text)
-    assert Witness.of(f"http://w/={VKEY.text}") == Witness("http://w", VKEY)
+    assert Witness.of(f"http://w/={VKEY.text}") == witness_at("http://w")
 
 
 # Offline

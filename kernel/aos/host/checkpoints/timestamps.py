@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from aos.audit.headerlog.signed_note import Note
 from aos.errors import BadUsage, Unavailable, excerpt
-from aos.host.checkpoints.posting import post
+from aos.host.checkpoints.posting import Server
 from aos.store.plain_files import open_named
 
 _QUERY: Final = "application/timestamp-query"
@@ -46,21 +46,24 @@ def stamp(note: Note, url: str) -> bytes:
         .cert_request(cert_request=True)
         .build()
     )
-    answer = post(url, request.as_bytes(), kind=_QUERY)
+    server = Server.at(url, "--timestamp")
+    answer = server.post(request.as_bytes(), kind=_QUERY)
     if answer.status != _OK or answer.kind.partition(";")[0].strip() != _REPLY:
         raise Unavailable(
-            f"{url}: the server did not answer with a time-stamp: status {answer.status}, "
-            f"{excerpt(answer.kind)!r}"
+            f"{server.shown}: the server did not answer with a time-stamp: status {answer.status}, "
+            f"{server.line(answer.kind)!r}"
         )
     try:
         info = library.decode_timestamp_response(answer.body).tst_info
         found = (info.message_imprint.message, info.nonce)
     except _UNREADABLE as problem:
         raise Unavailable(
-            f"{url}: the time-stamp cannot be read: {excerpt(str(problem))}"
+            f"{server.shown}: the time-stamp cannot be read: {server.line(str(problem))}"
         ) from None
     if found != (sha256(data).digest(), request.nonce):
-        raise Unavailable(f"{url}: the server answered with a time-stamp of something else")
+        raise Unavailable(
+            f"{server.shown}: the server answered with a time-stamp of something else"
+        )
     return answer.body
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,16 +27,17 @@ from aos.audit.headerlog.witness_protocol import (
     parse_size,
 )
 from aos.errors import BadUsage, Damage, Unavailable, excerpt, sentence
-from aos.host.checkpoints.posting import Posted, post
+from aos.host.checkpoints.posting import Posted, Server
 
 _TRIES: Final = 3
+_URL_AND_KEY: Final = re.compile(r"(?P<url>.*)=(?P<key>[^=+]+\+.+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
     """A witness: where it answers, and the key that it signs with."""
 
-    url: str
+    server: Server
     key: NoteKey
 
     @classmethod
@@ -45,14 +47,15 @@ class Witness:
         Raises:
             BadUsage: It has another form, or the key is no witness's.
         """
-        # A verifier key has = only at the end of its base64.
-        url, equals, key = text.partition("=")
-        if not equals or not url.startswith(("http://", "https://")):
+        # The address may have = in a query, the key at the end of its base64, but not in its name.
+        match = _URL_AND_KEY.fullmatch(text)
+        url = text if match is None else match["url"]
+        if match is None or not url.startswith(("http://", "https://")):
             raise BadUsage(
-                f"--witness {excerpt(text)!r}: expected URL=VKEY, such as "
+                f"--witness {Server.at(url, '--witness').shown!r}: expected URL=VKEY, such as "
                 "https://witness.example=NAME+HASH+KEY"
             )
-        return cls(url.rstrip("/"), witness_key(key))
+        return cls(Server.at(url.rstrip("/"), "--witness"), witness_key(match["key"]))
 
 
 def witness_key(text: str) -> NoteKey:
@@ -85,10 +88,11 @@ def ask(
             of this size, or frames that this log does not continue: this journal was rewritten.
         Unavailable: It does not answer, does not cosign, or answers with something else.
     """
-    url = f"{witness.url}/{ADD_CHECKPOINT}"
     for _ in range(_TRIES):
         path = consistency(old, checkpoint.size, log.node)
-        answer = post(url, format_request(old, path, note.whole), kind="text/plain")
+        answer = witness.server.post(
+            format_request(old, path, note.whole), kind="text/plain", path=f"/{ADD_CHECKPOINT}"
+        )
         if answer.status == OK:
             return _cosignature(witness, note, answer)
         latest = _latest(answer)
@@ -98,7 +102,7 @@ def ask(
             raise Damage(
                 sentence(
                     "the journal was rolled back: a witness has cosigned more of it",
-                    where=witness.url,
+                    where=witness.server.shown,
                     expected=f"at least {latest} frames",
                     found=f"{checkpoint.size}",
                     hint="restore the newer journal; the checkpoint was not stored",
@@ -108,7 +112,8 @@ def ask(
             break
         old = latest
     raise Unavailable(
-        f"{witness.url}: the witness refuses the size that it names itself (ask its operator)"
+        f"{witness.server.shown}: the witness refuses the size that it names itself "
+        "(ask its operator)"
     )
 
 
@@ -123,7 +128,7 @@ def _cosignature(witness: Witness, note: Note, answer: Posted) -> NoteSignature:
     raise Unavailable(
         sentence(
             "the witness answered with something else than its cosignature",
-            where=witness.url,
+            where=witness.server.shown,
             expected=f"one line, signed by {witness.key.text}",
             hint="check the key that --witness names",
         )
@@ -138,13 +143,11 @@ def _latest(answer: Posted) -> int | None:
 def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint, old: int) -> Damage | Unavailable:
     """What a refusal without a size shows. A witness compares the path only if ``old`` is the size
     that it cosigned last (PF-81), so a path that does not hold proves another history."""
-    said = " ".join(excerpt(answer.body.decode(errors="replace")).split())
-    said = "".join(each if each.isprintable() else "?" for each in said)
     if answer.status == CONFLICT:
         return Damage(
             sentence(
                 "the journal was rewritten: the witness cosigned another root of this size",
-                where=witness.url,
+                where=witness.server.shown,
                 expected=f"the root that it cosigned for {checkpoint.size} frames",
                 found="another",
                 hint="the checkpoint was not stored",
@@ -155,12 +158,13 @@ def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint, old: int) -> D
             sentence(
                 "the journal was rewritten: it does not continue the frames that the witness "
                 "cosigned",
-                where=witness.url,
+                where=witness.server.shown,
                 expected=f"a journal that begins with the {old} frames that it cosigned",
                 found=f"{checkpoint.size} frames, of which the first {old} are others",
                 hint="the checkpoint was not stored",
             )
         )
     return Unavailable(
-        f"{witness.url}: the witness did not cosign: it answered {answer.status}: {said!r}"
+        f"{witness.server.shown}: the witness did not cosign: it answered {answer.status}: "
+        f"{witness.server.line(answer.body)!r}"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from aos.host.folder.folder import init_world
 from aos.host.folder.reader import open_reader
 from aos.manifest.keys import key_text
 from aos.values.digests import hash_text
-from tests.cli.shell import Result, here
+from tests.cli.shell import ROOT, Result, here
 from tests.cli.test_commands import is_sound, running
 from tests.copies import copied
 from tests.core.governed import block, key_of
@@ -400,3 +401,25 @@ def test_a_world_without_approvers_has_no_proposals(gov: Story, tmp_path: Path) 
     found = plain("propose", gov.manifests / "1")
     assert (found.code, found.out) == (1, "")
     assert "aos apply PATH" in found.err
+
+
+def test_a_proposal_warns_of_events_that_anyone_may_send(gov: Story, tmp_path: Path) -> None:
+    """C-21c: as aos apply does, on stderr; the exit code stays."""
+    new = shutil.copytree(ROOT / "manifests" / "orders", tmp_path / "manifests" / "orders")
+    (tmp_path / "modules").symlink_to(ROOT / "modules")
+    [air] = (path for path in new.rglob("*.air.json") if '"ingress"' in path.read_text("utf-8"))
+    nodes = json.loads(air.read_text("utf-8"))
+    for node in nodes if isinstance(nodes, list) else [nodes]:
+        node.get("routing", {}).pop("ingress", None)
+    air.write_text(json.dumps(nodes), "utf-8")
+    init_world(tmp_path / "new")
+
+    applied = here("apply", new, "--world", tmp_path / "new", "--dry-run")
+    proposed = gov("propose", new)
+
+    for result in (applied, proposed):
+        assert result.code == 0, result
+        assert "warning: workflows emit these events, and anyone who may send" in result.err
+        assert "  shop/OrderRefunded@1, emitted by shop/deadline@1" in result.err
+    events = [row["event"] for row in gov.ok("propose", new)["open_events"]]
+    assert "shop/OrderRefunded@1" in events

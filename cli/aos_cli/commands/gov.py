@@ -20,7 +20,7 @@ from aos.manifest.patching import apply_patch, patch_between
 from aos_cli.apply_flows import RULE, refusal_text, show_flows
 from aos_cli.apply_loading import load_named
 from aos_cli.apply_target import ApplyTarget
-from aos_cli.apply_text import is_fine, show_changes, show_fates, show_report
+from aos_cli.apply_text import is_fine, show_changes, show_fates, show_open_events, show_report
 from aos_cli.gov_files import check_note, patch_at
 from aos_cli.gov_node import governing
 from aos_cli.gov_reading import in_force, proposal_document, report_document, stored
@@ -121,10 +121,11 @@ def propose(
     if isinstance(answer, Refusal):
         raise Refused(answer.message)
     if json:
-        names = ("manifest", "changes", "blockers", "groups", "fates", "flows")
+        names = ("manifest", "changes", "blockers", "groups", "fates", "flows", "open_events")
         print_json({"proposal": answer.seq, **{name: report[name] for name in names}})
         return
     show_changes(report["changes"])
+    show_open_events(report["open_events"])
     show_fates(report["fates"])
     line(f"proposal {answer.seq}", style="bold")
     line(f"  {report['manifest']}")

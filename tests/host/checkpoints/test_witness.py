@@ -22,7 +22,7 @@ from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.cosigning import cosign_file
 from aos.host.checkpoints.key_files import as_witness, new_key
-from aos.host.checkpoints.posting import Posted, Server
+from aos.host.checkpoints.posting import NamedServer, Posted
 from aos.host.checkpoints.proving import Wanted, prove
 from aos.host.checkpoints.timestamps import stamp
 from aos.host.checkpoints.witness_server import WitnessServer
@@ -48,7 +48,7 @@ def witness_at(url: str) -> Witness:
 
 
 def post(url: str, body: bytes, *, kind: str, seconds: float = 10.0) -> Posted:
-    return Server.at(url, "--witness").post(body, kind=kind, seconds=seconds)
+    return NamedServer.at(url, "--witness").post(body, kind=kind, seconds=seconds)
 
 
 class Log:

@@ -28,7 +28,7 @@ class Posted:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class NamedServer:
     """A server and its address, which may hold a token: messages say ``shown`` (PF-87a)."""
 
     url: str = field(repr=False)

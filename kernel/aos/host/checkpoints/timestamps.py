@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from aos.audit.headerlog.signed_note import Note
 from aos.errors import BadUsage, Unavailable, excerpt
-from aos.host.checkpoints.posting import Server
+from aos.host.checkpoints.posting import NamedServer
 from aos.store.plain_files import open_named
 
 _QUERY: Final = "application/timestamp-query"
@@ -46,7 +46,7 @@ def stamp(note: Note, url: str) -> bytes:
         .cert_request(cert_request=True)
         .build()
     )
-    server = Server.at(url, "--timestamp")
+    server = NamedServer.at(url, "--timestamp")
     answer = server.post(request.as_bytes(), kind=_QUERY)
     if answer.status != _OK or answer.kind.partition(";")[0].strip() != _REPLY:
         raise Unavailable(

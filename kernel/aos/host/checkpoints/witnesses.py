@@ -27,7 +27,7 @@ from aos.audit.headerlog.witness_protocol import (
     parse_size,
 )
 from aos.errors import BadUsage, Damage, Unavailable, excerpt, sentence
-from aos.host.checkpoints.posting import Posted, Server
+from aos.host.checkpoints.posting import NamedServer, Posted
 
 _TRIES: Final = 3
 _URL_AND_KEY: Final = re.compile(r"(?P<url>.*)=(?P<key>[^=+]+\+.+)")
@@ -37,7 +37,7 @@ _URL_AND_KEY: Final = re.compile(r"(?P<url>.*)=(?P<key>[^=+]+\+.+)")
 class Witness:
     """A witness: where it answers, and the key that it signs with."""
 
-    server: Server
+    server: NamedServer
     key: NoteKey
 
     @classmethod
@@ -52,10 +52,10 @@ class Witness:
         url = text if match is None else match["url"]
         if match is None or not url.startswith(("http://", "https://")):
             raise BadUsage(
-                f"--witness {Server.at(url, '--witness').shown!r}: expected URL=VKEY, such as "
+                f"--witness {NamedServer.at(url, '--witness').shown!r}: expected URL=VKEY, such as "
                 "https://witness.example=NAME+HASH+KEY"
             )
-        return cls(Server.at(url.rstrip("/"), "--witness"), witness_key(match["key"]))
+        return cls(NamedServer.at(url.rstrip("/"), "--witness"), witness_key(match["key"]))
 
 
 def witness_key(text: str) -> NoteKey:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from nacl.signing import SigningKey
 
@@ -396,6 +396,7 @@ class MemoryWorld:
         status: str | None = None,
         payload: bytes | None = None,
         why: str | None = None,
+        restamp: Literal[True] | None = None,
         forge: Mapping[str, Any] | None = None,
     ) -> Answer:
         """The operator's command; ``forge`` replaces fields after signing."""
@@ -410,6 +411,7 @@ class MemoryWorld:
             status=status,
             payload=payload,
             why=why,
+            restamp=restamp,
         )
         signature = OPERATOR_KEY.sign(unsigned.message(self.state.world)).signature
         given = replace(unsigned, **{"signature": signature, **(forge or {})})

@@ -198,6 +198,7 @@ FULL: Final[tuple[Record, ...]] = (
         status="completed",
         payload=REF,
         why="it waits for an order that is gone",
+        restamp=True,
         dropped=3,
         abandoned=(A, B),
     ),

@@ -430,6 +430,10 @@ class Reader:
             if record["action"] == "settle":
                 fields["payload"] = self._content(record["payload"])
             message = ["aos/control/2", *message[1:4], fields]
+        if "restamp" in record:
+            need(record["action"] == "retry" and record["restamp"] is True, "a restamp", self.seq)
+            fields = {"cell": record["cell"], "restamp": True}
+            message = ["aos/control/2", *message[1:4], fields]
         need(record["serial"] == self.controls, "control serials in order", self.seq)
         key = self.operators[record["principal"]]
         need(is_signed(message, record["signature"], key), "a signed command", self.seq)

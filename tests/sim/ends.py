@@ -36,6 +36,7 @@ TOLD: Final[dict[str, tuple[str, ...]]] = {
     "attempt": ("intent", "attempt", "phase"),
     "control": (
         "action", "cell", "intent", "value", "serial", "signature", "status", "payload", "why",
+        "restamp",
     ),
     "manifest": ("principal", "serial", "signature"),
     "governance": (

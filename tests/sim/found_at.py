@@ -39,6 +39,7 @@ FOUND_AT: Final = {
     "the log holds no past": 1,
     "an abandoned intent stays open": 14,
     "a retry drops the mail after the entry": 11,
+    "a retry restamps nothing": 11,
     "a manifest comes in at any time": 12,
     "the store misses a settlement": 7,
     "a deleted cell comes back from the base": 11,

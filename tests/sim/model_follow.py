@@ -28,6 +28,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "event": ("schema", "submission_id"),
     "control": (
         "action", "cell", "intent", "value", "principal", "serial", "signature", "status", "why",
+        "restamp",
     ),
     "receipt": (
         "intent", "effect", "attempt", "status", "started_ns", "finished_ns", "executor", "key_id",

@@ -292,6 +292,8 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
     more: Record = {}
     match action:
         case "retry" | "skip":
+            for mail in model.cells[cell].mail if given["restamp"] else ():
+                mail.root.ns, mail.root.entropy = stamp["ns"], stamp["entropy"]
             _go_on(model, model.cells[cell], is_skip=action == "skip")
         case "unpin":
             model_pins.here(model, model.cells[cell])
@@ -312,7 +314,7 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
         kind="control", seq=seq, stamp=stamp, action=action,
         cell=None if cell is None else list(cell), intent=intent, value=value,
         principal=given["principal"], serial=given["serial"], signature=given["signature"],
-        status=given["status"], why=given["why"], **more,
+        status=given["status"], why=given["why"], restamp=given["restamp"], **more,
     )  # fmt: skip
 
 
@@ -335,6 +337,8 @@ def control_message(world: bytes, given: Given) -> bytes:
             fields = {"cell": named, "status": given["status"], "why": given["why"]}
         case "remove":
             fields = {"cell": named, "why": given["why"]}
+        case "retry" if given["restamp"]:
+            fields = {"cell": named, "restamp": True}
         case _:
             return cbor(["aos/control/1", *signed, named, given["intent"], given["value"]])
     return cbor(["aos/control/2", *signed, fields])
@@ -349,6 +353,8 @@ def _check_form(given: Given) -> None:
     why = given["why"]
     if why is not None:
         is_form = is_form and action in ("end", "remove") and 1 <= len(why.encode()) <= 1024
+    if given["restamp"] is not None:
+        is_form = is_form and action == "retry"
     if not is_form or given["status"] not in statuses or any(len(each) != 32 for each in hashes):
         raise Refused("control_is_invalid")
 

@@ -306,6 +306,15 @@ def _retry_drops_the_rest(patch: Patch) -> None:
     patch.setattr(fold, "_go_on", drop)
 
 
+def _retry_restamps_nothing(patch: Patch) -> None:
+    real = fold._go_on
+
+    def resume(state: State, id: CellId, record: Any) -> None:
+        real(state, id, replace(record, restamp=None))
+
+    patch.setattr(fold, "_go_on", resume)
+
+
 def _any_manifest_time(patch: Patch) -> None:
     patch.setattr(admit, "blockers", lambda *_, **__: ())
 
@@ -416,6 +425,7 @@ MUTANTS: Final[Sequence[Mutant]] = (
     Mutant("the log holds no past", _log_without_past, alone=True),
     Mutant("an abandoned intent stays open", _abandoned_delivered, alone=True),
     Mutant("a retry drops the mail after the entry", _retry_drops_the_rest, alone=True),
+    Mutant("a retry restamps nothing", _retry_restamps_nothing),
     Mutant("a manifest comes in at any time", _any_manifest_time, alone=True),
     Mutant("the store misses a settlement", _lost_forgotten),
     Mutant("any settlement fits its effect", _any_settlement_fits),

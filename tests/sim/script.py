@@ -486,12 +486,14 @@ def _control(world: SimWorld, chance: Chance, action: str, **about: Any) -> None
     serial = state.controls
     given: Given = {
         "action": action, "principal": "operator", "serial": serial, "cell": None, "intent": None,
-        "value": None, "status": None, "payload": None, "why": None, **about,
+        "value": None, "status": None, "payload": None, "why": None,
+        "restamp": True if action == "retry" and serial % 3 else None, **about,
     }  # fmt: skip
     if chance.random() < 0.1:
         wrong: list[Given] = [
             {"serial": serial + 1}, {"serial": serial - 1}, {"principal": "mallory"},
             {"cell": ("s/w0@1", b"")}, {"intent": b"short"}, {"action": "dance"},
+            {"restamp": True},
         ]  # fmt: skip
         if action in ("settle", "end", "remove"):
             wrong += [
@@ -503,6 +505,7 @@ def _control(world: SimWorld, chance: Chance, action: str, **about: Any) -> None
     given["signature"] = key.sign(control_message(world.id, given)).signature
     if chance.random() < 0.03:
         forged: list[Given] = [{"action": "skip"}, {"status": "failed"}, {"why": "another"}]
+        forged.append({"restamp": None if given["restamp"] else True})
         given |= chance.choice(forged)
     world.submit("control", given)
 

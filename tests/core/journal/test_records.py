@@ -60,7 +60,7 @@ FORMATS = {
     ),
     "control": (
         "seq stamp action principal serial signature",
-        "cell intent value status payload why dropped abandoned",
+        "cell intent value status payload why restamp dropped abandoned",
     ),
     "governance": (
         "seq stamp action principal signature",
@@ -215,7 +215,7 @@ def test_another_type_in_any_place_is_damage_or_another_record(record: Record) -
                 assert after != record
 
 
-NEVER: tuple[Value, ...] = (None, True, -1, [[]], {0: 0})
+NEVER: tuple[Value, ...] = (None, False, -1, [[]], {0: 0})
 
 
 @EACH

@@ -97,6 +97,7 @@ def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
                 status=recorded.status,
                 payload=None if recorded.payload is None else slot_bytes(recorded.payload, read),
                 why=recorded.why,
+                restamp=recorded.restamp,
             )
         case Manifest():
             return ManifestInput(

@@ -23,7 +23,6 @@ from aos.core.journal.inputs import (
     CANCEL,
     CANCEL_OPEN,
     CLOCK,
-    COMMAND_FIELDS,
     END,
     ERASE,
     SEMANTICS,
@@ -33,6 +32,7 @@ from aos.core.journal.inputs import (
     ManifestInput,
     control_message,
     has_fields_of,
+    needed_fields,
 )
 from aos.core.journal.journal_clock import CLOCK_AHEAD_NS, clock_after
 from aos.core.journal.ports import BlobReader
@@ -328,17 +328,18 @@ class Contents:
             status=record.status,
             payload=None if record.payload is None else slot_hash(record.payload),
             why=record.why,
+            restamp=record.restamp,
         )
         self._operator(record, message)
         named = [name for name in _COMMANDED if getattr(record, name) is not None]
         statuses = _STATUSES.get(record.action, (None,))
         if not has_fields_of(record.action, named) or record.status not in statuses:
-            fields = COMMAND_FIELDS.get(record.action, ())
+            fields = needed_fields(record.action)
             self._add(
                 FindingKind.VALUE_INVALID,
                 sentence(
                     f"a command {record.action!r:.40} of an operator",
-                    expected=f"one with {' and '.join(fields)}",
+                    expected=f"one with {' and '.join(fields) or 'nothing'}",
                     found=f"one with {' and '.join(named) or 'nothing'}",
                 ),
             )
@@ -401,7 +402,7 @@ class Contents:
         return workflow
 
 
-_COMMANDED: Final = ("cell", "intent", "value", "status", "payload", "why")
+_COMMANDED: Final = ("cell", "intent", "value", "status", "payload", "why", "restamp")
 """The fields of a command that its operator chose."""
 
 _STATUSES: Final[Mapping[str, tuple[str, ...]]] = {SETTLE: SETTLED_STATUSES, END: TERMINAL}

@@ -15,12 +15,12 @@ from aos.core.decide.dialect.dialects import dialect_of
 from aos.core.decide.fits import cell_problems, open_problems
 from aos.core.decide.refusing import refusal
 from aos.core.journal.inputs import (
-    COMMAND_FIELDS,
     END,
     REMOVE,
     SKIP,
     ControlInput,
     has_fields_of,
+    needed_fields,
 )
 from aos.core.journal.journal_clock import CLOCK_AHEAD_NS
 from aos.core.journal.ports import BlobReader
@@ -90,6 +90,7 @@ def decide_control(
         status=word_of(CONTROL_STATUSES, given.status),
         payload=None if given.payload is None else slot(given.payload, blobs),
         why=given.why,
+        restamp=given.restamp,
         dropped=None if ended is None else len(ended.mailbox) or None,
         abandoned=() if ended is None else tuple(ended.inflight),
     )
@@ -150,10 +151,10 @@ def _shape(given: ControlInput, action: ControlAction) -> Refusal | None:
     """The command has its own fields and nothing else, each well-formed."""
     fields = {
         "cell": given.cell, "intent": given.intent, "value": given.value, "status": given.status,
-        "payload": given.payload, "why": given.why,
+        "payload": given.payload, "why": given.why, "restamp": given.restamp,
     }  # fmt: skip
     if not has_fields_of(action, [name for name, value in fields.items() if value is not None]):
-        needed = " and ".join(name for name in COMMAND_FIELDS[action] if name != "why")
+        needed = " and ".join(needed_fields(action))
         expected = f"{needed} and nothing else" if needed else "no field"
         return refusal(Rule.CONTROL_IS_INVALID, f"{action}: expected {expected}")
     for name, hash in (("intent", given.intent), ("value", given.value)):

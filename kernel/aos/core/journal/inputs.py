@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.records import Batch, CellId, Principal
@@ -296,7 +296,7 @@ REMOVE: Final = "remove"
 CLOCK: Final = "clock"
 
 COMMAND_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    RETRY: ("cell",),
+    RETRY: ("cell", "restamp"),
     SKIP: ("cell",),
     UNPIN: ("cell",),
     CANCEL: ("intent",),
@@ -306,7 +306,7 @@ COMMAND_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     REMOVE: ("cell", "why"),
     CLOCK: (),
 }
-"""The fields of each command, in its input and in its record. Only ``why`` may be absent."""
+"""The fields of each command, in its input and in its record. See ``needed_fields``."""
 
 _SIGNED_WITH_NAMES: Final = (SETTLE, END, REMOVE)
 
@@ -328,7 +328,8 @@ class ControlInput:
 
     ``serial`` is the number of control records before this one, so that a command is valid once.
     ``status`` and ``payload``, canonical CBOR, are those of a settled intent (K-108); ``status`` is
-    also that of an ended instance, and ``why`` the operator's reason to end it (K-109).
+    also that of an ended instance, and ``why`` the operator's reason to end it (K-109). With
+    ``restamp``, a retry gives its own stamp to the mail of the instance (K-101b).
     """
 
     action: str
@@ -341,6 +342,7 @@ class ControlInput:
     status: str | None = None
     payload: bytes | None = None
     why: str | None = None
+    restamp: Literal[True] | None = None
 
     def message(self, world: Hash) -> bytes:
         """The bytes that the operator signs."""
@@ -354,6 +356,7 @@ class ControlInput:
             status=self.status,
             payload=None if self.payload is None else content_hash(self.payload),
             why=self.why,
+            restamp=self.restamp,
         )
 
 
@@ -368,17 +371,25 @@ def control_message(
     status: str | None = None,
     payload: Hash | None = None,
     why: str | None = None,
+    restamp: Literal[True] | None = None,
 ) -> bytes:
     """The bytes that an operator signs for a command (J-42); ``payload`` is the payload's content
     hash. A field that the command has and that is absent is null."""
     named: Value = None if cell is None else [cell[0], cell[1]]
-    if action not in _SIGNED_WITH_NAMES:
+    is_restamped = action == RETRY and restamp is not None
+    if action not in _SIGNED_WITH_NAMES and not is_restamped:
         return encode(["aos/control/1", world, serial, action, named, intent, value])
     given: dict[str, Value] = {
         "cell": named, "intent": intent, "status": status, "payload": payload, "why": why,
+        "restamp": restamp,
     }  # fmt: skip
     fields: dict[str | int, Value] = {name: given[name] for name in COMMAND_FIELDS[action]}
     return encode(["aos/control/2", world, serial, action, fields])
+
+
+def needed_fields(action: str) -> tuple[str, ...]:
+    """The fields that ``action``, one of ``COMMAND_FIELDS``, cannot lack."""
+    return tuple(name for name in COMMAND_FIELDS[action] if name not in ("why", "restamp"))
 
 
 def has_fields_of(action: str, found: Collection[str]) -> bool:
@@ -386,8 +397,7 @@ def has_fields_of(action: str, found: Collection[str]) -> bool:
     fields = COMMAND_FIELDS.get(action)
     if fields is None:
         return False
-    needed = [name for name in fields if name != "why"]
-    return set(needed) <= set(found) <= set(fields)
+    return set(needed_fields(action)) <= set(found) <= set(fields)
 
 
 Input: TypeAlias = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.records import (
@@ -305,6 +305,12 @@ def _word(what: str, words: tuple[str, ...]) -> _Type:
     return _Type(encode_text, read, quick)
 
 
+def _read_true(value: Value) -> Literal[True]:
+    if value is not True:
+        raise Damage(f"a record holds {value!r:.40} where true belongs, or nothing")
+    return True
+
+
 def _read_key(value: Value) -> str | bytes:
     if type(value) not in (str, bytes):
         raise Damage("a record holds an idempotency key that is neither text nor bytes")
@@ -360,6 +366,8 @@ _NAT = _Type(encode_integer, _read_nat, read_nat)
 _TEXT = _Type(encode_text, _exactly(str), read_text)
 
 _BYTES = _Type(encode_bytes, _exactly(bytes), read_bytes)
+
+_TRUE = _Type(encode, _read_true, _carefully)
 
 _HASH = _Type(encode_bytes, _read_hash, _quick_hash)
 
@@ -467,7 +475,8 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     Control: {
         "seq": _NAT, "stamp": _STAMP, "action": _ACTION, "cell?": _CELL, "intent?": _HASH,
         "value?": _HASH, "principal": _TEXT, "serial": _NAT, "signature": _BYTES,
-        "status?": _CONTROL_STATUS, "payload?": _SLOT, "why?": _TEXT, "dropped?": _NAT,
+        "status?": _CONTROL_STATUS, "payload?": _SLOT, "why?": _TEXT, "restamp?": _TRUE,
+        "dropped?": _NAT,
         "abandoned?": _many(_HASH),
     },
     Governance: {

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from aos.core.journal.faults import Fault
 from aos.core.journal.vocabulary import (
@@ -380,7 +380,8 @@ class Control:
     ``status`` and ``payload`` are those of the receipt that ``settle`` causes; ``status`` is also
     the one that ``end`` gives the instance. ``why`` is the operator's reason to end or remove it.
     ``dropped`` is the number of entries of its mailbox that were dropped, None if there were none,
-    and ``abandoned`` are its intents that were open.
+    and ``abandoned`` are its intents that were open. With ``restamp``, ``retry`` gives its stamp to
+    the mail of the cell; retries of older releases lack it (K-101b).
     """
 
     KIND: ClassVar = "control"
@@ -396,6 +397,7 @@ class Control:
     status: ControlStatus | None = None
     payload: Slot | None = None
     why: str | None = None
+    restamp: Literal[True] | None = None
     dropped: int | None = None
     abandoned: tuple[Hash, ...] = ()
 

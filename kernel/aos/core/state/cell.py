@@ -16,7 +16,8 @@ from aos.values.digests import Hash
 
 @dataclass(slots=True, eq=False)
 class Root:
-    """The input that a cascade of steps comes from, and how many steps it has caused."""
+    """The input that a cascade of steps comes from, and how many steps it has caused. ``stamp`` is
+    its own, or that of the last retry that gave it another (K-101b)."""
 
     seq: int
     stamp: Stamp

@@ -16,7 +16,7 @@ from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, follow
 from aos.core.journal.identity import idempotency_key, submission_hash, world_id
-from aos.core.journal.inputs import END, MIGRATE, PIN, REMOVE, SEMANTICS, SKIP
+from aos.core.journal.inputs import END, MIGRATE, PIN, REMOVE, RETRY, SEMANTICS, SKIP
 from aos.core.journal.journal_clock import CLOCK_AHEAD_NS, clock_after
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
@@ -451,6 +451,8 @@ def _fold_control(state: State, record: Control) -> None:
         )
     if record.action not in (END, REMOVE) and (record.dropped is not None or record.abandoned):
         raise Damage(f"record {record.seq} ends no instance, and drops or abandons its work")
+    if record.action != RETRY and record.restamp is not None:
+        raise Damage(f"record {record.seq} retries no instance, and restamps its mail")
     advance_clock(state, record.stamp)
     state.controls += 1
     root = Root(record.seq, record.stamp)
@@ -499,7 +501,7 @@ def _set_clock(state: State, record: Control) -> None:
 
 
 def _go_on(state: State, id: CellId, record: Control) -> None:
-    """Clear a fault. The entry that failed runs first, unless it is skipped (K-101)."""
+    """Clear a fault. The entry that failed runs first, unless it is skipped (K-101, K-101b)."""
     cell = state.cells.get(id)
     if cell is None or cell.fault is None:
         raise Damage(f"record {record.seq} retries {id[0]}, which no fault has failed")
@@ -518,6 +520,8 @@ def _go_on(state: State, id: CellId, record: Control) -> None:
     cell.last_active_ns = state.clock_ns
     for mail in cell.mailbox:
         mail.root.steps = 0
+        if record.restamp:
+            mail.root.stamp = record.stamp
     if cell.mailbox:
         _make_ready(state, cell)
     if under != state.manifest_seq:

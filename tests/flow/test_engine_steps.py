@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aos.testing import Fail, Timeout, in_turn, like
-from tests.flow.probe import CHILD, DAY, FLOW, HOUR, MINUTE, NEVER, Probe
+from tests.flow.probe import CHILD, DAY, FLOW, HOUR, MINUTE, MODULE, NEVER, Probe, nodes, wasm
 
 MS = 10**6
 BUSY = Fail("busy", "try later", retryable=True)
@@ -137,6 +137,26 @@ def test_the_deadline_of_a_step_ends_its_pause_too() -> None:
 
         assert (probe.status, probe.output) == ("completed", "timeout")
         assert probe.world.timers() == []
+
+
+def test_a_deadline_that_begins_in_a_turn_that_was_retried_counts_from_the_retry() -> None:
+    """K-101b."""
+    with Probe("timeout", count=1, answers=False) as probe:
+        probe.world.apply(nodes(fuel=1_000), modules={MODULE: wasm()})
+        probe.begin(may_fail=True)
+        assert probe.fault[0] == "fuel"
+        probe.world.advance(5 * HOUR)
+        probe.mend()
+
+        probe.world.retry(FLOW, probe.key)
+        probe.world.run()
+        retried_ns = probe.world.now_ns
+        probe.world.advance(HOUR - MINUTE)
+        assert probe.paths == {"slow": "step running"}
+        probe.world.advance(MINUTE)
+
+        assert (probe.status, probe.output) == ("completed", "timeout")
+        assert probe.world.now_ns - retried_ns == HOUR
 
 
 def test_a_step_that_ends_in_time_cancels_its_deadline() -> None:

@@ -42,6 +42,7 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
             principal=body["principal"],
             serial=body["serial"],
             signature=body["signature"],
+            restamp=True if body.get("restamp") else None,
             **fields,
         )
         answer = await services.link.control(given)
@@ -62,6 +63,12 @@ def is_signed(services: Services, body: dict[str, Any]) -> bool:
             400, "body_is_invalid",
             f"body: expected principal, serial and signature together, found only "
             f"{' and '.join(signed)}",
+        )  # fmt: skip
+    if not signed and "restamp" in body:
+        raise Problem(
+            400, "body_is_invalid",
+            "restamp: expected only in a command with principal, serial and signature (the node "
+            "restamps each retry that it signs)",
         )  # fmt: skip
     if not signed:
         must_sign(

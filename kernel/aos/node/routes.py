@@ -234,6 +234,10 @@ COMMAND: Final = _closed(
     payload={"description": "The receipt of `settle`, as a JSON value."},
     payload_cbor={**BINARY, "description": "The same as CBOR, instead."},
     why={"type": "string", "maxLength": 4096},
+    restamp={
+        **FLAG,
+        "description": "Of a `retry` that the caller signs: its mail gets the time of the retry.",
+    },
     principal={**NAME, "description": "With `serial` and `signature`: signed by the caller."},
     serial={"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
     signature={**BINARY, "minLength": 64, "maxLength": 64},

@@ -11,7 +11,7 @@ assert world.status("shop/order@1", "ord-1") == "completed"
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
@@ -24,11 +24,12 @@ from aos.audit.views.schedule_view import schedule_document
 from aos.audit.views.value_view import read_value_hash
 from aos.core.decide.answers import Admitted, Duplicate
 from aos.core.journal.governing import REJECT, WITHDRAW
-from aos.core.journal.inputs import CANCEL, ERASE, RETRY, SKIP, STRICT, ControlInput, EventInput
+from aos.core.journal.inputs import CANCEL, ERASE, RETRY, SKIP, STRICT, EventInput
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import MODES
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage, sentence
+from aos.host.apply.commands import sign_control
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
 from aos.manifest.linear_names import LINEAR, SIGNAL
@@ -625,17 +626,11 @@ class World:
     ) -> Admitted | Duplicate:
         self._check_open()
         state = self._desk.state
-        unsigned = ControlInput(
-            action=action,
-            principal=OPERATOR_NAME,
-            serial=state.controls,
-            signature=b"",
-            cell=cell,
-            intent=intent,
-            value=value,
-        )
-        signature = OPERATOR_KEY.sign(unsigned.message(state.world)).signature
-        return self._desk.admit(replace(unsigned, signature=signature))
+        given = sign_control(
+            action, cell=cell, intent=intent, value=value, world=state.world,
+            serial=state.controls, operators=state.operators, key=OPERATOR_KEY,
+        )  # fmt: skip
+        return self._desk.admit(given)
 
     def _check_open(self) -> None:
         if self._is_closed:

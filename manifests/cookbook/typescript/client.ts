@@ -488,6 +488,7 @@ export type ControlRecord = {
   status: string | null;
   payload: unknown;
   why: string | null;
+  restamp: boolean;
   dropped: number;
   abandoned: string[];
   principal: string;
@@ -2087,6 +2088,8 @@ export type SendCommandBody = {
   /** The same as CBOR, instead. */
   payload_cbor?: string;
   why?: string;
+  /** Of a `retry` that the caller signs: its mail gets the time of the retry. */
+  restamp?: boolean;
   /** With `serial` and `signature`: signed by the caller. */
   principal?: string;
   serial?: number;

@@ -279,6 +279,7 @@ class ControlRecord(_StampedRecord):
     status: str | None
     payload: object
     why: str | None
+    restamp: bool
     dropped: int
     abandoned: list[str]
     principal: str

@@ -288,6 +288,7 @@ def _control(record: Control, lens: Lens) -> Document:
         "status": record.status,
         "payload": None if record.payload is None else lens.value(None, record.payload),
         "why": record.why,
+        "restamp": record.restamp is not None,
         "dropped": record.dropped or 0,
         "abandoned": [hash_text(each) for each in record.abandoned],
         "principal": record.principal,

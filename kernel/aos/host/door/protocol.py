@@ -181,6 +181,8 @@ def control_fields(given: ControlInput) -> dict[str, Value]:
         fields["payload"] = given.payload
     if given.why is not None:
         fields["why"] = given.why
+    if given.restamp is not None:
+        fields["restamp"] = given.restamp
     return fields
 
 
@@ -201,6 +203,7 @@ def read_control(request: Message) -> ControlInput:
         status=_optional(request, "status", str),
         payload=_optional(request, "payload", bytes),
         why=_optional(request, "why", str),
+        restamp=True if _optional(request, "restamp", bool) else None,
     )
 
 

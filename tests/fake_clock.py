@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from aos.boot_clock import boot_ns
 from aos.host import machine_clock
-from aos.host.machine_clock import MachineClock, boot_ns
+from aos.host.machine_clock import MachineClock
 
 
 def set_machine_clock(patch: pytest.MonkeyPatch, now_ns: int, *, runs: bool = False) -> None:

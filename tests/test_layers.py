@@ -40,7 +40,7 @@ LAYERS = (
 )  # fmt: skip
 LAYERS_BELOW = (
     "aos.manifest", "aos.values", "aos.errors", "aos.document_text", "aos.private_memory",
-    "aos.process_limits", "aos.retry_after", "aos.shell_text",
+    "aos.boot_clock", "aos.process_limits", "aos.retry_after", "aos.shell_text",
 )  # fmt: skip
 
 # Inside of a package: each room, or module in no room, and those that it may import. ``*`` is all.

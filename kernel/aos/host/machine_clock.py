@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from aos.boot_clock import boot_ns
 from aos.values.spelling import time_text
 
 MINUTE_NS: Final = 60 * 10**9
@@ -23,14 +24,6 @@ LEAP_NS: Final = 5 * MINUTE_NS
 
 HOLD_NS: Final = 10 * MINUTE_NS
 """How long it is held back."""
-
-_BOOT_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Elsewhere than on Linux, CLOCK_MONOTONIC is the clock that counts suspension, if any does."""
-
-
-def boot_ns() -> int:
-    """Return the ns since the machine was started, suspension included. It never goes back."""
-    return time.clock_gettime_ns(_BOOT_CLOCK)
 
 
 def _to_stderr(text: str) -> None:

@@ -7,23 +7,16 @@ have its tasks.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from aos.boot_clock import boot_s
 from aos.values.digests import Hash
 from aos.worker.calls import Callee
 
 MARGIN_S_MAX: Final = 1.0
 """In the last tenth of its lease, or in its last second, a function does not begin."""
-
-_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def boot_s() -> float:
-    """Return seconds of a clock that never goes back and counts while the system sleeps."""
-    return time.clock_gettime(_CLOCK)
 
 
 def is_fresh(until_s: float, lease_s: float) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import httpx
 
+from aos.boot_clock import boot_s
 from aos.client.node_address import NodeAddress
 from aos.client.node_errors import NodeUnavailable
 from aos.errors import AosError, BadUsage, Unavailable
@@ -29,7 +30,7 @@ from aos.worker.console import say
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.executors import Executors
 from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE
-from aos.worker.lease_check import boot_s, is_fresh
+from aos.worker.lease_check import is_fresh
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import Message
 from aos.worker.worker_secrets import UNAVAILABLE

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from aos.boot_clock import boot_s
 from aos.client.node_errors import NodeUnavailable
 from aos.errors import AosError
 from aos.linear.ready import matches
@@ -20,7 +21,7 @@ from aos.values.cbor import decode_record
 from aos.worker.calls import CallEnd, Callers, FunctionCall
 from aos.worker.console import show
 from aos.worker.failure import EffectFailed
-from aos.worker.lease_check import GuardedCall, LeaseInDoubt, boot_s, is_fresh
+from aos.worker.lease_check import GuardedCall, LeaseInDoubt, is_fresh
 from aos.worker.runner import CANCEL_GRACE_S
 from aos.worker.step_api import (
     StepContext,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Hashable, MutableMapping
 from typing import Any, Final, Protocol, TypeAlias
+
+from aos.node.bodies import ClientGoneError
 
 SCOPE_KEY: Final = "aos.connection"
 """The key of a request's scope under which a front puts the connection of its client."""
@@ -53,3 +55,42 @@ def connection_of(scope: MutableMapping[str, Any]) -> ClientConnection:
     """Return the connection of a request."""
     connection: ClientConnection = scope.get(SCOPE_KEY, SILENT)
     return connection
+
+
+class AnsweredClaims:
+    """The claims whose answers are on their way to workers (N-52a), by keys of their desk."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Hashable, object] = {}
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the delivery of the last answer to this claim is not known yet."""
+        return key in self._answers
+
+    def repeated(self, key: Hashable) -> None:
+        """The worker makes this claim again and gets what it got before: earlier answers do not
+        matter any more."""
+        self._answers.pop(key, None)
+
+    def watch(
+        self, key: Hashable, connection: ClientConnection, take_back: Callable[[Delivery], None]
+    ) -> None:
+        """Call ``take_back`` if the answer to a claim does not, or may not, reach its client.
+
+        Raises:
+            ClientGoneError: It cannot: the client has closed the connection. ``take_back`` was
+                called.
+        """
+        if connection.is_gone():
+            take_back(Delivery.UNREAD)
+            raise ClientGoneError
+        this_answer = self._answers[key] = object()
+
+        def delivered(delivery: Delivery) -> None:
+            if self._answers.get(key) is not this_answer:
+                return  # the worker made the claim again
+            del self._answers[key]
+            if delivery is not Delivery.READ:
+                take_back(delivery)
+
+        connection.watch(delivered)

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
-from aos.node.bodies import ClientGoneError
-from aos.node.delivery import SILENT, ClientConnection, Delivery
+from aos.node.delivery import SILENT, AnsweredClaims, ClientConnection, Delivery
 from aos.node.leases import schemas
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk
 from aos.node.leases.documents import CBOR, task_document
@@ -29,7 +28,7 @@ class ClaimDesk:
     def __init__(self, desk: WorkDesk) -> None:
         self._desk = desk
         self._claiming: dict[tuple[LeaseHolder, str], Poll] = {}
-        self._answered: dict[tuple[LeaseHolder, str], object] = {}
+        self._answered = AnsweredClaims()
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -52,7 +51,7 @@ class ClaimDesk:
         holder = LeaseHolder(body["worker"], token.name)
         key = holder, body["claim"]
         self._check_claims()
-        self._answered.pop(key, None)  # its worker is there, and gets what it got before
+        self._answered.repeated(key)
         await self._end_earlier(key)
         self._desk.leases.expire(self._desk.clock())
         self._desk.polls.heard(holder)
@@ -104,24 +103,12 @@ class ClaimDesk:
         }
         if not leased:
             return
-        if connection.is_gone():
-            self._take_back(leased, is_certain=True)
-            raise ClientGoneError
-        this_answer = self._answered[key] = object()
+        self._answered.watch(key, connection, lambda delivery: self._take_back(leased, delivery))
 
-        def delivered(delivery: Delivery) -> None:
-            if self._answered.get(key) is not this_answer:
-                return  # the worker made the claim again
-            del self._answered[key]
-            if delivery is not Delivery.READ:
-                self._take_back(leased, is_certain=delivery is Delivery.UNREAD)
-
-        connection.watch(delivered)
-
-    def _take_back(self, leased: Mapping[Hash, Row], *, is_certain: bool) -> None:
+    def _take_back(self, leased: Mapping[Hash, Row], delivery: Delivery) -> None:
         for intent, row in leased.items():
             self._desk.leases.undelivered(
-                intent, row, is_certain=is_certain, now=self._desk.clock()
+                intent, row, is_certain=delivery is Delivery.UNREAD, now=self._desk.clock()
             )
         self._desk.flush()
 

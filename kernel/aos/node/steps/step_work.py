@@ -24,8 +24,7 @@ from aos.linear.ready import ReadyList
 from aos.linear.rows import RUNNING, Claimable, LinearState, claimable, current_row, status_of
 from aos.manifest.linear_names import CLAIM, EXTEND, LINEAR, RESULT
 from aos.node.asking import ask_cell
-from aos.node.bodies import ClientGoneError
-from aos.node.delivery import SILENT, ClientConnection, Delivery
+from aos.node.delivery import SILENT, AnsweredClaims, ClientConnection
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each
 from aos.node.problems import Problem
@@ -73,7 +72,7 @@ class StepWork:
         self._held: dict[str, _Held] = {}
         self._reserved: set[str] = set()
         self._decoded = DecodedStates()
-        self._answered: dict[tuple[str, str], object] = {}
+        self._answered = AnsweredClaims()
         self._releasing: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
@@ -162,7 +161,7 @@ class StepWork:
             detail = f"{POLLS_MAX} claims are waiting (claim more tasks with each request)"
             raise Problem(429, "too_many_polls", detail, retry_after_s=1)
         worker, claim = _worker(body, token), body["claim"]
-        self._answered.pop((worker, claim), None)  # its worker is there
+        self._answered.repeated((worker, claim))
         self._polls.heard(worker)
         most = body.get("max", 1)
         poll = StepPoll(
@@ -204,19 +203,7 @@ class StepWork:
         leases = [
             {"worker": worker, "task": each["task"], "epoch": each["epoch"]} for each in tasks
         ]
-        if connection.is_gone():
-            self._end_leases(leases)
-            raise ClientGoneError
-        this_answer = self._answered[key] = object()
-
-        def delivered(delivery: Delivery) -> None:
-            if self._answered.get(key) is not this_answer:
-                return  # the worker made the claim again
-            del self._answered[key]
-            if delivery is not Delivery.READ:
-                self._end_leases(leases)
-
-        connection.watch(delivered)
+        self._answered.watch(key, connection, lambda _: self._end_leases(leases))
 
     def _end_leases(self, leases: Sequence[Body]) -> None:
         """Release leases whose worker has not heard of them, in the background."""

@@ -6,7 +6,6 @@ figures of a turn are comparable also on a machine that has other work.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -25,12 +24,11 @@ from aos.core.journal.ports import Call, Ran
 from aos.core.journal.records import Faulted, slot_bytes
 from aos.core.pending import Sealed
 from aos.core.state.cell import OpenIntent
-from aos.host.apply.manifest_files import read_manifest_files
-from aos.manifest.load import AIR_SUFFIX, Loaded, load
 from aos.sandbox.cache import ModuleCache
 from aos.sandbox.engine import Sandbox
 from aos.store.lmdb_store import LmdbStore
 from aos.values.cbor import Value, decode_record, encode
+from benchmarks.changed_manifest import changed_manifest
 from benchmarks.kernel import make_kernel, stamp
 
 STAGES: Final = ("admit", "step", "sandbox", "seal", "commit")
@@ -73,26 +71,12 @@ def step_of(params: Any) -> Value:
     return {"step": params["step"]}
 
 
-def open_manifest(path: Path) -> Loaded:
-    """A manifest without its list of the events from outside: a measurement sends a workflow what
-    another one emits."""
-    files, problems = read_manifest_files(path)
-    assert not problems, problems
-    for name, data in list(files.items()):
-        if name.endswith(AIR_SUFFIX):
-            nodes = json.loads(data)
-            for node in nodes if isinstance(nodes, list) else [nodes]:
-                node.get("routing", {}).pop("ingress", None)
-            files[name] = json.dumps(nodes).encode()
-    return load(files)
-
-
 class BenchWorld:
     """While the block runs; the store is in a new folder. Only guests on a big stack (see
     ``run_on_big_stack``). ``has_deltas``: without, every state is stored whole."""
 
     def __init__(self, folder: Path, manifest: Path, *, has_deltas: bool = True) -> None:
-        loaded = open_manifest(manifest)
+        loaded = changed_manifest(manifest, is_open=True)
         self.store = LmdbStore.create(folder)
         self.store.put_blobs(loaded.modules)
         # Next to the store, so that the worlds of one measurement compile each module once.

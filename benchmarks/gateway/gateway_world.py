@@ -21,7 +21,7 @@ from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import init_world, open_folder
 from aos_cli.gateway.keys import RECORD_KINDS
 from aos_cli.gateway.requests import Request
-from benchmarks.bench_world import open_manifest
+from benchmarks.changed_manifest import changed_manifest
 from benchmarks.gateway import MANIFEST
 from benchmarks.processes import Children
 
@@ -72,7 +72,7 @@ class GatewayWorld:
     def __enter__(self) -> Self:
         init_world(self._world)
         with open_writer(self._world) as writer:
-            applied = writer.apply(open_manifest(MANIFEST))
+            applied = writer.apply(changed_manifest(MANIFEST, is_open=True))
             assert isinstance(applied.answer, Admitted), applied.answer
         command: list[str | Path] = [
             sys.executable, "-m", "aos_cli.entry", "run", "--world", self._world,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from benchmarks.changed_manifest import changed_manifest
 
 from aos.testing import Fail, World, in_turn, like
-from tests.cookbook.worlds import changed_manifest, executors, recipe
+from tests.cookbook.worlds import executors, recipe
 
 ORDER, PAYMENT, DELIVERY = "market/order@1", "market/payment@1", "market/delivery@1"
 CHARGE, REFUND, SEND = "market/card.charge@1", "market/card.refund@1", "market/parcel.send@1"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
+from benchmarks.changed_manifest import changed_manifest
 
 from aos.client import Client
 from aos.core.decide.answers import Refusal
@@ -20,7 +21,6 @@ from aos.page.example_value import example_value
 from aos.testing import World
 from aos.testing.problems import InputRefused
 from tests.cli.shell import Result, here
-from tests.cookbook.worlds import changed_manifest
 from tests.executors.portal.test_portal import HERE, failing, given
 from tests.node.test_node_process import Started, started
 from tests.page.form_browser import FormBrowser, made

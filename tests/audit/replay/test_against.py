@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.changed_manifest import changed_manifest
 
 from aos.audit.replay.against import named_module
 from aos.audit.replay.against_report import AgainstReport
@@ -13,7 +14,6 @@ from aos.errors import BadUsage
 from aos.sandbox.inspect import ModuleRefused
 from aos.testing import World
 from aos.values.cbor import encode
-from tests.cookbook.worlds import changed_manifest
 from tests.testing.builds import answering
 from tests.testing.stage import (
     CELL,

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.changed_manifest import changed_manifest
 
 from aos.host.apply.open_events import open_events
 from aos.manifest.load import Loaded
 from aos.sandbox.module import Unreadable, constants
-from tests.cookbook.worlds import changed_manifest
 
 MANIFESTS = Path(__file__).parents[3] / "manifests"
 

@@ -16,14 +16,17 @@ from aos.audit.verify.verify import verify_store
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Frame, Tip, seal
 from aos.core.journal.inputs import PIN
+from aos.core.journal.journal_clock import CLOCK_AHEAD_NS
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import (
     Attempt,
     Control,
+    Event,
     KernelReceipt,
     Receipt,
     Record,
     Ref,
+    Stamp,
     Step,
     Stream,
 )
@@ -33,6 +36,7 @@ from aos.values.cbor import Value, encode
 from aos.values.digests import Hash
 from tests.audit.desks import Desk, erasing, every_kind, only, told_long
 from tests.audit.journals import head_of, replaced, resealed, store_of, verify_frames
+from tests.core.decide.test_clock import ahead
 from tests.core.decide.test_control import (
     NEXT,
     SHOP,
@@ -521,3 +525,66 @@ def test_a_manifest_and_its_modules_are_never_erased(what: str) -> None:
     assert FindingKind.RECORD_CANNOT_FOLLOW not in {
         each.kind for each in report.findings if each.record == 2
     }
+
+
+def set_back() -> tuple[MemoryWorld, Control]:
+    """A world whose clock was ahead, and the command that set it back."""
+    world, _ = ahead()
+    world.blobs.update(world.loaded.modules)
+    assert isinstance(world.control("clock"), Admitted)
+    world.seal()
+    record = world.records()[-1]
+    assert isinstance(record, Control)
+    return world, record
+
+
+def test_a_command_that_sets_back_a_clock_that_was_ahead_is_sound() -> None:
+    """A-26, K-109b."""
+    world, _ = set_back()
+
+    report = verify_frames(world.frames, world.read, head=head_of(world.frames))
+
+    assert report.is_sound, [str(each) for each in report.findings]
+    assert report.stamps_behind == 0
+
+
+@pytest.mark.parametrize("ahead_ns", [CLOCK_AHEAD_NS, 0, -5 * CLOCK_AHEAD_NS])
+def test_a_command_that_sets_a_clock_which_is_not_ahead_is_found(ahead_ns: int) -> None:
+    """A-26, K-109b: its stamp, which no signature covers, was forged."""
+    world, record = set_back()
+    before_ns = max(each.stamp.ns for each in world.records() if isinstance(each, Event))
+    stamp = Stamp(before_ns - ahead_ns, record.stamp.entropy)
+    frames = resealed(world.frames, record.seq, lambda each: replaced(each, stamp=stamp))
+
+    report = verify_frames(frames, world.read, head=head_of(frames))
+
+    found = next(each for each in report.findings if each.kind is FindingKind.VALUE_INVALID)
+    assert (found.frame, found.record) == (frame_of(frames, record.seq), record.seq)
+    assert found.message == (
+        "a command sets the journal clock back, which is not ahead of its stamp: "
+        f"expected more than {CLOCK_AHEAD_NS} ns, found {ahead_ns} ns"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wrong"),
+    [
+        ("action", "retry", FindingKind.SIGNATURE_WRONG),
+        ("serial", 1, FindingKind.SIGNATURE_WRONG),
+        ("principal", "nobody", FindingKind.AUTHORITY_MISSING),
+        ("signature", bytes(64), FindingKind.SIGNATURE_WRONG),
+        ("cell", cell_id("a"), FindingKind.VALUE_INVALID),
+        ("why", "because", FindingKind.VALUE_INVALID),
+    ],
+)
+def test_a_forged_field_of_a_command_that_sets_the_clock_is_found(
+    field: str, value: object, wrong: FindingKind
+) -> None:
+    """A-24, K-100."""
+    world, record = set_back()
+    frames = resealed(world.frames, record.seq, lambda each: replaced(each, **{field: value}))
+
+    report = verify_frames(frames, world.read, head=head_of(frames))
+
+    found = next(each for each in report.findings if each.kind is wrong)
+    assert found.record == record.seq

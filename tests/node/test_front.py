@@ -24,6 +24,7 @@ from aos.client.node_errors import NodeUnavailable
 from aos.host.apply.commands import sign_control
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
+from aos.values.cbor import encode
 from aos.values.digests import hash_text, parse_hash
 from tests.cli.shell import environment, here, in_silence, start
 from tests.copies import copied
@@ -149,6 +150,34 @@ def test_a_command_signed_by_its_sender_is_journaled(idle: Node) -> None:
     assert (again.status_code, again.json()["rule"]) == (409, "control_serial_is_wrong")
     assert (unsigned.status_code, unsigned.json()["rule"]) == (403, "command_is_not_signed")
     assert client.post("/v1/commands", json=body).status_code == 403
+
+
+def test_a_retry_that_its_sender_signs_has_restamp_as_the_signature_says(idle: Node) -> None:
+    """N-118, J-42a, K-101b."""
+    client, owner = idle.client(), idle.owner()
+    client.post("/v1/events", json=event("cmd-2"), params={"wait": "ran"})
+    [row] = client.get("/v1/cells", params={"key_prefix": "cmd-2"}).json()["cells"]
+    cell = (row["workflow"], encode(row["key"]))
+    with open_writer(idle.path) as writer:
+        about = writer.about()
+    signed = sign_control(
+        "retry", cell=cell, world=about.world, serial=about.controls, operators=about.operators,
+        key=open_folder(idle.path).operator_key(),
+    )  # fmt: skip
+    named = {"action": "retry", "workflow": row["workflow"], "key": row["key"]}
+    body = {
+        **named, "principal": signed.principal, "serial": signed.serial, "restamp": True,
+        "signature": base64.b64encode(signed.signature).decode(),
+    }  # fmt: skip
+
+    admissible = owner.post("/v1/commands", json=body)
+    without = owner.post("/v1/commands", json={**body, "restamp": False})
+    unsigned = owner.post("/v1/commands", json={**named, "restamp": True})
+
+    assert admissible.json()["rule"] == "cell_has_not_failed"
+    assert without.json()["rule"] == "control_signature_is_wrong"
+    assert (unsigned.status_code, unsigned.json()["rule"]) == (400, "body_is_invalid")
+    assert "restamp" in unsigned.json()["detail"]
 
 
 def test_the_kernel_process_signs_for_those_who_may_operate(template: Path, tmp_path: Path) -> None:

@@ -254,6 +254,8 @@ def test_a_batch_of_retries_is_no_answer_to_a_form_that_skips(
 
     assert late.status_code == 409, late.headers
     assert done["action"] == "retry"
+    commands = controls(operated, "f-0")
+    assert {each.restamp for each in commands if each.action == "retry"} == {True}
     assert counts(operated, "f-0") == before
 
 

@@ -185,8 +185,8 @@ def test_a_settlement_has_its_status_and_payload() -> None:
     """A-37d."""
     found = record(view(), command(GONE_SETTLED).seq)
     assert list(found)[2:] == [
-        "at_ns", "action", "cell", "intent", "value", "status", "payload", "why", "dropped",
-        "abandoned", "principal", "serial", "values",
+        "at_ns", "action", "cell", "intent", "value", "status", "payload", "why", "restamp",
+        "dropped", "abandoned", "principal", "serial", "values",
     ]  # fmt: skip
     assert (found["status"], found["payload"]["code"]) == ("error", "gone")
     text = summary(found)

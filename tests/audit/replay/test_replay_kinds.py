@@ -114,6 +114,7 @@ TAMPERED: list[tuple[type, int, str, Any, str]] = [
     (Control, 0, "status", "completed", "admission"),
     (Control, 0, "payload", b"\x01", "admission"),
     (Control, 0, "why", "another", "admission"),
+    (Control, 0, "restamp", True, "admission"),
     (Control, 0, "dropped", 3, "dropped"),
     (Control, 0, "abandoned", (OTHER,), "abandoned"),
     (Receipt, 1, "batch", None, "admission"),

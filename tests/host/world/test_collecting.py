@@ -30,7 +30,7 @@ from tests.cli.shell import here
 from tests.host import puppet
 from tests.host.disk_world import Running
 from tests.host.retention.test_gc import blob, check, stored
-from tests.host.rig import Rig, add, counter, loaded, running, sign
+from tests.host.rig import Rig, add, counter, eventually, loaded, running, sign
 from tests.host.served import served
 from tests.host.vault import Vault, make, write
 
@@ -100,6 +100,29 @@ def test_a_marking_begins_when_commits_under_way_are_durable() -> None:
 
         assert rig.store.head().seq > seq
         assert isinstance(answer.result(WAIT_S)[0], Admitted)
+
+
+def test_a_marking_does_not_begin_before_a_frame_that_waits_behind_a_group() -> None:
+    """RT-22: the group under way ends first, but a later frame may name a blob, too."""
+    with running() as rig:
+        rig.quiet()
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answers = [rig.submit(add("a"))]
+        assert rig.store.entered.wait(WAIT_S)
+        answers.append(rig.submit(add("b")))
+        eventually(lambda: rig.engine.stats().frames > 1, "the next frame waits")
+        begun = rig.engine.collecting.begin()
+        eventually(lambda: not rig.engine._inbox.has_errands, "the core has noted the marking")
+        heads: list[int] = []
+        begun.add_done_callback(lambda _: heads.append(rig.store.head().seq))
+        rig.store.gate.set()
+
+        begun.result(WAIT_S)
+
+        [admitted] = answers[1].result(WAIT_S)
+        assert isinstance(admitted, Admitted)
+        assert heads[0] >= admitted.seq
 
 
 def test_a_later_marking_ends_an_earlier_one() -> None:

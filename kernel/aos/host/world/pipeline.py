@@ -48,9 +48,10 @@ RETRY_MOST_S: Final = 5.0
 
 @dataclass(slots=True, eq=False)
 class _Chore:
-    """A transaction of its own, between two groups."""
+    """A transaction of its own, between two groups, once ``after`` units in all are released."""
 
     act: Callable[[], object]
+    after: int
     done: Future[Any] = field(default_factory=Future)
 
 
@@ -106,6 +107,8 @@ class Pipeline:
         own commit. Those left at the end never ran, and raise Stopping."""
         self._frames = 0
         """Units that were put and not released: waiting, being written, or being published."""
+        self._released_units = 0
+        """Units that were released since the start."""
         self._bytes = 0
         """The bytes of these units."""
         self._is_hurrying = False
@@ -164,14 +167,15 @@ class Pipeline:
         return self.between(put)
 
     def between(self, act: Callable[[], T]) -> Future[T]:
-        """Call ``act`` between two groups. It may write to the store, and must return soon.
+        """Call ``act`` between two groups, once everything that was put before is durable. It may
+        write to the store, and must return soon.
 
         The future raises what ``act`` raises, and Stopping if the world ends first. NoRoom,
         Unavailable and Refused concern only the caller; any other exception stops the world.
         """
-        chore = _Chore(act)
-        chore.done.set_running_or_notify_cancel()
         with self._lock:
+            chore = _Chore(act, after=self._released_units + self._frames)
+            chore.done.set_running_or_notify_cancel()
             is_late = self._is_over or self._is_hurrying
             if not is_late:
                 self._chores.append(chore)
@@ -237,9 +241,10 @@ class Pipeline:
     def _do_chore(self) -> None:
         """Do one chore: frames that were put meanwhile do not wait for a second one."""
         with self._lock:
-            chore = self._chores.popleft() if self._chores else None
-        if chore is None:
-            return
+            # Units that were put before the first chore may still wait for their group.
+            if not self._chores or self._chores[0].after > self._released_units:
+                return
+            chore = self._chores.popleft()
         try:
             found = chore.act()
         except (Unavailable, Refused) as problem:
@@ -260,6 +265,7 @@ class Pipeline:
     def _release(self, group: list[Unit]) -> list[Unit]:
         with self._lock:
             self._bytes -= sum(unit.size for unit in group)
+            self._released_units += len(group)
             self._frames -= len(group)  # the last: it says that the pipeline is idle
             self._room.notify_all()
         return []

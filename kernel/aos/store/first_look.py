@@ -24,6 +24,7 @@ from aos.errors import Damage, Unavailable, sentence
 from aos.store import meta_pages
 from aos.store.packs import FOLDER_NAME as PACKS_NAME
 from aos.store.plain_files import PlainFolder
+from aos.store.reserve import RESERVE_NAME
 from aos.values.digests import content_hash
 
 DATA_NAME: Final = "data.mdb"
@@ -187,6 +188,7 @@ def check_plain(folder: Path, *, is_written: bool) -> None:
         store.check_file(LOCK_NAME, is_sole=True)
         store.check_file(CLOSED_NAME)
         store.check_file(COMPACT_NAME)
+        store.check_file(RESERVE_NAME)
         store.check_folder(PACKS_NAME)
 
 

@@ -37,6 +37,7 @@ from aos.store.lmdb_blobs import LmdbBlobs
 from aos.store.lmdb_derived import LmdbDerivedRows
 from aos.store.lmdb_frames import LmdbFrames
 from aos.store.lmdb_rows import LmdbRows
+from aos.store.reserve import make_reserve, release_reserve
 from aos.store.rows import (
     KEY_BYTES_MAX,
     ErasedRow,
@@ -66,6 +67,11 @@ if TYPE_CHECKING:
 
 _ROW_ROOM: Final = 2 * 4096
 """Bytes that LMDB may write for one new row: it copies the pages on the way to it."""
+
+_FORGET_ROOM: Final = 32 * 4096
+"""Bytes that the removal of a single row may write: the pages on the way to it in each table, and
+the list of free pages. With a lower figure, a write that was cut short could look like a fault of
+the disk (ST-4)."""
 
 
 class LmdbStore:
@@ -204,7 +210,7 @@ class LmdbStore:
         self._check_writable()
         with (
             self._blobs.packing({}) as changes,
-            self._environment.write(len(what) * _ROW_ROOM) as txn,
+            self._environment.write(_FORGET_ROOM + len(what) * _ROW_ROOM) as txn,
         ):
             staying = self._blobs.forget(txn, what.blobs, changes)
             self._derived.forget(txn, what)
@@ -357,6 +363,14 @@ class LmdbStore:
     def compact(self) -> None:
         self._check_writable()
         compact(self._environment)
+
+    def make_reserve(self) -> bool:
+        self._check_writable()
+        return make_reserve(self.folder)
+
+    def release_reserve(self) -> bool:
+        self._check_writable()
+        return release_reserve(self.folder)
 
     def close(self) -> None:
         if not self._is_closed:

@@ -311,6 +311,12 @@ class MemoryStore:
     def compact(self) -> None:
         self._check_open()
 
+    def make_reserve(self) -> bool:
+        return False
+
+    def release_reserve(self) -> bool:
+        return False
+
     def close(self) -> None:
         self._is_closed = True
 

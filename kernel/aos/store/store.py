@@ -228,6 +228,15 @@ class Store(Protocol):
         """
         ...
 
+    def make_reserve(self) -> bool:
+        """Reserve disk space for the removal of data, unless that is done already or the disk is
+        nearly full (ST-100). Return whether it is reserved."""
+        ...
+
+    def release_reserve(self) -> bool:
+        """Free the reserved disk space, for writes that found no room. False if there is none."""
+        ...
+
     def close(self) -> None:
         """Close the store. A second call does nothing."""
         ...

@@ -1,0 +1,69 @@
+"""Disk space that a store keeps for the removal of data on a full disk (spec/store.md, ST-100).
+
+Removing rows writes to the store first, so a full disk could not be cleaned up without it:
+
+    DIR/store/reserve     ``RESERVE_BYTES`` bytes, allocated on the disk, without a meaning
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+from aos.errors import Damage
+from aos.store.plain_files import PlainFolder
+
+RESERVE_NAME: Final = "reserve"
+RESERVE_BYTES: Final = 4 << 20
+
+
+def make_reserve(folder: Path) -> bool:
+    """Return whether the store in ``folder`` has its whole reserve, which is made if it is missing.
+
+    It is made only if twice its size is free, so that it never takes the last of the disk (ST-101).
+    It is not synced: a crash may leave it incomplete, and then it is made again (ST-102).
+    """
+    try:
+        with PlainFolder.at(folder) as store:
+            return _is_whole(store) or _made(store)
+    except (OSError, Damage):
+        return False
+
+
+def release_reserve(folder: Path) -> bool:
+    """Free the space of the reserve. False if there is none."""
+    try:
+        with PlainFolder.at(folder) as store:
+            has_one = store.find(RESERVE_NAME) is not None
+            store.remove(RESERVE_NAME)
+            return has_one
+    except (OSError, Damage):
+        return False
+
+
+def _is_whole(store: PlainFolder) -> bool:
+    found = store.find(RESERVE_NAME)
+    return found is not None and found.st_size == RESERVE_BYTES and _is_allocated(found)
+
+
+def _is_allocated(found: os.stat_result) -> bool:
+    return found.st_blocks * 512 >= RESERVE_BYTES
+
+
+def _made(store: PlainFolder) -> bool:
+    store.remove(RESERVE_NAME)
+    fd = store.create(RESERVE_NAME)
+    try:
+        os.posix_fallocate(fd, 0, 2 * RESERVE_BYTES)
+        os.ftruncate(fd, RESERVE_BYTES)
+        is_whole = _is_allocated(os.fstat(fd))
+    except OSError:
+        is_whole = False
+    finally:
+        os.close(fd)
+    if not is_whole:  # the disk is nearly full, or its file system allocates nothing in advance
+        with contextlib.suppress(OSError):
+            store.remove(RESERVE_NAME)
+    return is_whole

@@ -49,7 +49,6 @@ def commands(manifest: Path) -> dict[str, Sequence[str | Path]]:
     return {
         "send": ("send", "host/Do@1", EVENT),
         "snapshot": ("snapshot",),
-        "gc": ("gc",),
         "apply": ("apply", manifest),
         "cells retry": ("cells", "retry", "--all-failed"),
     }

@@ -15,11 +15,11 @@ from aos.core.journal.records import slot_bytes
 from aos.core.limits import Limits
 from aos.errors import AosError, Unavailable
 from aos.host.door.writer import Writer, open_writer
-from aos.host.errors import Stopping
+from aos.host.errors import Busy, Stopping
 from aos.host.retention.gc import collect_world
 from aos.host.retention.marking import mark
 from aos.host.retention.marking_child import find_still_needed
-from aos.host.world import collecting
+from aos.host.world import collecting, engine, pipeline
 from aos.host.world.collecting import Arrivals, Collecting, parts
 from aos.host.world.still_needed import StillNeeded
 from aos.store.errors import NoRoom
@@ -206,6 +206,184 @@ def test_no_room_to_take_away_is_no_end_of_the_world() -> None:
             forget(rig, token, HASH)
         rig.ask(add("a"))
     assert not rig.stopped
+
+
+FULL = NoRoom("the disk is full", needed=9_000, free=0)
+
+
+def full(rig: Rig, *, reserve: bool = True) -> None:
+    """From now on there is no room in the rig's store, except once for what its reserve frees."""
+    left = [reserve]
+
+    def release() -> bool:
+        had_one = left[0]
+        left[0] = False
+        if had_one:
+            rig.store.failures.clear()
+        return had_one
+
+    rig.store.failures = [FULL] * 10_000
+    rig.store.release_reserve = release  # type: ignore[attr-defined]
+
+
+def test_a_frame_that_waits_is_committed_before_a_marking_begins_and_no_other_one() -> None:
+    """RT-25, RT-26: until the marking ends, nothing else uses up the reserve."""
+    with running() as rig:
+        rig.quiet()
+        full(rig)
+        answer = rig.submit(add("a"))
+        eventually(lambda: rig.engine.stats().no_room is not None, "there is no room")
+
+        token = begin(rig)
+
+        assert isinstance(answer.result(WAIT_S)[0], Admitted)
+        appended = len(rig.store.groups)
+        with pytest.raises(Busy, match="the disk is full"):
+            rig.submit(add("b"))
+        with pytest.raises(NoRoom):
+            rig.engine.keep({HASH: DATA}).result(WAIT_S)
+        assert rig.engine.collecting.is_open
+        forget(rig, token, HASH)
+        assert len(rig.store.groups) == appended
+
+        rig.engine.collecting.end(token)
+        assert isinstance(rig.ask(add("b"))[0], Admitted)
+
+
+def test_inputs_that_were_queued_before_wait_until_the_marking_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RT-25, RT-26: frames that the kernel has made are committed; then it waits at its next."""
+    monkeypatch.setattr(pipeline, "FRAMES_MAX", 2)
+    monkeypatch.setattr(engine, "INPUTS_PER_FRAME", 1)
+    monkeypatch.setattr(engine, "EVENTS_BEHIND_WORK", 1)
+    with running() as rig:
+        rig.quiet()
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answers = [rig.submit(add("a"))]
+        assert rig.store.entered.wait(WAIT_S)
+        answers += [rig.submit(add("a")) for _ in range(5)]
+        eventually(lambda: rig.engine.stats().queued == 3, "the third frame waits to be put")
+        full(rig)
+        begun = rig.engine.collecting.begin()
+        rig.store.gate.set()
+
+        token = begun.result(WAIT_S).token
+
+        eventually(lambda: rig.engine.stats().queued == 2, "the fourth frame waits to be put")
+        appended = sum(map(len, rig.store.groups))
+        assert [each.done() for each in answers] == [True] * 3 + [False] * 3
+        assert forget(rig, token, HASH) == 1
+        assert sum(map(len, rig.store.groups)) == appended
+        rig.engine.collecting.end(token)
+        assert all(isinstance(each.result(WAIT_S)[0], Admitted) for each in answers)
+
+
+def test_a_frame_that_waits_during_a_marking_gets_the_reserve() -> None:
+    """RT-25: its blobs arrived since the marking began, so that they stay."""
+    with running() as rig:
+        rig.engine.keep({HASH: DATA}).result(WAIT_S)
+        token = begin(rig)
+        full(rig)
+
+        assert isinstance(rig.ask(add("a"), blobs={HASH: DATA})[0], Admitted)
+
+        assert forget(rig, token, HASH) == 0
+        with pytest.raises(Busy):
+            rig.submit(add("b"))
+        rig.engine.collecting.end(token)
+        assert isinstance(rig.ask(add("b"))[0], Admitted)
+
+
+def test_a_marking_without_room_for_the_frame_before_it_is_refused() -> None:
+    """RT-28: with the bytes that are needed; the frame waits on."""
+    with running() as rig:
+        rig.quiet()
+        full(rig, reserve=False)
+        answer = rig.submit(add("a"))
+        eventually(lambda: rig.engine.stats().no_room is not None, "there is no room")
+
+        with pytest.raises(NoRoom, match="first commit the frames that wait") as refused:
+            begin(rig)
+
+        assert refused.value.needed == FULL.needed
+        assert not answer.done()
+        assert not rig.engine.collecting.is_open
+        rig.store.failures.clear()
+        assert isinstance(answer.result(WAIT_S)[0], Admitted)
+        rig.engine.collecting.end(begin(rig))
+
+
+def test_a_removal_without_room_is_split_and_admits_nothing_meanwhile() -> None:
+    """RT-27."""
+    blobs = {content_hash(data): data for data in (bytes([n]) * 100 for n in range(9))}
+    with running() as rig:
+        rig.engine.keep(blobs).result(WAIT_S)
+        token = begin(rig)
+        remove, sizes = rig.store.store.forget, []
+
+        def one_at_a_time(what: Forget) -> int:
+            sizes.append(len(what))
+            if len(what) > 1:
+                raise FULL
+            return remove(what)
+
+        rig.store.store.forget = one_at_a_time  # type: ignore[method-assign]
+
+        assert forget(rig, token, *blobs) == len(blobs)
+
+        assert sizes.count(1) == len(blobs)
+        with pytest.raises(Busy):
+            rig.submit(add("b"))
+        rig.engine.collecting.end(token)
+        assert isinstance(rig.ask(add("b"))[0], Admitted)
+
+
+def test_a_world_that_collects_without_room_can_be_stopped() -> None:
+    """RT-26, H-28."""
+    rig = Rig()
+    with running(rig):
+        rig.quiet()
+        full(rig)
+        answer = rig.submit(add("a"))
+        eventually(lambda: rig.engine.stats().no_room is not None, "there is no room")
+        begin(rig)
+        assert isinstance(answer.result(WAIT_S)[0], Admitted)
+    assert not rig.stopped
+
+
+def test_a_marking_ends_with_the_connection_of_its_client(tmp_path: Path) -> None:
+    """RT-26: a client that was killed does not hold up the world."""
+    with served(tmp_path / "world", still_needed=lambda _: NOTHING) as world:
+        world.rig.quiet()
+        with world.connect() as connection:
+            full(world.rig)
+            world.rig.submit(add("a"))
+            eventually(lambda: world.rig.engine.stats().no_room is not None, "there is no room")
+            assert "token" in world.ask(connection, op="collect", step="begin")
+            status = world.ask(connection, op="status")
+            assert status["collecting"] is True
+            assert status["no_room"] == "the disk is full"
+        eventually(lambda: not world.rig.engine.collecting.is_open, "the marking has ended")
+        assert isinstance(world.rig.ask(add("b"))[0], Admitted)
+
+
+def test_a_snapshot_that_waits_for_room_gives_way_to_a_collection(tmp_path: Path) -> None:
+    """RT-26."""
+    with running() as rig:
+        rig.quiet()
+        full(rig)
+        answer = rig.submit(add("a"))
+        eventually(lambda: rig.engine.stats().no_room is not None, "there is no room")
+        kept = rig.engine.keep({HASH: DATA})
+
+        rig.engine.collecting.prepare()
+
+        with pytest.raises(NoRoom):
+            kept.result(WAIT_S)
+        assert isinstance(answer.result(WAIT_S)[0], Admitted)
+        rig.engine.collecting.end(begin(rig))
 
 
 def test_a_world_that_stops_marks_no_more() -> None:

@@ -146,7 +146,8 @@ class Direct:
     def _look(self) -> None:
         """Raises: Busy: The disk has been full for too long."""
         no_room = self._engine.stats().no_room
-        why = None if no_room is None else full_disk(no_room)
+        is_stuck = no_room is not None and not self._engine.collecting.is_open
+        why = full_disk(no_room) if no_room is not None and is_stuck else None
         if self._patience.is_over(why):
             raise Busy(why)
 
@@ -209,6 +210,7 @@ class Direct:
     def compact(self) -> bool:
         self._engine.stop()
         self._store.compact()
+        self._store.make_reserve()
         return True
 
     def close(self) -> None:

@@ -99,6 +99,8 @@ class Remote:
         self._path = path
         self._where = str(path)
         self._busy_s = busy_s
+        self._collects = False
+        """Whether the requests are those of a collection, which a full disk does not stop."""
 
     def about(self) -> About:
         answer = self.ask({"op": "manifest"})
@@ -173,6 +175,7 @@ class Remote:
     def begin_marking(self) -> Begun:
         from aos.host.world.collecting import Begun  # noqa: PLC0415  # see above
 
+        self._collects = True
         # The other side may wait for a snapshot that is in progress.
         answer = self.ask({"op": "collect", "step": "begin"}, answer_s=SNAPSHOT_S)
         return Begun(token=field(answer, "token", int), base=field(answer, "base", int))
@@ -186,6 +189,7 @@ class Remote:
 
     def end_marking(self, token: int) -> None:
         self.ask({"op": "collect", "step": "end", "token": token})
+        self._collects = False
 
     def compact(self) -> bool:
         return False
@@ -279,7 +283,7 @@ class Remote:
 
     def _look(self, patience: WaitPatience) -> None:
         """Find out why there is no answer yet (H-57a). Raises: Unavailable: Patience is over."""
-        why = _standstill(self._path)
+        why = _standstill(self._path, collects=self._collects)
         if patience.is_over(why):
             raise Unavailable(
                 f"{self._where}: no answer in {patience.timeout_s:g} s: {why}; {UNKNOWN}"
@@ -289,20 +293,24 @@ class Remote:
         self._connection.close()
 
 
-def _standstill(path: Path) -> str | None:
-    """Why the world behind a socket makes nothing durable; None if it does."""
+def _standstill(path: Path, *, collects: bool) -> str | None:
+    """Why the world behind a socket makes nothing durable; None if it does, or if it makes room for
+    the collection of this client, ``collects``."""
     try:
         connection = _connected(path, within_s=LOOK_S)
         if connection is None:
             return None  # the connection that waits ends, too
         asking = Remote(connection, path, 0.0)
         try:
-            no_room = asking.ask({"op": "status"}, answer_s=LOOK_S).get("no_room")
+            status = asking.ask({"op": "status"}, answer_s=LOOK_S)
         finally:
             asking.close()
     except Unavailable:
         return "the process that runs the world does not answer"
-    return None if no_room is None else full_disk(str(no_room))
+    no_room = status.get("no_room")
+    if no_room is None or (collects and status.get("collecting") is True):
+        return None
+    return full_disk(str(no_room))
 
 
 def connect(

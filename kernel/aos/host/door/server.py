@@ -162,20 +162,31 @@ class Server:
 
     @contextmanager
     def _talk(self) -> Iterator[Handler]:
-        with self._staging.connection() as staged:
+        with self._staging.connection() as staged, self._markings() as begun:
 
             async def answer(body: bytes) -> Reply:
                 try:
                     request = unpack(body)
                     if request.get("op") == "follow":
                         return self.followers.stream()
-                    return pack(await self._answer(request, staged))
+                    return pack(await self._answer(request, staged, begun))
                 except AosError as problem:
                     return pack(error_fields(problem))
 
             yield Handler(answer, holds=lambda: staged.count > 0)
 
-    async def _answer(self, request: Message, staged: StagedModules) -> Fields:
+    @contextmanager
+    def _markings(self) -> Iterator[list[int]]:
+        """The tokens of the markings that a connection has begun: they end with it, because the
+        world may admit nothing until then (RT-26)."""
+        begun: list[int] = []
+        try:
+            yield begun
+        finally:
+            for token in begun:
+                self._engine.collecting.end(token)
+
+    async def _answer(self, request: Message, staged: StagedModules, begun: list[int]) -> Fields:
         match request.get("op"):
             case "send":
                 return await self._send(request)
@@ -192,7 +203,7 @@ class Server:
             case "snapshot":
                 return await self._make_snapshot()
             case "collect":
-                return await self._collect(request)
+                return await self._collect(request, begun)
             case "retry":
                 return self._run_again(request)
             case "settle":
@@ -298,11 +309,13 @@ class Server:
         made = await asyncio.to_thread(self._snapshot)
         return made.to_message()
 
-    async def _collect(self, request: Message) -> Fields:
+    async def _collect(self, request: Message, begun: list[int]) -> Fields:
         """Answer one step of a client that removes what nothing needs (RT-20 to RT-24)."""
         match request.get("step"):
             case "begin":
-                return await self._begin_collection()
+                fields = await self._begin_collection()
+                begun.append(field(fields, "token", int))
+                return fields
             case "beat":
                 self._engine.collecting.heard(field(request, "token", int))
                 return {}
@@ -318,7 +331,7 @@ class Server:
             case other:
                 raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")
 
-    async def _begin_collection(self) -> Fields:
+    async def _begin_collection(self) -> Message:
         """Begin a marking, then find out what the world needs of what it already has (RT-20a)."""
         if self._still_needed is None:
             raise BadUsage("this world removes nothing while it runs")
@@ -342,6 +355,8 @@ class Server:
         return self._needed[1]
 
     def _begin_marking(self) -> Begun:
+        # A snapshot in progress may itself wait for room.
+        self._engine.collecting.prepare()
         with self._between_snapshots():
             return self._engine.collecting.begin().result()
 
@@ -390,6 +405,7 @@ class Server:
             "queued_bytes": stats.queued_bytes,
             "frames": stats.frames,
             "no_room": stats.no_room,
+            "collecting": self._engine.collecting.is_open,
             "snapshot": None
             if figures.snapshot is None
             else [figures.snapshot.seq, figures.snapshot.at, figures.snapshot.document],

@@ -3,28 +3,30 @@
 A separate process marks the blobs that are needed and names the others. The committer's thread
 removes those between two groups, except blobs that have arrived since the marking began. So a blob
 stays if it was marked, or if it arrived later.
+
+On a full disk, a marking and its removals may use the store's reserve (RT-25 to RT-28). Meanwhile
+the pipeline takes no frame that could use it up.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from aos.core.state.state import State
-from aos.errors import Unavailable
+from aos.errors import AosError, Unavailable
 from aos.host.world.inbox import Inbox
 from aos.host.world.pipeline import Pipeline
+from aos.store.errors import NoRoom
 from aos.store.forget import FORGET_MAX, Forget
 from aos.store.store import Store
 from aos.values.digests import Hash
-
-T = TypeVar("T")
 
 OPEN_S: Final = 600.0
 """Seconds after which a marking that has sent no sign of life counts as given up."""
@@ -81,7 +83,7 @@ class Arrivals:
                 self.note((hash,))
             return found
 
-    @contextmanager
+    @contextlib.contextmanager
     def taking(self, token: int, hashes: Sequence[Hash]) -> Iterator[list[Hash]]:
         """Those of ``hashes`` that may be removed; inside the block no blob becomes needed.
 
@@ -90,7 +92,9 @@ class Arrivals:
         """
         with self._lock:
             if self._since is None or token != self._token:
-                raise Unavailable("the marking took too long or another one began (try again)")
+                raise Unavailable(
+                    "the marking took too long, another one began, or the disk is full (try again)"
+                )
             self._heard_s = time.monotonic()
             since = self._since
             yield [each for each in hashes if each not in since and each not in self._spilled]
@@ -104,7 +108,39 @@ class Arrivals:
         """End the marking, unless a later one has begun."""
         with self._lock:
             if token == self._token:
-                self._since = None
+                self.end_any()
+
+    def end_any(self) -> None:
+        """End the marking in progress, if there is one."""
+        with self._lock:
+            self._since = None
+
+
+class _Marking:
+    """A marking from the request for it to its end: the ``Collection`` of the pipeline."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self.begun: Future[Begun] = Future()
+        self.begun.set_running_or_notify_cancel()
+        self.token: int | None = None
+        self._arrivals = arrivals
+
+    def begin(self, base: int) -> Begun:
+        self.token = self._arrivals.begin()
+        return Begun(token=self.token, base=base)
+
+    def refuse(self, problem: AosError) -> None:
+        self._arrivals.end_any()
+        with contextlib.suppress(InvalidStateError):
+            self.begun.set_exception(problem)
+
+    def answer(self, done: Future[Begun]) -> None:
+        problem = done.exception()
+        with contextlib.suppress(InvalidStateError):
+            if problem is None:
+                self.begun.set_result(done.result())
+            else:
+                self.begun.set_exception(problem)
 
 
 class Collecting:
@@ -118,37 +154,58 @@ class Collecting:
         self._arrivals = arrivals
         self._inbox = inbox
         self._pipeline = pipeline
+        self._marking: _Marking | None = None
+        """The newest marking."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a marking is in progress or about to begin."""
+        return self._pipeline.is_collecting
+
+    def prepare(self) -> None:
+        """Let everything end that ``begin`` waits for, with the store's reserve if necessary. Call
+        ``begin`` next."""
+        self._marking = _Marking(self._arrivals)
+        self._pipeline.collect(self._marking)
 
     def begin(self) -> Future[Begun]:
         """Begin a marking: keep every blob that arrives from now on.
 
         It begins at the end of a frame, so that the blobs that a record of this frame has put are
-        durable together with the record.
+        durable together with the record. If there is no room for the frames before it, they get the
+        store's reserve. The future raises NoRoom if that is not enough.
 
         Raises:
-            Busy, Stopping, WorldStopped: As ``Engine.submit``.
+            Stopping, WorldStopped: As ``Engine.submit``.
         """
-        begun: Future[Begun] = Future()
-        begun.set_running_or_notify_cancel()
-        self._inbox.between_frames(partial(self._begin, begun), refuse=begun.set_exception)
-        return begun
+        marking = self._marking = _Marking(self._arrivals)
+        self._pipeline.collect(marking)
+        self._inbox.between_frames(partial(self._begin, marking), refuse=marking.refuse)
+        return marking.begun
 
-    def _begin(self, begun: Future[Begun]) -> None:
+    def _begin(self, marking: _Marking) -> None:
         """On the core's thread, between two frames."""
-        base = self._state.cells.at
-        done = self._pipeline.between(lambda: Begun(token=self._arrivals.begin(), base=base))
-        done.add_done_callback(partial(_pass_on, begun))
+        if marking.begun.done():
+            return  # refused meanwhile
+        self._pipeline.hold()
+        done = self._pipeline.between(partial(marking.begin, self._state.cells.at))
+        done.add_done_callback(marking.answer)
 
     def forget(self, token: int, what: Forget) -> Future[int]:
         """Remove what a marking found unneeded, except blobs that arrived meanwhile.
 
         It is done in parts, with groups of frames in between. The future returns how many blobs
-        were removed, and raises Unavailable if the marking was given up.
+        were removed. It raises Unavailable if the marking was given up, and NoRoom if there is no
+        room even with the store's reserve; then the marking has ended.
         """
 
         def act(part: Forget) -> int:
-            with self._arrivals.taking(token, part.blobs) as blobs:
-                return self._store.forget(replace(part, blobs=blobs))
+            try:
+                with self._arrivals.taking(token, part.blobs) as blobs:
+                    return self._remove(replace(part, blobs=blobs))
+            except NoRoom:
+                self.end(token)
+                raise
 
         gone: Future[int] = Future()
         gone.set_running_or_notify_cancel()
@@ -166,6 +223,18 @@ class Collecting:
         taken[-1].add_done_callback(finish)
         return gone
 
+    def _remove(self, what: Forget) -> int:
+        """Remove rows, in smaller transactions if there is no room for one: each frees pages for
+        the later ones (RT-27)."""
+        try:
+            return self._store.forget(what)
+        except NoRoom as problem:
+            if self._pipeline.use_reserve(problem):
+                return self._remove(what)
+            if len(what) < 2:
+                raise
+            return sum(map(self._remove, parts(what, len(what) // 2)))
+
     def heard(self, token: int) -> None:
         """Keep the marking open. Raises: Unavailable: The marking was given up."""
         self._arrivals.heard(token)
@@ -173,20 +242,15 @@ class Collecting:
     def end(self, token: int) -> None:
         """End the marking, unless a later one has begun."""
         self._arrivals.end(token)
+        marking = self._marking
+        if marking is not None and marking.token == token:
+            self._pipeline.end_collection(marking)
 
 
-def parts(forget: Forget) -> Iterator[Forget]:
-    """Split ``forget`` into parts that fit in one transaction each. Rows of snapshots and puts come
-    first: a row must not outlive the blobs that it names."""
+def parts(forget: Forget, most: int = FORGET_MAX) -> Iterator[Forget]:
+    """Split ``forget`` into parts of at most ``most`` rows. Rows of snapshots and puts come first:
+    a row must not outlive the blobs that it names."""
     for field in ("snapshots", "puts", "blobs"):
         rows = getattr(forget, field)
-        for at in range(0, len(rows), FORGET_MAX):
-            yield Forget(**{field: rows[at : at + FORGET_MAX]})
-
-
-def _pass_on(to: Future[T], done: Future[T]) -> None:
-    problem = done.exception()
-    if problem is None:
-        to.set_result(done.result())
-    else:
-        to.set_exception(problem)
+        for at in range(0, len(rows), most):
+            yield Forget(**{field: rows[at : at + most]})

@@ -187,6 +187,8 @@ class Engine:
         self._has_started = True
         SWITCHING.shorten()
         self._pipeline.start()
+        if self._runs:
+            self._pipeline.make_reserve()
         with big_stacks():
             self._thread.start()
 

@@ -97,6 +97,8 @@ class Inbox:
         is_event = isinstance(inputs[0], EventInput)
         with self._lock:
             self._refuse_if_closed()
+            if self._pipeline.no_room is not None:
+                raise Busy(full_disk(self._pipeline.no_room))
             lane = self.events if is_event else self.urgent
             if not lane.has_room(batch, self.bounds):
                 raise Busy(
@@ -117,8 +119,8 @@ class Inbox:
         If the world ends first, ``refuse`` is called with the reason instead.
 
         Raises:
-            Busy, Stopping, WorldStopped: As ``put``, if ``refuse`` is given. Without it the errand
-                is queued in any case, and is dropped if the world ends first.
+            Stopping, WorldStopped: As ``put``, if ``refuse`` is given. Without it the errand is
+                queued in any case, and is dropped if the world ends first.
         """
         with self._lock:
             if refuse is not None:
@@ -131,8 +133,6 @@ class Inbox:
             raise self.problem
         if self.is_closed:
             raise Stopping("the world is stopping")
-        if self._pipeline.no_room is not None:
-            raise Busy(full_disk(self._pipeline.no_room))
 
     @property
     def is_quiet(self) -> bool:

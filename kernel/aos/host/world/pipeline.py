@@ -8,6 +8,9 @@ Rule 2: nothing is published before its group is durable; then the whole group i
 Rule 3: a commit that finds no room is retried with the same frames (H-24). After any other failure
 nothing more is written: what the disk holds is unknown, and only opening the world again finds out
 (H-25).
+
+Rule 4: if a commit finds no room during a collection, the store's reserve is freed for it. From
+then on nothing else is put until the collection ends (RT-25 to RT-28).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from nacl.signing import SigningKey
 
@@ -53,6 +56,15 @@ class _Chore:
     act: Callable[[], object]
     after: int
     done: Future[Any] = field(default_factory=Future)
+
+
+class Collection(Protocol):
+    """A collection in progress, as its pipeline sees it."""
+
+    def refuse(self, problem: NoRoom) -> None:
+        """End it: a group of frames has no room although the reserve is free. The committer's
+        thread calls this."""
+        ...
 
 
 class Pipeline:
@@ -119,10 +131,22 @@ class Pipeline:
         """Nothing is written any more: the thread has ended, or a step has failed (H-25)."""
         self.no_room: str | None = None
         """Why the disk takes nothing at the moment: set by a failed commit, None again after the
-        same group is durable. Meanwhile ``put`` waits."""
+        same group is durable and no collection is in progress. Meanwhile ``put`` waits."""
+        self._group_waits = False
+        """Whether a group has found no room and is not durable yet."""
+        self._collection: Collection | None = None
+        """The collection in progress, which may use the store's reserve."""
+        self._lets_pass = False
+        """Whether ``put`` takes units without room: the collection begins between two frames, so
+        the frame in progress has to end."""
         self.commit_ns = 0
         """How long recent groups took to become durable; a moving average."""
         self._thread = threading.Thread(target=self._run, name="aos-commit", daemon=True)
+
+    @property
+    def is_collecting(self) -> bool:
+        """Whether a collection is in progress."""
+        return self._collection is not None
 
     @property
     def frames(self) -> int:
@@ -159,6 +183,9 @@ class Pipeline:
         """
 
         def put() -> int:
+            if self.no_room is not None:
+                # Only the collection may use the space that its reserve has freed.
+                raise NoRoom(self.no_room, needed=sum(map(len, blobs.values())), free=0)
             self._noted(blobs)
             began_ns = time.monotonic_ns()
             self._store.put_blobs(blobs)
@@ -178,11 +205,57 @@ class Pipeline:
             chore.done.set_running_or_notify_cancel()
             is_late = self._is_over or self._is_hurrying
             if not is_late:
-                self._chores.append(chore)
-                self._work.notify()
+                self._queue(chore)
         if is_late:
             chore.done.set_exception(Stopping("the world is stopping"))
         return chore.done
+
+    def make_reserve(self) -> None:
+        """Have the store reserve its disk space soon, if it can (ST-100)."""
+        self.between(self._store.make_reserve)
+
+    # Collections, which may use the store's reserve
+
+    def collect(self, collection: Collection) -> None:
+        """Let ``collection`` begin, in place of one in progress: a group that has no room, now or
+        later, gets the store's reserve. Meanwhile ``put`` lets the frame in progress end."""
+        with self._lock:
+            self._collection = collection
+            self._lets_pass = True
+            self._work.notify()
+            self._room.notify_all()
+
+    def hold(self) -> None:
+        """On the core's thread, between two frames: from now on, ``put`` waits while there is no
+        room. Everything that was put before becomes durable first."""
+        with self._lock:
+            self._lets_pass = False
+
+    def use_reserve(self, problem: NoRoom) -> bool:
+        """On the committer's thread: after ``problem``, free the store's reserve for the collection
+        and admit nothing until it ends. False if there is no reserve."""
+        with self._lock:
+            self.no_room = str(problem)
+        return self._store.release_reserve()
+
+    def end_collection(self, collection: Collection) -> None:
+        """End a collection, unless another one has begun, and admit inputs again."""
+        with self._lock:
+            if self._collection is collection:
+                self._admit_again()
+
+    def _admit_again(self) -> None:
+        """No collection is in progress any more. The caller holds the lock."""
+        self._collection, self._lets_pass = None, False
+        if self.no_room is not None and not self._group_waits:
+            self.no_room = None
+            self._room.notify_all()
+            self._queue(_Chore(self._store.make_reserve, after=0))
+
+    def _queue(self, chore: _Chore) -> None:
+        """Add a chore. The caller holds the lock."""
+        self._chores.append(chore)
+        self._work.notify()
 
     def hurry(self) -> None:
         """Prepare for the end: from now on a group that finds no room is retried only once."""
@@ -199,7 +272,7 @@ class Pipeline:
         self._thread.join()
 
     def _is_full(self, unit: Unit) -> bool:
-        if self.no_room is not None and not self._is_hurrying:
+        if self.no_room is not None and not (self._is_hurrying or self._lets_pass):
             return True
         return self._frames > 0 and (
             self._frames >= FRAMES_MAX or self._bytes + unit.size > BYTES_MAX
@@ -258,9 +331,13 @@ class Pipeline:
     def _refuse_chores(self) -> None:
         with self._lock:
             self._is_over = True
+        self._fail_chores(Stopping("the world is stopping"))
+
+    def _fail_chores(self, problem: Unavailable) -> None:
+        with self._lock:
             chores, self._chores = self._chores, deque()
         for chore in chores:
-            chore.done.set_exception(Stopping("the world is stopping"))
+            chore.done.set_exception(problem)
 
     def _release(self, group: list[Unit]) -> list[Unit]:
         with self._lock:
@@ -297,15 +374,34 @@ class Pipeline:
                         needed=problem.needed,
                         free=problem.free,
                     ) from problem
+                self._group_waits = True
+                collection = self._collection
+                if collection is not None:
+                    if self.use_reserve(problem):
+                        continue
+                    self._give_up(collection, problem)
                 self._wait_for_room(str(problem), pause_s)
                 pause_s = min(pause_s * 2, RETRY_MOST_S)
             else:
                 break
         self._follows = frames[-1].frame.hash
-        if self.no_room is not None:
+        if self._group_waits:
             with self._lock:
-                self.no_room = None
-                self._room.notify_all()
+                self._group_waits = False
+                if self._collection is None:
+                    self._admit_again()
+
+    def _give_up(self, collection: Collection, problem: NoRoom) -> None:
+        """End a collection because a group has no room although the reserve is free (RT-28)."""
+        needs = NoRoom(
+            "nothing can be removed: the running world must first commit the frames that wait for "
+            f"the disk, and with the store's reserve there is still too little room: {problem}",
+            needed=problem.needed,
+            free=problem.free,
+        )
+        self.end_collection(collection)
+        self._fail_chores(needs)
+        collection.refuse(needs)
 
     def _wait_for_room(self, problem: str, pause_s: float) -> None:
         with self._lock:

@@ -272,6 +272,9 @@ def test_values_of_another_type_than_the_schema_says_are_not_equal_and_not_an_er
     assert not search("lines.sku = 1").has(subject(old))
     assert not search("phase = Open").has(subject(old))
     assert search("price != 1").has(subject(old))
+    for text in ("cheap", "", "NaN", "Infinity", "1_0", "\u0661"):
+        assert search("price != 1").has(subject(old | {"price": text}))
+        assert not search("price > 0").has(subject(old | {"price": text}))
 
 
 def test_an_order_puts_cells_without_a_value_last() -> None:

@@ -14,6 +14,7 @@ from aos.manifest.catalog import did_you_mean
 from aos.values.codec import Room
 from aos.values.errors import ValueProblem
 from aos.values.scalars import SCALAR_CODECS
+from aos.values.spelling import normal_decimal
 
 Comparable: TypeAlias = Any
 """A value as it is compared: text, a number, a Decimal, a bool or bytes."""
@@ -59,7 +60,8 @@ def _read_bool(token: WhereToken) -> bool:
 
 
 def _decimal(leaf: Any) -> Decimal | None:
-    return Decimal(leaf) if type(leaf) is str else None
+    is_number = type(leaf) is str and normal_decimal(leaf) is not None
+    return Decimal(leaf) if is_number else None
 
 
 SCALAR_KINDS: Final[Mapping[str, ValueKind]] = {

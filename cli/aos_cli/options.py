@@ -76,7 +76,8 @@ Where = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT",
-        help="""Only those that pass this condition: 'customer = "c-1" and total >= 1000'.""",
+        help="Only those that pass this condition: "
+        """'customer_id = "c-1" and amount_cents >= 1000'.""",
     ),
 ]
 

@@ -21,6 +21,7 @@ import typer.main
 import wasmtime
 from typer.exceptions import TyperException
 
+from aos.audit.search.where import EXAMPLE
 from aos.host.folder.folder import init_world
 from aos_cli import registry
 from aos_cli.main import app
@@ -190,6 +191,19 @@ def conditions() -> Iterator[tuple[str, str, str, str]]:
         for option, where in itertools.pairwise(words):
             if option == "--where":
                 yield place, words[0], workflow, where
+
+
+def test_the_condition_of_the_help_texts_is_that_of_the_page() -> None:
+    """SE-1: its names are tested with the others of the page."""
+    assert any(where.startswith(EXAMPLE) for _, _, _, where in conditions())
+    for words in (
+        "inspect cells",
+        "inspect faults",
+        "inspect intents",
+        "linear list",
+        "batch send",
+    ):
+        assert EXAMPLE in here(*words.split(), "--help", env={"COLUMNS": "400"}).out, words
 
 
 @pytest.mark.parametrize("command", registry.COMMANDS, ids=lambda each: each.path)

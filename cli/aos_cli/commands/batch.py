@@ -16,7 +16,7 @@ from aos.node.batches.batch import CANCEL_EFFECTS, DONE, RUNNING, SEND_EVENTS
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.node_option import NodeUrl, client_of, from_node
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, Where, World
 from aos_cli.output import line, note, print_json
 
 VALUE_BYTES_MAX: Final = 1 << 20
@@ -27,12 +27,6 @@ REFUSALS_SHOWN: Final = 10
 Workflow = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Only cells of this workflow, or of a unique part of it."),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT", help="Only cells that pass a condition: 'customer = \"c-1\" and total > 9'."
-    ),
 ]
 Rate = Annotated[
     str | None,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from aos.audit.search.where import EXAMPLE
 from aos.audit.views import document_types as shown
 from aos.audit.views.cell_selection import ORDERS
 from aos.audit.views.flow_reading import SHOWN_STATUSES
@@ -137,7 +138,7 @@ KEY_PREFIX: Final = Parameter(
 )
 WHERE: Final = Parameter(
     name="where", schema={"type": "string", "minLength": 1, "maxLength": 1_024},
-    help='Only those that pass this condition, such as customer = "c-1" and total >= 1000.',
+    help=f"Only those that pass this condition, such as {EXAMPLE}.",
 )  # fmt: skip
 KIND: Final = Parameter(
     name="kind",

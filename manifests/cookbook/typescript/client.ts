@@ -1906,7 +1906,7 @@ export type ReadCellsQuery = {
   pinned?: boolean;
   /** Only cells that failed by this fault. */
   fault?: string;
-  /** Only those that pass this condition, such as customer = "c-1" and total >= 1000. */
+  /** Only those that pass this condition, such as customer_id = "c-1" and amount_cents >= 1000. */
   where?: string;
   /** Show the state of each cell. */
   state?: boolean;
@@ -1952,7 +1952,7 @@ export type ReadIntentsQuery = {
   effect?: string;
   /** Only cells whose key begins with this text. */
   key_prefix?: string;
-  /** Only those that pass this condition, such as customer = "c-1" and total >= 1000. */
+  /** Only those that pass this condition, such as customer_id = "c-1" and amount_cents >= 1000. */
   where?: string;
   /** Maximum number of rows. */
   limit?: number;
@@ -1980,7 +1980,7 @@ export type ReadFaultsQuery = {
   workflow?: string;
   /** Only faults of this kind. */
   kind?: string;
-  /** Only those that pass this condition, such as customer = "c-1" and total >= 1000. */
+  /** Only those that pass this condition, such as customer_id = "c-1" and amount_cents >= 1000. */
   where?: string;
   /** Maximum number of rows. */
   limit?: number;
@@ -2249,7 +2249,7 @@ export type ReadLinearInstancesQuery = {
   plan?: string;
   /** Only with this current plan step. */
   step?: string;
-  /** Only those that pass this condition, such as customer = "c-1" and total >= 1000. */
+  /** Only those that pass this condition, such as customer_id = "c-1" and amount_cents >= 1000. */
   where?: string;
   /** Maximum number of rows. */
   limit?: number;

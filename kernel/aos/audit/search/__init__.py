@@ -1,1 +1,1 @@
-"""Conditions on cells: ``customer = "c-1" and total >= 1000`` (spec/search.md)."""
+"""Conditions on cells: ``customer_id = "c-1" and amount_cents >= 1000`` (spec/search.md)."""

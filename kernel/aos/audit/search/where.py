@@ -27,7 +27,10 @@ ANY_END: Final = "%"
 """At the end of the pattern of ``like``: any text."""
 ORDERED: Final = ("<", "<=", ">", ">=")
 OPERATORS: Final = (EQUAL, NOT_EQUAL, *ORDERED, PREFIX)
-_FORM: Final = 'a condition such as customer = "c-1" and total >= 1000'
+EXAMPLE: Final = 'customer_id = "c-1" and amount_cents >= 1000'
+"""A condition on the orders of ``manifests/orders``, for help texts."""
+
+_FORM: Final = f"a condition such as {EXAMPLE}"
 
 _TOKEN: Final = re.compile(
     r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>\^=|!=|<=|>=|[=<>(),])|(?P<word>[^\s"=<>!^(),]+)'

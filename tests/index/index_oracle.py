@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from aos.audit.lens.ports import first_kept
+from aos.audit.search.attributes import OF_EVERY_CELL
 from aos.audit.trace.cell_inputs import inputs_by_cell, reaching
 from aos.audit.trace.trace import trace
-from aos.audit.views import cell_view, intent_view, world_view
+from aos.audit.views import cell_view, count_view, intent_view, world_view
 from aos.audit.views.cell_selection import BY_KEY, ORDERS, CellSelection
 from aos.audit.views.intent_view import intents as intents_document
 from aos.audit.views.journal_view import Selection, cells_of
@@ -136,6 +137,7 @@ def check_cells(
         {"key_prefix": "a", "status": "running"},
         {"where": "order by last_active desc"},
         {"where": 'key ^= "a" order by last_active'},
+        {"where": 'key ^= "a"'},
         {"waits_for": "event"},
         {"pinned": True},
     ]
@@ -143,12 +145,28 @@ def check_cells(
         orders = ORDERS if "where" not in given else (BY_KEY,)
         for order in chosen.sample(orders, min(2, len(orders))):
             check_cell_pages(view, by_index, CellSelection(**given), order)
+        if "order" not in given.get("where", ""):
+            check_counts(view, by_index, CellSelection(**given))
         assert by_index.finder is not None
         query = CellSelection(**given).resolved(view.state).query(view.now_ns)
         is_indexed = (
             query is not None and by_index.finder.page(query, limit=1, offset=0) is not None
         )
         assert is_indexed == (not given.keys() & {"waits_for", "pinned"}), given
+
+
+def check_counts(view: View, by_index: View, selection: CellSelection) -> None:
+    """Numbers of cells, and by status."""
+    found = count_view.cell_counts(by_index, selection, group_by="status")
+    assert found == count_view.cell_counts(view, selection, group_by="status")
+    whole = count_view.cell_counts(by_index, selection)
+    assert (whole["count"], whole["groups"]) == (found["count"], [])
+    assert by_index.finder is not None
+    query = selection.resolved(view.state).query(view.now_ns)
+    is_indexed = query is not None and by_index.finder.page(query, limit=1, offset=0) is not None
+    for by in (None, OF_EVERY_CELL["status"]):
+        is_counted = query is not None and by_index.finder.count(query, by, MANY) is not None
+        assert is_counted == is_indexed, "IX-41"
 
 
 def check_cell_pages(view: View, by_index: View, selection: CellSelection, order: str) -> None:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Final, TypeAlias
 
-from aos.audit.search.attributes import OF_EVERY_CELL
+from aos.audit.search.attributes import OF_EVERY_CELL, Attribute
+from aos.audit.search.counting import CellCounts, Group, ranked
 from aos.audit.search.finder import CellPage, CellQuery
 from aos.audit.search.matching import CombinedCondition
 from aos.core.journal.records import CellId
@@ -89,6 +90,25 @@ class CellPages:
             return CellPage([], total, reasons)
         shown = list(islice(_after(placed, asked.after), offset, offset + limit))
         return CellPage([(name, key) for _, name, key, _ in shown], total, reasons)
+
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts | None:
+        """See ``CellFinder``: None for conditions on more than status and key, and for groups by
+        more than status."""
+        asked = _asked(query)
+        if asked is None or by not in (None, OF_EVERY_CELL["status"]):
+            return None
+        numbers = Counter[Group]()
+        for name, group in self._groups(asked):
+            status = ("str", CELL_STATUSES[group[-1]])
+            if asked.prefix is None:
+                tallied = self._rows.get(IndexTable.TALLY, OF_CELLS + group)
+                numbers[status] += 0 if tallied is None else number_of(tallied)
+            else:
+                for _ in self._begins(name, group, asked.prefix):
+                    self._check_time()
+                    numbers[status] += 1
+        numbers += Counter()  # without statuses that no cell has
+        return ranked(numbers.total(), numbers if by is not None else {}, most)
 
     def _groups(self, asked: _Asked) -> list[tuple[str, bytes]]:
         """The workflows with the beginning of the rows of each of their statuses."""

@@ -13,9 +13,13 @@ from typing import Any, Final
 
 import pytest
 
+from aos.audit.search.attributes import Attribute
+from aos.audit.search.counting import CellCounts
 from aos.audit.search.finder import CellPage, CellQuery
-from aos.audit.views import cell_view
+from aos.audit.search.where import WhereInvalid, parse
+from aos.audit.views import cell_view, count_view
 from aos.audit.views.cell_selection import CellSelection
+from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE, PIN
@@ -52,6 +56,12 @@ SETTINGS: Final = {
         "way": "way", "courier": "way.Courier.who", "any": "context.any", "gone": "no.such.path",
     }
 }  # fmt: skip
+NAMES: Final = (
+    None, *(name for name in SETTINGS[PUPPET] if name != "gone"),
+    "status", "key", "fault", "last_active",
+)  # fmt: skip
+"""Names that a count can be grouped by."""
+
 ROUNDS: Final = 60 if long_form() else 14
 WORDS: Final = ("", "a", "ab", "a0", "a\u0000", "a\u0000b", "b", "ä", "z\u0000", "zz")
 AMOUNTS: Final = (
@@ -103,7 +113,20 @@ def random_events(chosen: random.Random) -> Iterator[Any]:
             yield puppet.do(key, encode(out))
 
 
-def random_where(chosen: random.Random) -> str:
+def random_where(chosen: random.Random, *, is_ordered: bool = True) -> str:
+    """A condition of at most as many terms as one may have."""
+    while True:
+        found = random_text(chosen, is_ordered=is_ordered)
+        try:
+            parse(found)
+        except WhereInvalid as problem:
+            if "expected at most" not in problem.message:
+                raise
+        else:
+            return found
+
+
+def random_text(chosen: random.Random, *, is_ordered: bool) -> str:
     def text() -> str:
         return json.dumps(chosen.choice(WORDS))
 
@@ -152,6 +175,8 @@ def random_where(chosen: random.Random) -> str:
 
     word = chosen.choice([" and ", " and ", " or "])
     terms = word.join(part(2) for _ in range(chosen.randrange(4)))
+    if not is_ordered:
+        return terms or "n >= 0"
     names = ["called", "number", "amount", "tag", "any", "last_active", "key", "status"]
     order = f" order by {chosen.choice(names)} {chosen.choice(['asc', 'desc'])}"
     return terms + order if not terms or chosen.random() < 0.5 else terms
@@ -165,6 +190,11 @@ class Exact:
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage:
         found = self.index.page(query, limit=limit, offset=offset)
+        assert found is not None
+        return found
+
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts:
+        found = self.index.count(query, by, most)
         assert found is not None
         return found
 
@@ -210,14 +240,28 @@ class Followed:
         limit, offset = given.pop("limit", 10_000), given.pop("offset", 0)
         selection = CellSelection(workflow=PUPPET, aliases=self.settings, **given)
         found = []
-        for finder in (None, Exact(self.advance())):
-            view = View(self.follower.state, self.follower.store)
-            view.finder = finder
+        for view in self.views():
             found.append(cell_view.cells(view, selection, limit=limit, offset=offset))
             found[-1].pop("looked_at")
         assert found[0] == found[1], given
         total: int = found[0]["total"]
         return total
+
+    def views(self) -> Iterator[View]:
+        """A view that reads every cell, and one that reads the index."""
+        for finder in (None, Exact(self.advance())):
+            view = View(self.follower.state, self.follower.store)
+            view.finder = finder
+            yield view
+
+    def compare_counts(self, group_by: str | None, **given: Any) -> Document:
+        """Compare counts from the index with those without it; return them."""
+        selection = CellSelection(workflow=PUPPET, aliases=self.settings, **given)
+        scanned, indexed = (
+            count_view.cell_counts(each, selection, group_by=group_by) for each in self.views()
+        )
+        assert scanned == indexed, (group_by, given)
+        return scanned
 
 
 @contextmanager
@@ -268,9 +312,10 @@ def rich(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("seed", range(3 if long_form() else 2))
 def test_the_index_equals_a_scan_after_random_steps(rich: Path, seed: int) -> None:
-    """SE-20, SE-22, SE-23, SE-25: steps, deletions, faults, pins, snapshots, kills, damage."""
+    """SE-15, SE-20, SE-22, SE-23, SE-25: steps, deletions, faults, pins, snapshots, kills,
+    damage."""
     chosen = random.Random(f"search {seed} {ROUNDS}")
-    selected = version = 0
+    selected = grouped = version = 0
     with followed(rich) as world:
         for _ in range(ROUNDS):
             send(rich, *random_events(chosen))
@@ -300,9 +345,15 @@ def test_the_index_equals_a_scan_after_random_steps(rich: Path, seed: int) -> No
                     where=random_where(chosen), limit=chosen.choice([3, 10_000]),
                     offset=chosen.choice([0, 0, 2]),
                 )  # fmt: skip
+                counts = world.compare_counts(
+                    chosen.choice(NAMES), where=random_where(chosen, is_ordered=False)
+                )
+                grouped += len(counts["groups"])
             world.compare(status="failed", key_prefix="k-1")
+            world.compare_counts("status", status="failed", key_prefix="k-1")
             world.compare(fault="output_malformed", older_than_ns=0)
     assert selected > ROUNDS
+    assert grouped > ROUNDS
 
 
 def test_every_flipped_or_missing_byte_is_noticed(rich: Path) -> None:

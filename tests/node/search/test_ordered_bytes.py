@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aos.node.search.ordered_bytes import OTHER, after_prefix, ordered_bytes
+from aos.node.search.ordered_bytes import OTHER, after_prefix, ordered_bytes, value_of
 
 DECIMALS = st.builds(
     lambda sign, digits, exponent: Decimal((sign, digits, exponent)),
@@ -53,6 +53,16 @@ def test_bytes_of_values_that_extend_one_another_compare_as_they_do(
     one, two = pair
     must_compare(one, two)
     must_compare(two, one)
+
+
+@given(st.one_of(*VALUES))
+@example(Decimal("-0"))
+@example(Decimal("-1.50"))
+def test_a_value_is_read_from_its_bytes(value: object) -> None:
+    found = value_of(ordered_bytes(value))
+
+    assert found == value
+    assert type(found) is type(value)
 
 
 def must_compare(one: object, two: object) -> None:

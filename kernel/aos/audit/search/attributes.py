@@ -171,15 +171,24 @@ class Names:
             return self._end(type_, name)
         word, rest = words[0], words[1:]
         match type_:
-            case Record(fields):
-                return self._kind(_field(dict(fields), word, name), rest, name)
-            case Variant(arms):
-                return self._kind(_field(dict(arms), word, name), rest, name)
+            case Record(fields) | Variant(fields):
+                return self._kind(self._field(dict(fields), word, name), rest, name)
             case MapOf(key, item) if key.name == "text":
                 if self._bare(item) == Scalar("bytes"):
                     return ANY
                 return self._kind(item, rest, name)
         raise WhereInvalid(f"{excerpt(name.word)}: there is nothing below {word!r}", name.column)
+
+    def _field(self, fields: Mapping[str, Type], word: str, name: WhereToken) -> Type:
+        if word in fields:
+            return fields[word]
+        # A name without a dot may also be one that needs no path.
+        more = {**self._aliases, **OF_EVERY_CELL} if word == name.word else {}
+        known = [*fields, *(each for each in more if each not in fields)]
+        hint = did_you_mean(word, known)
+        said = "" if hint is None else f"{hint} "
+        message = f"unknown field {excerpt(word)} ({said}known: {', '.join(known)})"
+        raise WhereInvalid(message, name.column)
 
     def _end(self, type_: Type, name: WhereToken) -> ValueKind:
         if isinstance(type_, Variant):
@@ -201,13 +210,6 @@ class Names:
                     type_ = item
                 case _:
                     return type_
-
-
-def _field(fields: Mapping[str, Type], word: str, name: WhereToken) -> Type:
-    if word in fields:
-        return fields[word]
-    hint = did_you_mean(word, fields) or f"known: {', '.join(fields)}"
-    raise WhereInvalid(f"unknown field {excerpt(word)} ({hint})", name.column)
 
 
 def _leaves(value: Any, words: list[str], *, is_packed: bool) -> Iterator[Any]:

@@ -1,4 +1,5 @@
-"""Pages of cells from an index, in the place of reading every cell (spec/search.md, SE-20)."""
+"""Pages and numbers of cells from an index, in the place of reading every cell (spec/search.md,
+SE-20)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aos.audit.search.attributes import Attribute
+from aos.audit.search.counting import CellCounts
 from aos.audit.search.matching import Selector
 from aos.core.journal.records import CellId
 
@@ -41,4 +43,9 @@ class CellFinder(Protocol):
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
         """A page of cells; None if the query names something that is not indexed."""
+        ...
+
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts | None:
+        """The number of all cells of the query, and by the values of an attribute at most ``most``
+        groups; None if one of them is not indexed."""
         ...

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from aos.audit.search.where import WhereInvalid, WhereToken
 from aos.errors import excerpt
 from aos.manifest.catalog import did_you_mean
-from aos.values.codec import Room
+from aos.values.codec import JsonForm, Room
 from aos.values.errors import ValueProblem
 from aos.values.scalars import SCALAR_CODECS
 from aos.values.spelling import normal_decimal
@@ -32,6 +32,13 @@ class ValueKind:
     of: Callable[[Any], Comparable | None]
     is_ordered: bool = True
     is_text: bool = False
+
+    def to_json(self, value: Comparable) -> object:
+        """A value as a state has it in JSON; a condition can read it."""
+        if isinstance(value, Decimal):
+            return normal_decimal(format(value, "f"))
+        codec = SCALAR_CODECS.get(self.name)
+        return value if codec is None else codec.to_json(value, form=JsonForm.TEXTS)
 
 
 def _is(type_: type) -> Callable[[Any], Comparable | None]:

@@ -108,6 +108,12 @@ class Search:
         if where.order is not None and self.order is not None and not self.order.kind.is_ordered:
             raise WhereInvalid(f"{where.order.word} has no order", where.order.column)
         self.is_descending = where.is_descending
+        self._order_name = where.order
+
+    def must_have_no_order(self) -> None:
+        """Raise WhereInvalid for an order."""
+        if self._order_name is not None:
+            raise WhereInvalid("a count has no order: leave out order by", self._order_name.column)
 
     @property
     def is_ordered(self) -> bool:

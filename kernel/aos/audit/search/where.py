@@ -32,17 +32,31 @@ EXAMPLE: Final = 'customer_id = "c-1" and amount_cents >= 1000'
 
 _FORM: Final = f"a condition such as {EXAMPLE}"
 
+_WORD: Final = re.compile(r'[^\s"=<>!^(),]+')
 _TOKEN: Final = re.compile(
-    r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>\^=|!=|<=|>=|[=<>(),])|(?P<word>[^\s"=<>!^(),]+)'
+    r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>\^=|!=|<=|>=|[=<>(),])'
+    rf"|(?P<word>{_WORD.pattern})"
 )
 
 
 class WhereInvalid(BadUsage):
     """A text is not a condition, or does not fit the cells. ``column`` counts from 1."""
 
+    option = "where"
+    rule = "where_is_invalid"
+    """The rule of the problem document of a node."""
+
     def __init__(self, message: str, column: int) -> None:
-        super().__init__(f"where, column {column}: {message}")
+        super().__init__(f"{self.option}, column {column}: {message}")
+        self.message = message
         self.column = column
+
+
+class GroupByInvalid(WhereInvalid):
+    """A text is not a name that cells can be grouped by."""
+
+    option = "group by"
+    rule = "group_by_is_invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +125,19 @@ def parse(text: str) -> ParsedWhere:
     if size > BYTES_MAX:
         raise WhereInvalid(f"expected at most {BYTES_MAX} bytes, found {size}", 1)
     return _Parser(text).where()
+
+
+def parse_name(text: str) -> WhereToken:
+    """Read a single name, as a condition has it.
+
+    Raises:
+        WhereInvalid: It is not one.
+    """
+    match = _WORD.match(text)
+    if match is None or match.end() != len(text):
+        column = 1 if match is None else match.end() + 1
+        raise WhereInvalid(f"expected one name, found {excerpt(text) or 'nothing'}", column)
+    return WhereToken(text, 1, "word")
 
 
 class _Parser:

@@ -20,7 +20,7 @@ from aos.errors import BadUsage, sentence
 from aos.manifest.builtins import TIMER
 
 if TYPE_CHECKING:
-    from aos.audit.search.attributes import Subject
+    from aos.audit.search.attributes import Names, Subject
     from aos.audit.search.finder import CellQuery
     from aos.audit.search.matching import Search
 
@@ -93,7 +93,7 @@ class CellSelection:
         return CellSelection(
             workflow=workflow,
             where=self.where,
-            search=None if self.where is None else self._searched(state, workflow),
+            search=None if self.where is None else _searched(self.where, self.names(state)),
             status=self.status,
             key_prefix=self.key_prefix,
             waits_for=None if self.waits_for is None else _waited_for(state, self.waits_for),
@@ -103,13 +103,15 @@ class CellSelection:
             aliases=self.aliases,
         )
 
-    def _searched(self, state: State, workflow: str | None) -> Search:
+    def names(self, state: State) -> Names:
+        """The names that a condition on these cells may have. Raises BadUsage for a workflow that
+        is not known."""
         # Few lists have a condition, and only they need all this.
         from aos.audit.search.attributes import Names  # noqa: PLC0415
-        from aos.audit.search.matching import Search  # noqa: PLC0415
 
+        workflow = None if self.workflow is None else find_workflow(state, self.workflow)
         aliases = {} if workflow is None else self.aliases.get(workflow)
-        return Search(self.where, Names(state.manifest, workflow, aliases))
+        return Names(state.manifest, workflow, aliases)
 
     def query(
         self, now_ns: int, order: str = BY_KEY, after: tuple[int, CellId] | None = None
@@ -197,6 +199,12 @@ class CellSelection:
             )
             and (self.search is None or self.search.has(subject(view, cell)))
         )
+
+
+def _searched(where: str, names: Names) -> Search:
+    from aos.audit.search.matching import Search  # noqa: PLC0415  # as above
+
+    return Search(where, names)
 
 
 def subject(view: View, cell: Cell) -> Subject:

@@ -641,6 +641,26 @@ class CellsDocument(TypedDict):
     looked_at: int
 
 
+class CountGroup(TypedDict):
+    """The cells with one value; null for those that have none."""
+
+    value: object
+    count: int
+
+
+class CountsDocument(TypedDict):
+    """The document of ``aos inspect cells --count --json`` and ``aos linear list --count --json``.
+
+    A cell with several values is in the group of each of them.
+    """
+
+    count: int
+    group_by: str | None
+    groups: list[CountGroup]
+    other_groups: int
+    other_count: int
+
+
 class HaltDocument(TypedDict):
     """Why an open intent does not run."""
 

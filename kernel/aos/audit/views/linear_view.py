@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from aos.audit.lens.lens import shown
 from aos.audit.lens.words import time_text
-from aos.audit.search.attributes import Names
+from aos.audit.search.attributes import Names, Subject
 from aos.audit.search.finder import CellQuery
 from aos.audit.search.matching import Search
 from aos.audit.search.where import EQUAL, NOT_EQUAL, Term, WhereToken
@@ -105,35 +105,62 @@ def instances(
         BadUsage: There is no such status, or the condition is invalid.
         Refused: The manifest in force has no linear workflows.
     """
-    check_word("status", status, STATUSES)
+    names = linear_names(view, aliases)
+    search = linear_search(names, status=status, plan=plan, step=step, where=where)
+    if view.finder is not None:
+        page = view.finder.page(linear_query(search), limit=limit, offset=offset)
+        if page is not None:
+            shown_ = [_state(view, view.state.cells[each]) for each in page.cells]
+            rows = [_row(state) for state in shown_ if state is not None]
+            return {"instances": rows, "total": page.total}
+    found = [
+        (search.place(each), str(each.state["instance"]), _row(each.state))
+        for each in linear_subjects(view, search)
+    ]
+    found.sort(key=lambda each: each[:2])
+    rows = [row for _, _, row in found]
+    return {"instances": rows[offset : offset + limit], "total": len(rows)}
+
+
+def linear_names(view: View, aliases: Mapping[str, Mapping[str, str]] | None) -> Names:
+    """The names that a condition on instances may have: columns of the list before ``aliases``.
+
+    Raises:
+        Refused: The manifest in force has no linear workflows.
+    """
     must_have_linear(_workflows(view))
+    more = (aliases or {}).get(LINEAR, {})
+    return Names(view.state.manifest, LINEAR, {**more, **LINEAR_NAMES})
+
+
+def linear_search(
+    names: Names, *, status: str | None, plan: str | None, step: str | None, where: str | None
+) -> Search:
+    """The filters of ``instances`` as one condition. Raises BadUsage."""
+    check_word("status", status, STATUSES)
     filters = [
         _term(name, EQUAL, word, "text")
         for name, word in (("status", status), ("plan", plan), ("step", step))
         if word is not None
     ]
     exists = _term("instance", NOT_EQUAL, "null", "word")
-    names = Names(view.state.manifest, LINEAR, {**(aliases or {}).get(LINEAR, {}), **LINEAR_NAMES})
-    search = Search(where, names, (*filters, exists))
-    if view.finder is not None:
-        query = CellQuery(
-            workflow=LINEAR, conditions=search.conditions, order=search.order,
-            is_descending=search.is_descending, by_text=True,
-        )  # fmt: skip
-        page = view.finder.page(query, limit=limit, offset=offset)
-        if page is not None:
-            shown_ = [_state(view, view.state.cells[each]) for each in page.cells]
-            rows = [_row(state) for state in shown_ if state is not None]
-            return {"instances": rows, "total": page.total}
-    found = []
+    return Search(where, names, (*filters, exists))
+
+
+def linear_query(search: Search) -> CellQuery:
+    """The same for an index."""
+    return CellQuery(
+        workflow=LINEAR, conditions=search.conditions, order=search.order,
+        is_descending=search.is_descending, by_text=True,
+    )  # fmt: skip
+
+
+def linear_subjects(view: View, search: Search) -> Iterator[Subject]:
+    """Yield the instances that pass a condition; every cell is read."""
     for cell in view.state.cells.of(LINEAR):
-        looked_at = subject(view, cell)
-        if _is_instance(looked_at.state) and search.has(looked_at):
-            state = looked_at.state
-            found.append((search.place(looked_at), str(state["instance"]), _row(state)))
-    found.sort(key=lambda each: each[:2])
-    rows = [row for _, _, row in found]
-    return {"instances": rows[offset : offset + limit], "total": len(rows)}
+        found = subject(view, cell)
+        if _is_instance(found.state) and search.has(found):
+            yield found
 
 
 def _term(name: str, operator: str, word: str, kind: str) -> Term:

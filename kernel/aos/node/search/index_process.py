@@ -23,6 +23,8 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from aos.audit.search.attributes import Attribute
+from aos.audit.search.counting import CellCounts
 from aos.audit.search.finder import CellPage, CellQuery
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
@@ -57,6 +59,12 @@ class _Finder:
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage:
         found = self._index.page(query, limit=limit, offset=offset)
+        if found is None:
+            raise _NotIndexed
+        return found
+
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts:
+        found = self._index.count(query, by, most)
         if found is None:
             raise _NotIndexed
         return found

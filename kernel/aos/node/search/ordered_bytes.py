@@ -46,6 +46,21 @@ def ordered_bytes(value: Comparable) -> bytes:
     raise AssertionError(f"no such value: {type(value).__name__}")
 
 
+def value_of(data: bytes) -> Comparable:
+    """The value that ``ordered_bytes`` has made these bytes of, which are not ``OTHER``."""
+    kind, rest = data[:1], data[1:]
+    if kind == _BOOL:
+        return rest == b"\x01"
+    if kind == _INT:
+        return int.from_bytes(rest, "big") - _INT_OFFSET
+    if kind == _TEXT:
+        return rest.decode()
+    if kind == _BYTES:
+        return rest
+    assert kind == _DECIMAL, "the index has checked its rows"
+    return _decimal_of(rest)
+
+
 def after_prefix(text: str) -> bytes:
     """The least bytes that come after those of every text that begins with ``text``."""
     found = bytearray(ordered_bytes(text))
@@ -72,3 +87,15 @@ def _decimal(value: Decimal) -> bytes:
         + bytes(254 - each for each in number)
         + _END
     )
+
+
+def _decimal_of(data: bytes) -> Decimal:
+    if data == _ZERO:
+        return Decimal(0)
+    is_negative = data[:1] == _NEGATIVE
+    place, number = data[1:3], data[3:]
+    if is_negative:
+        place = bytes(255 - each for each in place)
+        number = bytes(254 - each for each in number.removesuffix(_END))
+    exponent = int.from_bytes(place, "big") - _EXPONENT_OFFSET - len(number)
+    return Decimal((int(is_negative), tuple(number), exponent))

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.audit.search.attributes import Attribute, Subject
+from aos.audit.search.counting import CellCounts
 from aos.audit.search.finder import CellPage, CellQuery
 from aos.audit.search.matching import CombinedCondition, Condition, Selector, single
 from aos.audit.search.where import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
 from aos.core.journal.records import CellId
 from aos.errors import Damage
 from aos.node.search.indexed import FORMAT, IndexedWorkflow
-from aos.node.search.ordered_bytes import OTHER, after_prefix, ordered_bytes
+from aos.node.search.ordered_bytes import OTHER, after_prefix, ordered_bytes, value_of
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash
 
@@ -264,20 +265,26 @@ class SearchIndex:
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
         """See ``CellFinder``."""
-        if query.workflow not in self._workflows or query.after is not None:
+        if query.after is not None or not self._has(query, query.order):
             return None
+        return _Asking(self._db, query, self._numbers).page(limit, offset)
+
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts | None:
+        """See ``CellFinder``."""
+        if not self._has(query, by):
+            return None
+        return _Asking(self._db, query, self._numbers).count(by, most)
+
+    def _has(self, query: CellQuery, more: Attribute | None) -> bool:
+        """Whether the attributes of a query, and one more, are indexed."""
         asked = [each.attribute for each in single(query.conditions)]
-        if any(self._number(query, each) is None for each in asked):
-            return None
-        if query.order is not None and self._number(query, query.order) is None:
-            return None
-        return _Paging(self._db, query, self._numbers).page(limit, offset)
-
-    def _number(self, query: CellQuery, attribute: Attribute) -> int | None:
-        return self._numbers.get((query.workflow, attribute.path))
+        return query.workflow in self._workflows and all(
+            (query.workflow, each.path) in self._numbers
+            for each in ([*asked] if more is None else [*asked, more])
+        )
 
 
-class _Paging:
+class _Asking:
     """One query as SQL. ``WHERE`` names a cell ``c``."""
 
     def __init__(
@@ -290,25 +297,51 @@ class _Paging:
         self._numbers = numbers
 
     def page(self, limit: int, offset: int) -> CellPage:
-        source, given = self._source()
-        terms = [self._term(each) for each in self._query.conditions]
-        where = " AND ".join(["c.workflow = ?", *(sql for sql, _ in terms)])
-        values = [*given, self._workflow, *(each for _, some in terms for each in some)]
+        chosen, values = self._chosen()
         reasons: Counter[str] = Counter()
         total = 0
         for text, number in self._db.execute(
-            f"SELECT c.reasons, COUNT(*) FROM {source} WHERE {where} GROUP BY c.reasons",  # noqa: S608
+            f"SELECT c.reasons, COUNT(*) FROM {chosen} GROUP BY c.reasons",  # noqa: S608
             values,
         ):
             total += number
             for reason in text.split(_REASON_END) if text else ():
                 reasons[reason] += number
         rows = self._db.execute(
-            f"SELECT c.key FROM {source} WHERE {where} ORDER BY {self._order()} "  # noqa: S608
+            f"SELECT c.key FROM {chosen} ORDER BY {self._order()} "  # noqa: S608
             "LIMIT ? OFFSET ?",
             [*values, limit, offset],
         ).fetchall()
         return CellPage([(self._workflow, key) for (key,) in rows], total, reasons)
+
+    def count(self, by: Attribute | None, most: int) -> CellCounts:
+        chosen, values = self._chosen()
+        if by is None:
+            [(count,)] = self._db.execute(f"SELECT COUNT(*) FROM {chosen}", values)  # noqa: S608
+            return CellCounts(count)
+        rows = self._db.execute(
+            f"WITH chosen AS MATERIALIZED (SELECT c.id AS id FROM {chosen}), "  # noqa: S608
+            "grouped AS (SELECT v.value AS value, COUNT(*) AS number FROM chosen "
+            f"LEFT JOIN {self._table(by)} v ON v.cell = chosen.id AND v.value > x'{OTHER.hex()}' "
+            "GROUP BY v.value) "
+            "SELECT value, number, (SELECT COUNT(*) FROM chosen), COUNT(*) OVER (), "
+            "SUM(number) OVER () FROM grouped ORDER BY number DESC, value NULLS LAST LIMIT ?",
+            [*values, most],
+        ).fetchall()
+        if not rows:
+            return CellCounts(0)
+        groups = tuple((None if each[0] is None else value_of(each[0]), each[1]) for each in rows)
+        count, all_groups, all_count = rows[0][2:]
+        others = all_count - sum(number for _, number in groups)
+        return CellCounts(count, groups, all_groups - len(groups), others)
+
+    def _chosen(self) -> tuple[str, list[Any]]:
+        """What comes after FROM for the cells that pass."""
+        source, given = self._source()
+        terms = [self._term(each) for each in self._query.conditions]
+        where = " AND ".join(["c.workflow = ?", *(sql for sql, _ in terms)])
+        values = [*given, self._workflow, *(each for _, some in terms for each in some)]
+        return f"{source} WHERE {where}", values
 
     def _table(self, attribute: Attribute) -> str:
         return f"v{self._numbers[self._workflow, attribute.path]}"

@@ -1,0 +1,112 @@
+"""The documents of ``aos inspect cells --count`` and ``aos linear list --count``
+(spec/search.md, SE-13 to SE-16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from aos.audit.lens.lens import LISTED_BYTES
+from aos.audit.search.attributes import Attribute, Names, Subject
+from aos.audit.search.counting import GROUPS_MAX, CellCounts, counted
+from aos.audit.search.finder import CellQuery
+from aos.audit.search.kinds import Comparable
+from aos.audit.search.where import GroupByInvalid, WhereInvalid, parse_name
+from aos.audit.views.cell_selection import CellSelection, subject
+from aos.audit.views.linear_view import (
+    linear_names,
+    linear_query,
+    linear_search,
+    linear_subjects,
+)
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
+from aos.values.cbor import encode
+from aos.values.digests import content_hash, hash_text
+
+
+def cell_counts(
+    view: View, selection: CellSelection | None = None, *, group_by: str | None = None
+) -> Document:
+    """Count the cells of a selection, and by the values of ``group_by``.
+
+    Raises:
+        BadUsage: A filter or ``group_by`` names nothing that is known, or the condition has an
+            order.
+    """
+    selected = (selection or CellSelection()).resolved(view.state)
+    if selected.search is not None:
+        selected.search.must_have_no_order()
+    by = None if group_by is None else _attribute(group_by, selected.names(view.state))
+
+    def subjects() -> Iterable[Subject]:
+        for cell in selected.candidates(view.state):
+            view.check_time()
+            if selected.has(view, cell):
+                yield subject(view, cell)
+
+    counts = _counts(view, selected.query(view.now_ns), by, subjects())
+    return _document(counts, group_by, by)
+
+
+def linear_counts(
+    view: View,
+    *,
+    status: str | None = None,
+    plan: str | None = None,
+    step: str | None = None,
+    where: str | None = None,
+    aliases: Mapping[str, Mapping[str, str]] | None = None,
+    group_by: str | None = None,
+) -> Document:
+    """Count linear instances, with the filters of ``linear_view.instances``.
+
+    Raises:
+        BadUsage: As ``cell_counts``.
+        Refused: The manifest in force has no linear workflows.
+    """
+    names = linear_names(view, aliases)
+    search = linear_search(names, status=status, plan=plan, step=step, where=where)
+    search.must_have_no_order()
+    by = None if group_by is None else _attribute(group_by, names)
+    counts = _counts(view, linear_query(search), by, linear_subjects(view, search))
+    return _document(counts, group_by, by)
+
+
+def _attribute(group_by: str, names: Names) -> Attribute:
+    try:
+        return names.attribute(parse_name(group_by))
+    except WhereInvalid as problem:
+        raise GroupByInvalid(problem.message, problem.column) from None
+
+
+def _counts(
+    view: View, query: CellQuery | None, by: Attribute | None, subjects: Iterable[Subject]
+) -> CellCounts:
+    """From the index of the view if it has all that is asked for, else from the cells."""
+    if view.finder is not None and query is not None:
+        found = view.finder.count(query, by, GROUPS_MAX)
+        if found is not None:
+            return found
+    return counted(subjects, by, GROUPS_MAX)
+
+
+def _document(counts: CellCounts, group_by: str | None, by: Attribute | None) -> Document:
+    return {
+        "count": counts.count,
+        "group_by": group_by,
+        "groups": [
+            {"value": None if by is None else _value(by, value), "count": number}
+            for value, number in counts.groups
+        ],
+        "other_groups": counts.other_groups,
+        "other_count": counts.other_count,
+    }
+
+
+def _value(by: Attribute, value: Comparable | None) -> object:
+    """A value as JSON; of one that is too long for a list, its hash and size."""
+    if value is None:
+        return None
+    if isinstance(value, str | bytes) and len(data := encode(value)) > LISTED_BYTES:
+        return {"$large": hash_text(content_hash(data)), "size": len(data)}
+    return by.kind.to_json(value)

@@ -64,6 +64,7 @@ def _documents(view: View, read: Any) -> Iterator[tuple[str, Any]]:
         yield from every("read_manifest", *({"name": name} for name in names[:5]))
     cells = read("read_cells", state=True, limit=1_000)
     yield "read_cells", cells
+    yield from every("read_cell_counts", {}, {"group_by": "status"}, {"group_by": "fault"})
     for cell in cells["cells"][:MOST]:
         key = {} if cell["key"] is None else {"key": json.dumps(cell["key"])}
         named = {"workflow": cell["workflow"], **key}
@@ -93,6 +94,7 @@ def _documents(view: View, read: Any) -> Iterator[tuple[str, Any]]:
         yield operation, query
         ids = [{"instance": row["instance"]} for row in query["instances"]]
         yield from every("read_linear_instance", *ids)
+        yield from every("read_linear_counts", {}, {"group_by": "biz_key"})
     for operation, query in every("read_schedules", {}):
         yield operation, query
         yield from every("read_schedule", *({"id": row["id"]} for row in query["schedules"]))

@@ -14,6 +14,7 @@ from aos.audit.trace.trace import trace
 from aos.audit.views import (
     cell_view,
     clock_view,
+    count_view,
     flow_view,
     intent_view,
     journal_view,
@@ -57,8 +58,8 @@ def _manifest(view: View, query: Query) -> Document:
     return world_view.manifest(view, query.get("name"))
 
 
-def _cells(view: View, query: Query) -> Document:
-    selection = CellSelection(
+def _selection(query: Query) -> CellSelection:
+    return CellSelection(
         workflow=query.get("workflow"),
         status=query.get("status"),
         key_prefix=query.get("key_prefix"),
@@ -69,15 +70,22 @@ def _cells(view: View, query: Query) -> Document:
         where=query.get("where"),
         aliases=query.get("aliases", {}),
     )
+
+
+def _cells(view: View, query: Query) -> Document:
     return cell_view.cells(
         view,
-        selection,
+        _selection(query),
         order=query["sort"],
         with_state=query.get("state", False),
         limit=query["limit"],
         offset=query["offset"],
         after=query.get("after"),
     )
+
+
+def _cell_counts(view: View, query: Query) -> Document:
+    return count_view.cell_counts(view, _selection(query), group_by=query.get("group_by"))
 
 
 def _span(text: str | None) -> int | None:
@@ -205,6 +213,18 @@ def _linear_instances(view: View, query: Query) -> Document:
     )
 
 
+def _linear_counts(view: View, query: Query) -> Document:
+    return count_view.linear_counts(
+        view,
+        status=query.get("status"),
+        plan=query.get("plan"),
+        step=query.get("step"),
+        where=query.get("where"),
+        aliases=query.get("aliases", {}),
+        group_by=query.get("group_by"),
+    )
+
+
 def _linear_instance(view: View, query: Query) -> Document:
     return linear_view.instance(view, query["instance"])
 
@@ -256,6 +276,7 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
     "read_clock": _clock,
     "read_manifest": _manifest,
     "read_cells": _cells,
+    "read_cell_counts": _cell_counts,
     "read_cell": _cell,
     "read_intents": _intents,
     "read_intent": _intent,
@@ -268,6 +289,7 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
     "read_flow": _flow,
     "read_plans": _plans,
     "read_linear_instances": _linear_instances,
+    "read_linear_counts": _linear_counts,
     "read_linear_instance": _linear_instance,
     "read_schedules": _schedules,
     "read_schedule": _schedule,
@@ -279,20 +301,21 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
 ASKING: Final = frozenset({"read_cell", "read_flow", "read_intent", "read_trace"})
 """Documents whose advice depends on the work of the kernel process."""
 
-SEARCHING: Final = frozenset({"read_cells", "read_linear_instances"})
-"""Lists that may come from the search index. ``aliases`` in their query are from ``node.toml``."""
+SEARCHING: Final = frozenset(
+    {"read_cells", "read_cell_counts", "read_linear_instances", "read_linear_counts"}
+)
+"""Lists and counts that may come from the search index. ``aliases`` in their query are from
+``node.toml``."""
 
 NAMING: Final = frozenset({"read_faults", "read_intents"})
 """Lists that come from the cells alone, and whose condition may have names from ``node.toml``."""
 
-_LONG: Final = frozenset(
+_LONG: Final = SEARCHING | frozenset(
     {
-        "read_cells",
         "read_faults",
         "read_value",
         "read_trace",
         "read_flows",
-        "read_linear_instances",
         "read_schedules",
         "read_proposals",
         "read_proposal",

@@ -135,7 +135,7 @@ def problem_of(error: AosError, world: Path, *, unknown: int = 400) -> Problem:
         case NoSuchCell():
             return Problem(unknown, Rule.CELL_IS_UNKNOWN.value, text)
         case WhereInvalid():
-            return Problem(400, "where_is_invalid", text)
+            return Problem(400, error.rule, text)
         case BadUsage():
             rule = "name_is_unknown" if unknown == 404 else "request_is_invalid"
             return Problem(unknown, rule, text)

@@ -140,6 +140,38 @@ WHERE: Final = Parameter(
     name="where", schema={"type": "string", "minLength": 1, "maxLength": 1_024},
     help=f"Only those that pass this condition, such as {EXAMPLE}.",
 )  # fmt: skip
+GROUP_BY: Final = Parameter(
+    name="group_by", schema=NAME,
+    help="Count also by the values of this name, which is one that a condition can have.",
+)  # fmt: skip
+CELL_FILTERS: Final = (
+    WORKFLOW,
+    Parameter(
+        name="status", schema={"type": "string", "enum": list(CELL_STATUSES)},
+        help="Only cells of this status.",
+    ),
+    KEY_PREFIX,
+    Parameter(
+        name="waits_for", schema=NAME,
+        help="Only cells that wait for this effect, or for timer, event or mail.",
+    ),
+    Parameter(
+        name="older_than", schema={"type": "string", "maxLength": 64},
+        help="Only cells whose last step was at least this long ago, such as 90s or 2d.",
+    ),
+    Parameter(name="pinned", schema=FLAG, help="Only cells pinned to an earlier manifest."),
+    Parameter(name="fault", schema=NAME, help="Only cells that failed by this fault."),
+    WHERE,
+)  # fmt: skip
+LINEAR_FILTERS: Final = (
+    Parameter(
+        name="status", help="Only instances of this status.",
+        schema={"type": "string", "enum": ["RUNNING", "COMPLETED", "FAILED", "CANCELED"]},
+    ),
+    Parameter(name="plan", schema=NAME, help="Only instances of this plan."),
+    Parameter(name="step", schema=NAME, help="Only with this current plan step."),
+    WHERE,
+)  # fmt: skip
 KIND: Final = Parameter(
     name="kind",
     schema={"type": "array", "items": {"type": "string", "enum": list(KINDS)}},
@@ -365,23 +397,7 @@ ROUTES: Final = (
         operation="read_cells", method=GET, path="/v1/cells", scope=READ,
         summary="List the cells, by workflow and key.",
         query=(
-            WORKFLOW,
-            Parameter(
-                name="status", schema={"type": "string", "enum": list(CELL_STATUSES)},
-                help="Only cells of this status.",
-            ),
-            KEY_PREFIX,
-            Parameter(
-                name="waits_for", schema=NAME,
-                help="Only cells that wait for this effect, or for timer, event or mail.",
-            ),
-            Parameter(
-                name="older_than", schema={"type": "string", "maxLength": 64},
-                help="Only cells whose last step was at least this long ago, such as 90s or 2d.",
-            ),
-            Parameter(name="pinned", schema=FLAG, help="Only cells pinned to an earlier manifest."),
-            Parameter(name="fault", schema=NAME, help="Only cells that failed by this fault."),
-            WHERE,
+            *CELL_FILTERS,
             Parameter(name="state", schema=FLAG, help="Show the state of each cell."),
             Parameter(
                 name="sort", schema={"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
@@ -394,6 +410,12 @@ ROUTES: Final = (
             *LIMITED, AT, SPELLED,
         ),
         answer=reference(shown.CellsDocument),
+    ),
+    ApiRoute(
+        operation="read_cell_counts", method=GET, path="/v1/cells/count", scope=READ,
+        summary="Count the cells that a list would have, in all and by the values of a name.",
+        query=(*CELL_FILTERS, GROUP_BY, AT),
+        answer=reference(shown.CountsDocument),
     ),
     ApiRoute(
         operation="read_cell", method=GET, path="/v1/cell", scope=READ,
@@ -637,18 +659,15 @@ ROUTES: Final = (
     ApiRoute(
         operation="read_linear_instances", method=GET, path="/v1/linear/instances", scope=READ,
         summary="List linear instances, by id.",
-        query=(
-            Parameter(
-                name="status", help="Only instances of this status.",
-                schema={"type": "string", "enum": ["RUNNING", "COMPLETED", "FAILED", "CANCELED"]},
-            ),
-            Parameter(name="plan", schema=NAME, help="Only instances of this plan."),
-            Parameter(name="step", schema=NAME, help="Only with this current plan step."),
-            WHERE,
-            *LIMITED,
-            AT,
-        ),
+        query=(*LINEAR_FILTERS, *LIMITED, AT),
         answer=reference(shown.LinearInstancesDocument),
+    ),
+    ApiRoute(
+        operation="read_linear_counts", method=GET, path="/v1/linear/instances/count", scope=READ,
+        summary="Count the linear instances that a list would have, in all and by the values of a "
+        "name.",
+        query=(*LINEAR_FILTERS, GROUP_BY, AT),
+        answer=reference(shown.CountsDocument),
     ),
     ApiRoute(
         operation="read_linear_instance", method=GET, path="/v1/linear/instance", scope=READ,

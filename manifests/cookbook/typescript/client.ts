@@ -504,10 +504,28 @@ export type ConvertedState = {
   changed: ChangedPlace[];
 };
 
+/** The cells with one value; null for those that have none. */
+export type CountGroup = {
+  value: unknown;
+  count: number;
+};
+
 /** The items that a batch would have. */
 export type CountedBatch = {
   total: number;
   first: BatchItemDocument[];
+};
+
+/**
+ * The document of ``aos inspect cells --count --json`` and ``aos linear list --count --json``. A
+ * cell with several values is in the group of each of them.
+ */
+export type CountsDocument = {
+  count: number;
+  group_by: string | null;
+  groups: CountGroup[];
+  other_groups: number;
+  other_count: number;
 };
 
 /** A definition of a manifest, as it has it (spec/manifest.md). */
@@ -1926,6 +1944,31 @@ export type ReadCellsQuery = {
 
 export type ReadCellsAnswer = CellsDocument;
 
+export type ReadCellCountsQuery = {
+  /** The name of the workflow, or a unique part of it. */
+  workflow?: string;
+  /** Only cells of this status. */
+  status?: "running" | "waiting" | "completed" | "failed";
+  /** Only cells whose key begins with this text. */
+  key_prefix?: string;
+  /** Only cells that wait for this effect, or for timer, event or mail. */
+  waits_for?: string;
+  /** Only cells whose last step was at least this long ago, such as 90s or 2d. */
+  older_than?: string;
+  /** Only cells pinned to an earlier manifest. */
+  pinned?: boolean;
+  /** Only cells that failed by this fault. */
+  fault?: string;
+  /** Only those that pass this condition, such as customer_id = "c-1" and amount_cents >= 1000. */
+  where?: string;
+  /** Count also by the values of this name, which is one that a condition can have. */
+  group_by?: string;
+  /** The world as it was after this record (default: now). */
+  at?: number;
+};
+
+export type ReadCellCountsAnswer = CountsDocument;
+
 export type ReadCellQuery = {
   /** The name of the workflow, or a unique part of it. */
   workflow: string;
@@ -2260,6 +2303,23 @@ export type ReadLinearInstancesQuery = {
 };
 
 export type ReadLinearInstancesAnswer = LinearInstancesDocument;
+
+export type ReadLinearCountsQuery = {
+  /** Only instances of this status. */
+  status?: "RUNNING" | "COMPLETED" | "FAILED" | "CANCELED";
+  /** Only instances of this plan. */
+  plan?: string;
+  /** Only with this current plan step. */
+  step?: string;
+  /** Only those that pass this condition, such as customer_id = "c-1" and amount_cents >= 1000. */
+  where?: string;
+  /** Count also by the values of this name, which is one that a condition can have. */
+  group_by?: string;
+  /** The world as it was after this record (default: now). */
+  at?: number;
+};
+
+export type ReadLinearCountsAnswer = CountsDocument;
 
 export type ReadLinearInstanceQuery = {
   /** Its id. */
@@ -2627,6 +2687,11 @@ export class Client extends Connection {
     return this.json({ method: "GET", path: "/v1/cells", query });
   }
 
+  /** Count the cells that a list would have, in all and by the values of a name. */
+  readCellCounts(query: ReadCellCountsQuery = {}): Promise<ReadCellCountsAnswer> {
+    return this.json({ method: "GET", path: "/v1/cells/count", query });
+  }
+
   /** Show one cell: its state, open effects, mail, and why it waits. */
   readCell(query: ReadCellQuery): Promise<ReadCellAnswer> {
     return this.json({ method: "GET", path: "/v1/cell", query });
@@ -2766,6 +2831,11 @@ export class Client extends Connection {
   /** List linear instances, by id. */
   readLinearInstances(query: ReadLinearInstancesQuery = {}): Promise<ReadLinearInstancesAnswer> {
     return this.json({ method: "GET", path: "/v1/linear/instances", query });
+  }
+
+  /** Count the linear instances that a list would have, in all and by the values of a name. */
+  readLinearCounts(query: ReadLinearCountsQuery = {}): Promise<ReadLinearCountsAnswer> {
+    return this.json({ method: "GET", path: "/v1/linear/instances/count", query });
   }
 
   /** Show a linear instance: all rows of its plan, its context, and its next event. */

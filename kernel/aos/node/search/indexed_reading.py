@@ -145,9 +145,9 @@ class IndexedReading:
 
 
 def _workflow_of(state: State, operation: str, query: Mapping[str, Any]) -> str | None:
-    if operation == "read_linear_instances":
+    if operation in ("read_linear_instances", "read_linear_counts"):
         return LINEAR
-    if operation != "read_cells" or "workflow" not in query:
+    if operation not in ("read_cells", "read_cell_counts") or "workflow" not in query:
         return None
     try:
         return find_workflow(state, query["workflow"])

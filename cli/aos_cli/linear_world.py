@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aos.audit.views import linear_view
+from aos.audit.views import count_view, linear_view
 from aos.audit.views.annotations import Annotation
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
@@ -69,6 +69,21 @@ class LinearWorld:
             query,
             lambda view: linear_view.instances(
                 view, aliases={} if query["where"] is None else search_names(self.world), **query
+            ),
+            at=at,
+        )
+
+    def counts(self, *, group_by: str | None, at: int | None = None, **query: Any) -> Document:
+        """Numbers of instances; see ``count_view.linear_counts``."""
+        has_names = query["where"] is not None or group_by is not None
+        return self._read(
+            "/v1/linear/instances/count",
+            {**query, "group_by": group_by},
+            lambda view: count_view.linear_counts(
+                view,
+                aliases=search_names(self.world) if has_names else {},
+                group_by=group_by,
+                **query,
             ),
             at=at,
         )

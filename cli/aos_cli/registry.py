@@ -243,7 +243,11 @@ COMMANDS: Final = (
     ),
     Command(
         "linear list", RUN, "List instances.",
-        ("aos linear list", "aos linear list --status FAILED"), "linear:list_instances",
+        (
+            "aos linear list", "aos linear list --status FAILED",
+            "aos linear list --count --group-by step",
+        ),
+        "linear:list_instances",
     ),
     Command(
         "linear show", RUN, "Show an instance: its plan steps, its context, and its next event.",
@@ -483,7 +487,11 @@ COMMANDS: Final = (
     ),
     Command(
         "inspect cells", LOOK, "List the cells, by workflow and key.",
-        ("aos inspect cells --workflow order --status failed",), "inspect:inspect_cells",
+        (
+            "aos inspect cells --workflow order --status failed",
+            "aos inspect cells --workflow order --count --group-by status",
+        ),
+        "inspect:inspect_cells",
     ),
     Command(
         "inspect cell", LOOK, "Show one cell: its state, open effects, mail, and why it waits.",

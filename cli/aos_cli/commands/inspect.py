@@ -22,6 +22,7 @@ from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.errors import BadUsage, either
 from aos_cli import inspect_text as text
+from aos_cli.count_options import Count, GroupBy, is_counted, show_counts
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, At, Json, Limit, Offset, Where, World, number, span
@@ -49,6 +50,7 @@ KeyPrefix = Annotated[
 
 
 def inspect_cells(
+    context: typer.Context,
     *,
     workflow: Workflow = None,
     status: Annotated[
@@ -79,6 +81,8 @@ def inspect_cells(
         typer.Option(metavar="KIND", help=f"Only cells that failed by this fault: {FAULTS}."),
     ] = None,
     where: Where = None,
+    is_count: Count = False,
+    group_by: GroupBy = None,
     state: Annotated[
         bool, typer.Option("--state", help="Show the state of each cell in the list.")
     ] = False,
@@ -104,12 +108,22 @@ def inspect_cells(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    counts = is_counted(
+        context, "state", "sort", "after", "limit", "offset", is_count=is_count, group_by=group_by
+    )
     if node is not None:
+        filters = {
+            "workflow": workflow, "status": status, "key_prefix": key_prefix,
+            "waits_for": waits_for, "pinned": pinned, "fault": fault, "where": where, "at": at,
+            "older_than": None if older_than is None else f"{older_than}ns",
+        }  # fmt: skip
+        if counts:
+            found = from_node(node, "/v1/cells/count", group_by=group_by, **filters)
+            show_counts(found, "cell", json=json)
+            return
         found = from_node(
-            node, "/v1/cells", workflow=workflow, status=status, key_prefix=key_prefix,
-            waits_for=waits_for, older_than=None if older_than is None else f"{older_than}ns",
-            pinned=pinned, fault=fault, where=where, state=state, sort=sort, after=after,
-            limit=limit, offset=offset, at=at, spelled=not json,
+            node, "/v1/cells", state=state, sort=sort, after=after, limit=limit, offset=offset,
+            spelled=not json, **filters,
         )  # fmt: skip
         text.show(found, text.cells, json=json)
         return
@@ -123,8 +137,13 @@ def inspect_cells(
             pinned=pinned,
             fault=fault,
             where=where,
-            aliases={} if where is None else search_names(world),
+            aliases={} if where is None and group_by is None else search_names(world),
         )
+        if counts:
+            from aos.audit.views.count_view import cell_counts  # noqa: PLC0415  # few lists count
+
+            show_counts(cell_counts(view, selection, group_by=group_by), "cell", json=json)
+            return
         found = cell_view.cells(
             view,
             selection,

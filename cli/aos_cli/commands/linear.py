@@ -13,6 +13,7 @@ from aos.audit.views.view import LIMIT
 from aos.errors import BadUsage, Refused
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
+from aos_cli.count_options import Count, GroupBy, is_counted, show_counts
 from aos_cli.linear_world import LinearWorld, read_context
 from aos_cli.node_option import NodeUrl
 from aos_cli.options import (
@@ -99,6 +100,7 @@ def start(
 
 
 def list_instances(
+    context: typer.Context,
     *,
     status: Annotated[
         str | None,
@@ -111,6 +113,8 @@ def list_instances(
         str | None, typer.Option(metavar="STEP", help="Only with this current plan step.")
     ] = None,
     where: Where = None,
+    is_count: Count = False,
+    group_by: GroupBy = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
@@ -118,9 +122,13 @@ def list_instances(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    found = LinearWorld(world, node).instances(
-        status=status, plan=plan, step=step, where=where, limit=limit, offset=offset, at=at
-    )
+    linear = LinearWorld(world, node)
+    filters: dict[str, Any] = {"status": status, "plan": plan, "step": step, "where": where}
+    if is_counted(context, "limit", "offset", is_count=is_count, group_by=group_by):
+        found = linear.counts(group_by=group_by, at=at, **filters)
+        show_counts(found, "instance", json=json)
+        return
+    found = linear.instances(limit=limit, offset=offset, at=at, **filters)
     if json:
         print_json(found)
         return

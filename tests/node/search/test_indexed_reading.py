@@ -79,6 +79,11 @@ def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_
             assert [each["key"] for each in rows] == ["c", "d", "e"], "SE-11"
             found = here("linear", "list", "--json", "--where", "customer = c-1", *where).json
             assert [each["instance"] for each in found["instances"]] == ["i-1"]
+            more = ("--where", "every > 2m", "--group-by", "count", "--json")
+            counts = here("inspect", "cells", "--workflow", "aos/schedule", *more, *where).json
+            assert (counts["count"], counts["groups"]) == (3, [{"value": 0, "count": 3}])
+            counts = here("linear", "list", "--group-by", "customer", "--json", *where).json
+            assert [each["value"] for each in counts["groups"]] == ["c-0", "c-1"], "SE-16"
             for filters in ({"--status": "RUNNING"}, {"--plan": "report", "--step": "MAKE"}):
                 given = [word for pair in filters.items() for word in pair]
                 assert here("linear", "list", "--json", *given, *where).json["total"] == 3
@@ -125,12 +130,27 @@ def test_a_condition_that_does_not_fit_is_400_with_its_column(
                 ("/v1/intents", "aos/schedule"),
                 ("/v1/faults", "aos/schedule"),
                 ("/v1/linear/instances", None),
+                ("/v1/cells/count", "aos/schedule"),
+                ("/v1/linear/instances/count", None),
             ):
                 query = {"where": where} | ({} if workflow is None else {"workflow": workflow})
                 answer = client.get(path, params=query)
                 document = answer.json()
                 assert (answer.status_code, document["rule"]) == (400, "where_is_invalid"), document
                 assert "where, column " in document["detail"]
+        for path, query in (
+            ("/v1/cells/count", {"workflow": "aos/schedule", "group_by": "evry"}),
+            ("/v1/cells/count", {"group_by": "every"}),
+            ("/v1/linear/instances/count", {"group_by": "a b"}),
+        ):
+            answer = client.get(path, params=query)
+            document = answer.json()
+            assert (answer.status_code, document["rule"]) == (400, "group_by_is_invalid"), document
+            assert "group by, column " in document["detail"]
+        paged = client.get("/v1/cells/count", params={"limit": 3})
+        assert (paged.status_code, paged.json()["rule"]) == (400, "query_is_invalid"), paged.text
+        ordered = client.get("/v1/cells/count", params={"where": "order by key"}).json()
+        assert (ordered["status"], ordered["rule"]) == (400, "where_is_invalid"), "SE-16"
         unknown = client.get("/v1/cells", params={"workflow": "aos/none", "where": "key = a"})
         assert unknown.status_code == 404
 

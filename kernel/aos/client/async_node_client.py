@@ -99,6 +99,28 @@ class AsyncClient:
                 yield row
             offset += len(rows)
 
+    async def count_instances(
+        self,
+        *,
+        workflow: str | None = None,
+        status: str | None = None,
+        where: str | None = None,
+        group_by: str | None = None,
+    ) -> Document:
+        """Return the document of ``aos inspect cells --count --json``: ``count``, and ``groups``,
+        each with ``value`` and ``count``, the largest first.
+
+        Args:
+            where: A condition on the states (spec/search.md).
+            group_by: A name that a condition can have; without it there are no groups.
+
+        Raises:
+            BadUsage: The condition or ``group_by`` is invalid.
+        """
+        return await self._run(
+            steps.count_instances(workflow=workflow, status=status, where=where, group_by=group_by)
+        )
+
     async def wait(
         self,
         workflow: str,

@@ -456,6 +456,11 @@ def list_instances(
     return rows
 
 
+def count_instances(**query: str | None) -> Steps[Document]:
+    """Return the numbers of instances."""
+    return read_document("/v1/cells/count", query_words(query))
+
+
 def record_words(
     kinds: Collection[str] | None, workflow: str | None, key: object, *, spelled: bool
 ) -> Words:

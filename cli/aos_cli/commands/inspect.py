@@ -22,10 +22,22 @@ from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.errors import BadUsage, either
 from aos_cli import inspect_text as text
-from aos_cli.count_options import Count, GroupBy, is_counted, show_counts
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
-from aos_cli.options import DEFAULT_WORLD, At, Json, Limit, Offset, Where, World, number, span
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    At,
+    Count,
+    GroupBy,
+    Json,
+    Limit,
+    Offset,
+    Where,
+    World,
+    is_counted,
+    number,
+    span,
+)
 from aos_cli.output import has_reader, print_bytes, print_json_line
 from aos_cli.search_names import search_names
 from aos_cli.unsealed_output import Unseal, unsealed_with
@@ -118,6 +130,8 @@ def inspect_cells(
             "older_than": None if older_than is None else f"{older_than}ns",
         }  # fmt: skip
         if counts:
+            from aos_cli.count_text import show_counts  # noqa: PLC0415  # few lists count
+
             found = from_node(node, "/v1/cells/count", group_by=group_by, **filters)
             show_counts(found, "cell", json=json)
             return
@@ -140,7 +154,8 @@ def inspect_cells(
             aliases={} if where is None and group_by is None else search_names(world),
         )
         if counts:
-            from aos.audit.views.count_view import cell_counts  # noqa: PLC0415  # few lists count
+            from aos.audit.views.count_view import cell_counts  # noqa: PLC0415  # as above
+            from aos_cli.count_text import show_counts  # noqa: PLC0415
 
             show_counts(cell_counts(view, selection, group_by=group_by), "cell", json=json)
             return

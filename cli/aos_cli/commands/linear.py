@@ -13,18 +13,21 @@ from aos.audit.views.view import LIMIT
 from aos.errors import BadUsage, Refused
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos_cli.count_options import Count, GroupBy, is_counted, show_counts
+from aos_cli.count_text import show_counts
 from aos_cli.linear_world import LinearWorld, read_context
 from aos_cli.node_option import NodeUrl
 from aos_cli.options import (
     DEFAULT_WORLD,
     At,
+    Count,
+    GroupBy,
     Json,
     Limit,
     Offset,
     WaitTimeout,
     Where,
     World,
+    is_counted,
     number,
 )
 from aos_cli.output import line, note, print_json

@@ -18,7 +18,7 @@ from itertools import groupby, islice
 from typing import Final, TypeAlias
 
 from aos.audit.search.attributes import OF_EVERY_CELL, Attribute
-from aos.audit.search.counting import CellCounts, Group, ranked
+from aos.audit.search.counting import CountedCells, Group, ranked
 from aos.audit.search.finder import CellPage, CellQuery
 from aos.audit.search.matching import CombinedCondition
 from aos.core.journal.records import CellId
@@ -91,7 +91,7 @@ class CellPages:
         shown = list(islice(_after(placed, asked.after), offset, offset + limit))
         return CellPage([(name, key) for _, name, key, _ in shown], total, reasons)
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts | None:
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells | None:
         """See ``CellFinder``: None for conditions on more than status and key, and for groups by
         more than status."""
         asked = _asked(query)

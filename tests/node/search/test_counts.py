@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aos.audit.search.attributes import OF_EVERY_CELL, Names, Subject
-from aos.audit.search.counting import CellCounts, counted
+from aos.audit.search.counting import CountedCells, counted
 from aos.audit.search.finder import CellQuery
 from aos.audit.search.matching import Search
 from aos.audit.search.where import WhereToken
@@ -168,7 +168,7 @@ def test_counts_of_the_index_are_those_of_a_scan(
     with tempfile.TemporaryDirectory() as folder:
         index = index_of(Path(folder), subjects)
         try:
-            assert index.count(query, None, most) == CellCounts(len(selected))
+            assert index.count(query, None, most) == CountedCells(len(selected))
             for name, by in ATTRIBUTES.items():
                 found = index.count(query, by, most)
                 expected = counted(selected, by, most)
@@ -181,7 +181,7 @@ def test_counts_of_the_index_are_those_of_a_scan(
             index.close()
 
 
-def check_groups(name: str, found: CellCounts, selected: Sequence[Subject], most: int) -> None:
+def check_groups(name: str, found: CountedCells, selected: Sequence[Subject], most: int) -> None:
     by = ATTRIBUTES[name]
     numbers = [number for _, number in found.groups]
     assert numbers == sorted(numbers, reverse=True)
@@ -201,7 +201,7 @@ def test_a_value_that_is_not_indexed_is_not_counted(tmp_path: Path) -> None:
     query = CellQuery(workflow=WORKFLOW, conditions=())
 
     assert index.count(query, OF_EVERY_CELL["pinned"], 9) is None
-    assert index.count(query, ATTRIBUTES["total"], 9) == CellCounts(0)
+    assert index.count(query, ATTRIBUTES["total"], 9) == CountedCells(0)
     index.close()
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from aos.audit.search.attributes import Attribute
-from aos.audit.search.counting import CellCounts
+from aos.audit.search.counting import CountedCells
 from aos.audit.search.finder import CellPage, CellQuery
 from aos.audit.search.where import WhereInvalid, parse
 from aos.audit.views import cell_view, count_view
@@ -193,7 +193,7 @@ class Exact:
         assert found is not None
         return found
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts:
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells:
         found = self.index.count(query, by, most)
         assert found is not None
         return found

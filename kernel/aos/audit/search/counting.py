@@ -19,7 +19,7 @@ Group: TypeAlias = tuple[str, Comparable] | None
 
 
 @dataclass(frozen=True, slots=True)
-class CellCounts:
+class CountedCells:
     """The number of cells, and the largest of their groups: each value, None for cells without
     one, and its number of cells. Of the groups that are left out, their number and the sum of
     theirs."""
@@ -30,7 +30,7 @@ class CellCounts:
     other_count: int = 0
 
 
-def counted(subjects: Iterable[Subject], by: Attribute | None, most: int) -> CellCounts:
+def counted(subjects: Iterable[Subject], by: Attribute | None, most: int) -> CountedCells:
     """Count cells, by the values of an attribute if there is one. A cell with several values is in
     the group of each of them."""
     count, numbers = 0, Counter[Group]()
@@ -44,11 +44,11 @@ def counted(subjects: Iterable[Subject], by: Attribute | None, most: int) -> Cel
     return ranked(count, numbers, most)
 
 
-def ranked(count: int, numbers: Mapping[Group, int], most: int) -> CellCounts:
+def ranked(count: int, numbers: Mapping[Group, int], most: int) -> CountedCells:
     """The counts with the largest ``most`` groups, equal ones in the order of their values."""
     groups = sorted(numbers.items(), key=lambda each: (-each[1], each[0] is None, each[0] or ()))
     shown, others = groups[:most], groups[most:]
-    return CellCounts(
+    return CountedCells(
         count,
         tuple((None if group is None else group[1], number) for group, number in shown),
         len(others),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aos.audit.search.attributes import Attribute
-from aos.audit.search.counting import CellCounts
+from aos.audit.search.counting import CountedCells
 from aos.audit.search.matching import Selector
 from aos.core.journal.records import CellId
 
@@ -45,7 +45,7 @@ class CellFinder(Protocol):
         """A page of cells; None if the query names something that is not indexed."""
         ...
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts | None:
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells | None:
         """The number of all cells of the query, and by the values of an attribute at most ``most``
         groups; None if one of them is not indexed."""
         ...

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from aos.audit.lens.lens import LISTED_BYTES
 from aos.audit.search.attributes import Attribute, Names, Subject
-from aos.audit.search.counting import GROUPS_MAX, CellCounts, counted
+from aos.audit.search.counting import GROUPS_MAX, CountedCells, counted
 from aos.audit.search.finder import CellQuery
 from aos.audit.search.kinds import Comparable
 from aos.audit.search.where import GroupByInvalid, WhereInvalid, parse_name
@@ -81,7 +81,7 @@ def _attribute(group_by: str, names: Names) -> Attribute:
 
 def _counts(
     view: View, query: CellQuery | None, by: Attribute | None, subjects: Iterable[Subject]
-) -> CellCounts:
+) -> CountedCells:
     """From the index of the view if it has all that is asked for, else from the cells."""
     if view.finder is not None and query is not None:
         found = view.finder.count(query, by, GROUPS_MAX)
@@ -90,7 +90,7 @@ def _counts(
     return counted(subjects, by, GROUPS_MAX)
 
 
-def _document(counts: CellCounts, group_by: str | None, by: Attribute | None) -> Document:
+def _document(counts: CountedCells, group_by: str | None, by: Attribute | None) -> Document:
     return {
         "count": counts.count,
         "group_by": group_by,

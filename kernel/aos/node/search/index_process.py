@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from aos.audit.search.attributes import Attribute
-from aos.audit.search.counting import CellCounts
+from aos.audit.search.counting import CountedCells
 from aos.audit.search.finder import CellPage, CellQuery
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
@@ -63,7 +63,7 @@ class _Finder:
             raise _NotIndexed
         return found
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts:
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells:
         found = self._index.count(query, by, most)
         if found is None:
             raise _NotIndexed

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.audit.search.attributes import Attribute, Subject
-from aos.audit.search.counting import CellCounts
+from aos.audit.search.counting import CountedCells
 from aos.audit.search.finder import CellPage, CellQuery
 from aos.audit.search.matching import CombinedCondition, Condition, Selector, single
 from aos.audit.search.where import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
@@ -269,7 +269,7 @@ class SearchIndex:
             return None
         return _Asking(self._db, query, self._numbers).page(limit, offset)
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CellCounts | None:
+    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells | None:
         """See ``CellFinder``."""
         if not self._has(query, by):
             return None
@@ -314,11 +314,11 @@ class _Asking:
         ).fetchall()
         return CellPage([(self._workflow, key) for (key,) in rows], total, reasons)
 
-    def count(self, by: Attribute | None, most: int) -> CellCounts:
+    def count(self, by: Attribute | None, most: int) -> CountedCells:
         chosen, values = self._chosen()
         if by is None:
             [(count,)] = self._db.execute(f"SELECT COUNT(*) FROM {chosen}", values)  # noqa: S608
-            return CellCounts(count)
+            return CountedCells(count)
         rows = self._db.execute(
             f"WITH chosen AS MATERIALIZED (SELECT c.id AS id FROM {chosen}), "  # noqa: S608
             "grouped AS (SELECT v.value AS value, COUNT(*) AS number FROM chosen "
@@ -329,11 +329,11 @@ class _Asking:
             [*values, most],
         ).fetchall()
         if not rows:
-            return CellCounts(0)
+            return CountedCells(0)
         groups = tuple((None if each[0] is None else value_of(each[0]), each[1]) for each in rows)
         count, all_groups, all_count = rows[0][2:]
         others = all_count - sum(number for _, number in groups)
-        return CellCounts(count, groups, all_groups - len(groups), others)
+        return CountedCells(count, groups, all_groups - len(groups), others)
 
     def _chosen(self) -> tuple[str, list[Any]]:
         """What comes after FROM for the cells that pass."""

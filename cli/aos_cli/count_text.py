@@ -1,44 +1,16 @@
-"""``--count`` and ``--group-by`` of lists (spec/cli.md, C-33a)."""
+"""Print counts and their groups (spec/cli.md, C-33a)."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final
-
-import typer
+from typing import Any, Final
 
 from aos.audit.lens.words import compact, count, short
-from aos.errors import BadUsage
 from aos_cli.output import line, note, print_json, table
 
 VALUE_WIDTH: Final = 60
 _WORD: Final = re.compile(r'[^\s"=<>!^(),]+')
 _OTHER_WORDS: Final = ("null", "true", "false")
-
-Count = Annotated[bool, typer.Option("--count", help="Print how many there are instead of a list.")]
-GroupBy = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIELD",
-        help="Count by the values of this field, the largest group first: status, a column or path "
-        "as in --where.",
-    ),
-]
-
-
-def is_counted(context: typer.Context, *options: str, is_count: bool, group_by: str | None) -> bool:
-    """Whether a command counts. ``options`` are the parameters for rows, which a count has not.
-
-    Raises:
-        BadUsage: One of them is given with a count.
-    """
-    if not is_count and group_by is None:
-        return False
-    for name in options:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise BadUsage(f"a count has no rows: leave out --{name}, or --count and --group-by")
-    return True
 
 
 def show_counts(found: dict[str, Any], what: str, *, json: bool) -> None:

@@ -142,11 +142,14 @@ class Kernel:
         Raises:
             Damage: A blob that the decision needs is missing or altered. Nothing has changed.
         """
-        assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
-        assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
-        decided = self._decide(given, stamp)
-        if not isinstance(decided, Decided):
-            return decided
+        decided = self.decide(given, stamp)
+        return self.enter(decided) if isinstance(decided, Decided) else decided
+
+    def enter(self, decided: Decided) -> Admitted:
+        """Fold the record that ``decide`` returned; nothing else may have changed the state since.
+
+        The answer may leave the process once the frame of that record is durable, not before.
+        """
         record = decided.record
         self.append(record, decided.blobs)
         match record:
@@ -161,7 +164,15 @@ class Kernel:
             case _:
                 return Admitted(seq=record.seq)
 
-    def _decide(self, given: Input, stamp: Stamp) -> Decided | Duplicate | Refusal:
+    def decide(self, given: Input, stamp: Stamp) -> Decided | Duplicate | Refusal:
+        """Decide an input: the record that admits it, or the answer if there is none. Nothing
+        changes, so a host may still refuse what the rules of the kernel admit.
+
+        Raises:
+            Damage: As ``admit``.
+        """
+        assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
+        assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
         state = self.state
         match given:
             case EventInput():

@@ -85,8 +85,8 @@ def imported(*words: str | Path) -> set[str]:
     [
         (["--version"], 169, 13),
         (["inspect", "world"], 364, 166),
-        (["inspect", "cell", "puppet", "ada"], 370, 167),
-        (["send", "host/Do@1", EVENT], 425, 213),
+        (["inspect", "cell", "puppet", "ada"], 369, 166),
+        (["send", "host/Do@1", EVENT], 424, 213),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )

@@ -15,6 +15,7 @@ from aos.testing.sources import loaded
 from aos.testing.world import World
 from tests.flow.comparison import RUN, SCHEMAS, Comparison
 from tests.flow.model import SECOND, TIME_MAX, Flow, Node
+from tests.flow.probe import deliver
 from tests.modules.guests import MODULES
 from tests.sdk.rust.examples import with_manifest
 
@@ -264,7 +265,7 @@ class Modelled:
 
     def send(self, schema: str, key: str) -> None:
         self.texts += 1
-        self.world.send(schema, {"id": key, "text": f"m{self.texts}"})
+        deliver(self.world, schema, {"id": key, "text": f"m{self.texts}"})
 
     def pass_time(self, *, to_the_next: bool) -> None:
         self.go_on()
@@ -281,7 +282,7 @@ class Modelled:
             cell = cells[which % len(cells)]
             schema = f"{SCHEMAS[cell.workflow]}Control@1"
             command = {"$tag": arm, "$value": value}
-            self.world.send(schema, {"instance": cell.key, "command": command})
+            deliver(self.world, schema, {"instance": cell.key, "command": command})
 
     def go_on(self) -> None:
         self.world.run()

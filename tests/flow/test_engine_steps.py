@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from aos.testing import Fail, Timeout, in_turn, like
-from tests.flow.probe import CHILD, DAY, FLOW, HOUR, MINUTE, MODULE, NEVER, Probe, nodes, wasm
+from tests.flow.probe import (
+    CHILD,
+    DAY,
+    FLOW,
+    HOUR,
+    MINUTE,
+    MODULE,
+    NEVER,
+    Probe,
+    deliver,
+    nodes,
+    wasm,
+)
 
 MS = 10**6
 BUSY = Fail("busy", "try later", retryable=True)
@@ -306,7 +318,7 @@ def test_a_second_start_changes_nothing() -> None:
         assert probe.state == before
         probe.world.finish()
         before = probe.state
-        probe.world.send("t/Go@1", probe.start)
+        deliver(probe.world, "t/Go@1", probe.start)
         probe.world.run()
 
         assert probe.state == before

@@ -21,6 +21,11 @@ CANCEL: Final = "Cancel"
 RESUME: Final = "Resume"
 CONTINUE: Final = "Continue"
 
+START_ARM: Final = "Start"
+CONTROL_ARM: Final = "Control"
+CALL_ARM: Final = "Call"
+"""Arms of a flow's event (FL-3)."""
+
 _MESSAGE: Final = re.compile(r"M[0-9]+")
 
 
@@ -75,7 +80,7 @@ def declared_flow(manifest: Effective, name: str) -> FlowDeclaration | None:
     if workflow is None or not workflow.is_flow or workflow.key is None:
         return None
     by_arm = {tag: schema for schema, tag in workflow.arms.items()}
-    start, control = by_arm.get("Start"), by_arm.get("Control")
+    start, control = by_arm.get(START_ARM), by_arm.get(CONTROL_ARM)
     if start is None or control is None:
         return None
     return FlowDeclaration(
@@ -83,7 +88,7 @@ def declared_flow(manifest: Effective, name: str) -> FlowDeclaration | None:
         start=manifest.schemas[start],
         start_field=_key_field(manifest, name, start),
         control=manifest.schemas[control],
-        call=by_arm.get("Call"),
+        call=by_arm.get(CALL_ARM),
         returned=by_arm.get("Return"),
         messages={
             schema: _key_field(manifest, name, schema)

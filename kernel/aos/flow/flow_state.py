@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -78,12 +79,7 @@ class FlowState:
         """Read the canonical bytes of a state. Raises ``ValueProblem`` if they are no such state,
         but not for a history that cannot be read."""
         fields = expect_map(decode_record(data), "$")
-        stored = expect_text(fields.get("status"), "$.status")
-        status = OTHER_SPELLINGS.get(stored, stored)
-        if status not in FLOW_STATUSES:
-            raise ValueProblem(
-                f"expected one of {', '.join(FLOW_STATUSES)}, found {status!r}", path="$.status"
-            )
+        status = _status(fields)
         schemas = expect_map(fields.get("schemas"), "$.schemas")
         error = optional_bytes(fields.get("error"), "$.error")
         ops = expect_bytes(fields.get("ops"), "$.ops")
@@ -109,6 +105,22 @@ class FlowState:
     def has_ended(self) -> bool:
         """Whether the flow reads no message any more."""
         return self.status in ENDED
+
+
+def read_status(data: bytes) -> str:
+    """Read the status from the canonical bytes of a state, and decode no value in it. Raises
+    ``ValueProblem`` if they are no such state."""
+    return _status(expect_map(decode_record(data), "$"))
+
+
+def _status(fields: Mapping[str | int, Value]) -> str:
+    stored = expect_text(fields.get("status"), "$.status")
+    status = OTHER_SPELLINGS.get(stored, stored)
+    if status not in FLOW_STATUSES:
+        raise ValueProblem(
+            f"expected one of {', '.join(FLOW_STATUSES)}, found {status!r}", path="$.status"
+        )
+    return status
 
 
 def _history(ops: bytes) -> tuple[History | None, str | None]:

@@ -224,6 +224,7 @@ class Effective:
         manifest_hash: Hash of the manifest node alone, with every reference's hash filled in.
         executors: None if the manifest has no such list: then the world's key signs for all.
         subscriptions: In the order of the manifest.
+        flow_events: The schemas of the events that a subscription sends to a flow.
         ingress: The schemas of the events that the kernel accepts from outside (M-30b); None if it
             accepts all.
         plans: In the order of types and versions.
@@ -244,6 +245,7 @@ class Effective:
     limits: WorldLimits = field(compare=False)
     subscriptions: tuple[Route, ...] = field(compare=False)
     by_event: Mapping[str, tuple[Route, ...]] = field(compare=False, repr=False)
+    flow_events: frozenset[str] = field(compare=False, repr=False)
     ingress: frozenset[str] | None = field(compare=False)
     plans: tuple[StepPlan, ...] = field(compare=False)
     schedules: tuple[ScheduleEntry, ...] = field(compare=False)
@@ -463,6 +465,9 @@ class _Maker:
             limits=self.limits.world,
             subscriptions=subscriptions,
             by_event=MappingProxyType({event: tuple(routes) for event, routes in by_event.items()}),
+            flow_events=frozenset(
+                each.event for each in subscriptions if workflows[each.workflow].is_flow
+            ),
             ingress=_ingress(self.manifest),
             plans=tuple(map(plan_of, self.manifest.get("plans", ()))),
             schedules=tuple(map(schedule_of, self.manifest.get("schedules", ()))),

@@ -45,6 +45,7 @@ from aos.core.snapshot.take import take
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.apply.apply import sign_manifest
+from aos.host.ended_flows import admit_from_outside
 from aos.host.event_checks import GUARDED, refused_event
 from aos.host.executors.redelivery import Redelivery, left_open
 from aos.host.folder.restore import restore
@@ -176,10 +177,9 @@ class Desk:
             )
             # A migration runs modules.
             return refused or SHARED.there(lambda: self._kernel.admit(given, self.stamp()))
-        if isinstance(given, EventInput) and given.schema in GUARDED:
-            refused = refused_event(self.state, given)
-            if refused is not None:
-                return refused
+        if isinstance(given, EventInput):
+            refused = refused_event(self.state, given) if given.schema in GUARDED else None
+            return refused or admit_from_outside(self._kernel, given, self.stamp())
         return self._kernel.admit(given, self.stamp())
 
     def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:

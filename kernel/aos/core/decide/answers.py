@@ -107,12 +107,14 @@ class Blocker:
 class Admitted:
     """The input is record ``seq``. It counts once its frame is durable.
 
-    ``to`` are the cells that an event reached, ``outcome`` is the result of a receipt. ``dropped``
-    and ``abandoned`` count the mail and the open intents of an instance that a command ended.
+    ``to`` are the cells that an event reached; ``ended`` are those of them that are flows that had
+    ended, which ignore it (FL-83). ``outcome`` is the result of a receipt. ``dropped`` and
+    ``abandoned`` count the mail and the open intents of an instance that a command ended.
     """
 
     seq: int
     to: tuple[CellId, ...] = ()
+    ended: tuple[CellId, ...] = ()
     outcome: ReceiptOutcome | None = None
     dropped: int = 0
     abandoned: int = 0

@@ -44,6 +44,7 @@ from aos.core.snapshot.take import Taken, rebase
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError, Damage
+from aos.host.ended_flows import admit_from_outside
 from aos.host.errors import Stopping, WorldStopped
 from aos.host.schedules import schedule_events
 from aos.host.stamps import Sources
@@ -437,6 +438,8 @@ class Engine:
         return answer
 
     def _decided(self, given: Input, blobs: Mapping[Hash, bytes]) -> Answer:
+        if isinstance(given, EventInput):
+            return admit_from_outside(self._kernel, given, self._sources.stamp())
         if not (isinstance(given, ManifestInput) and given.mode == MIGRATE):
             return self._kernel.admit(given, self._sources.stamp())
         # A migration runs the new modules before the manifest's blobs are on their way to the disk.

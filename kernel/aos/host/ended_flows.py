@@ -1,0 +1,100 @@
+"""Events from outside for flows that have ended (spec/flow.md, FL-83).
+
+A flow that has ended ignores what comes to it (FL-3). A sender would take the admission of such an
+event for its delivery, so the host refuses it after the kernel has decided it and before it is
+recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from aos.audit.lens.lens import shown
+from aos.audit.lens.words import key_text
+from aos.audit.views.reason import command_words
+from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.decide.decided import Decided
+from aos.core.journal.inputs import EventInput
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import CellId, Event, Stamp, slot_bytes
+from aos.core.state.state import State
+from aos.core.state.version import home, workflow_under
+from aos.manifest.effective import Effective
+from aos.values.errors import ValueProblem
+
+if TYPE_CHECKING:  # a command that only asks about a flow has no kernel
+    from aos.core.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedFlow:
+    """A flow that ignores an event because it has ended. ``status`` is one of ``ENDED``, and
+    ``last_seq`` is the record of its last step."""
+
+    id: CellId
+    status: str
+    last_seq: int
+
+    def refusal(self, manifest: Effective) -> Refusal:
+        """The answer to an event that only this flow, or others that have ended, would get."""
+        workflow = manifest.workflows[self.id[0]]
+        key = shown(workflow.key, self.id[1])
+        return Refusal(
+            rule=Rule.CELL_HAS_ENDED,
+            message=f"{workflow.name} {key_text(key)} is {self.status}: it takes no message any "
+            f"more, and its last step is record {self.last_seq:,} "
+            f"(aos flow show {command_words(workflow.name, key)})",
+        )
+
+
+def admit_from_outside(kernel: Kernel, given: EventInput, stamp: Stamp) -> Answer:
+    """As ``Kernel.admit``, but refuse an event that only flows would get that have ended. If others
+    get it, too, the answer has these flows in ``ended``.
+
+    Raises:
+        Damage: As ``Kernel.admit``.
+    """
+    manifest = kernel.state.manifest
+    if manifest is None or given.schema not in manifest.flow_events:
+        return kernel.admit(given, stamp)
+    decided = kernel.decide(given, stamp)
+    if not isinstance(decided, Decided):
+        return decided
+    record = decided.record
+    assert isinstance(record, Event)
+    found = (ended_flow(kernel.state, id, record.schema, kernel.read) for id in record.to)
+    ended = [each for each in found if each is not None]
+    if not ended:
+        return kernel.enter(decided)
+    if len(ended) == len(record.to) and not record.overloaded:
+        return ended[0].refusal(manifest)
+    return replace(kernel.enter(decided), ended=tuple(each.id for each in ended))
+
+
+def ended_flow(state: State, id: CellId, schema: str, read: BlobReader) -> EndedFlow | None:
+    """Return the flow ``id`` if it has ended and ignores events of ``schema``; None otherwise, also
+    for a cell that does not exist or is no flow.
+
+    Raises:
+        Damage: Its state, or the manifest under which it was written, cannot be read.
+    """
+    workflow, cell = state.effective.workflows[id[0]], state.cells.get(id)
+    # Every flow that has ended declares it, and few others do (FL-7): only their states are read.
+    if not workflow.is_flow or cell is None or cell.declared is None or cell.state is None:
+        return None
+    # A world without flows needs nothing that reads them.
+    from aos.flow.declaration import CALL_ARM, CONTROL_ARM  # noqa: PLC0415
+    from aos.flow.flow_state import ENDED, read_status  # noqa: PLC0415
+
+    arm = workflow.arms.get(schema)
+    if arm is None or arm == CALL_ARM or (arm == CONTROL_ARM and cell.fault is not None):
+        return None
+    wrote = workflow_under(state, id, home(state, cell))
+    if wrote is None or not wrote.is_flow:
+        return None
+    try:
+        status = read_status(slot_bytes(cell.state, read))
+    except ValueProblem:
+        return None  # the step meets it
+    return EndedFlow(id=id, status=status, last_seq=cell.last_seq) if status in ENDED else None

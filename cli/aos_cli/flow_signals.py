@@ -7,6 +7,7 @@ from typing import Any
 from aos.audit.views.view import View
 from aos.core.decide.routing import route
 from aos.errors import BadUsage, Refused
+from aos.host.ended_flows import ended_flow
 from aos.values.errors import ValueProblem
 from aos_cli.flow_naming import Named
 
@@ -20,6 +21,16 @@ def message_value(flow: Named, schema: str, given: object) -> object:
     """
     field = flow.declaration.messages[schema]
     return given if field is None else _filled(flow, schema, given, field.split("."))
+
+
+def refuse_after_the_end(view: View, flow: Named, schema: str, submission_id: str | None) -> None:
+    """Raise Refused if the flow has ended, even if others would take the message, too. A submission
+    id that the world knows still gets its earlier answer."""
+    ended = ended_flow(view.state, flow.id, schema, view.journal.blob)
+    if ended is None:
+        return
+    if submission_id is None or view.state.submissions.get(submission_id) is None:
+        raise Refused(ended.refusal(view.state.effective).message)
 
 
 def refuse_to_begin(view: View, flow: Named, schema: str, value: object) -> None:

@@ -25,7 +25,7 @@ from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.flow_cancelling import Skipping, skip_to_cancel
 from aos_cli.flow_naming import Named, admitted, json_argument, named
-from aos_cli.flow_signals import message_value, refuse_to_begin
+from aos_cli.flow_signals import message_value, refuse_after_the_end, refuse_to_begin
 from aos_cli.flow_starting import start_flow
 from aos_cli.flow_waiting import wait_for_end
 from aos_cli.node_option import NodeUrl, from_node
@@ -97,13 +97,9 @@ def signal(
         found = named(view, flow, key)
         schema = find_message(found.declaration, message)
         filled = message_value(found, schema, given)
+        refuse_after_the_end(view, found, schema, submission_id)
         refuse_to_begin(view, found, schema, filled)
         manifest = view.state.effective
-    if found.seen is not None and found.seen.state is not None and found.seen.state.has_ended:
-        raise Refused(
-            f"{found.text} is {found.seen.status}: it takes no message any more "
-            f"(aos flow show {found.words})"
-        )
     answer = _send(world, Item(schema=schema, value=filled, submission_id=submission_id))
     taken = admitted(answer)
     to = taken.to if isinstance(taken, Admitted) else ()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
 
+from aos.audit.lens.words import count
 from aos.audit.views.record_view import name_cell
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import AosError, BadUsage, Refused, Unavailable
@@ -240,6 +241,8 @@ class _Answers:
         self._manifest: Effective | None = None
         self._seqs: tuple[int, int] | None = None
         self._counts = {"admitted": 0, "duplicate": 0, "refused": 0}
+        self._ended = 0
+        """How many events also went to flows that had ended."""
         self.rules: set[Rule] = set()
         """The rules that refused an event."""
         self._refusals = Refusals()
@@ -260,6 +263,9 @@ class _Answers:
                 self._show_refusal(answer, number)
             elif self._is_each_shown:
                 line(self._words(answer))
+                self._note_ended(answer)
+            elif not isinstance(answer, Duplicate) and answer.ended:
+                self._ended += 1
             if advance is not None:
                 advance(number, 0)
 
@@ -277,6 +283,8 @@ class _Answers:
             first, last = self._seqs
             where = f" (record {first:,})" if first == last else f" (records {first:,} to {last:,})"
         line(how + ", ".join(parts) + where)
+        if self._ended:
+            note(f"{count(self._ended, 'event')} also went to flows that had ended")
 
     def exit_code(self) -> int:
         if not self.rules:
@@ -292,9 +300,6 @@ class _Answers:
     def _document(self, answer: Answer | Accepted, number: int) -> dict[str, object]:
         found: dict[str, object] = {"number": number, "answer": _kind(answer)}
         match answer:
-            case Admitted(seq=seq, to=to):
-                found["seq"] = seq
-                found["to"] = [cell_document(cell, self._in_force()) for cell in to]
             case Duplicate(seq=seq):
                 found["seq"] = seq
             case Refusal(rule=rule, message=message):
@@ -302,19 +307,36 @@ class _Answers:
                 found["message"] = message
             case _:
                 found["seq"] = answer.seq
-                found["to"] = [{"workflow": name, "key": key} for name, key in answer.to]
+                found["to"] = self._cells(answer, answer.to)
+                if answer.ended:
+                    found["ended"] = self._cells(answer, answer.ended)
         return found
 
     def _words(self, answer: Admitted | Duplicate | Accepted) -> str:
         if isinstance(answer, Duplicate):
             return f"{answer.seq}  sent before"
-        if isinstance(answer, Admitted):
-            cells = [cell_text(cell, self._in_force()) for cell in answer.to[:CELLS_SHOWN]]
-        else:
-            cells = [name_cell(name, key) for name, key in answer.to[:CELLS_SHOWN]]
+        cells = self._names(answer, answer.to[:CELLS_SHOWN])
         if len(answer.to) > CELLS_SHOWN:
             cells.append(f"{len(answer.to) - CELLS_SHOWN} more")
         return f"{answer.seq}  → {', '.join(cells)}" if cells else f"{answer.seq}  {UNROUTED}"
+
+    def _cells(
+        self, answer: Admitted | Accepted, cells: Sequence[tuple[str, Any]]
+    ) -> list[dict[str, object]]:
+        if isinstance(answer, Admitted):
+            return [cell_document(each, self._in_force()) for each in cells]
+        return [{"workflow": name, "key": key} for name, key in cells]
+
+    def _names(self, answer: Admitted | Accepted, cells: Sequence[tuple[str, Any]]) -> list[str]:
+        if isinstance(answer, Admitted):
+            return [cell_text(each, self._in_force()) for each in cells]
+        return [name_cell(name, key) for name, key in cells]
+
+    def _note_ended(self, answer: Admitted | Duplicate | Accepted) -> None:
+        if isinstance(answer, Duplicate):
+            return
+        for each in self._names(answer, answer.ended[:CELLS_SHOWN]):
+            note(f"{each} had ended, and ignores the event")
 
     def _show_refusal(self, answer: Refusal, number: int) -> None:
         if self._is_each_shown:

@@ -371,7 +371,8 @@ def _send_answer(document: object, *, is_own_id: bool) -> SendAnswer:
     if document["duplicate"] and not is_own_id:
         return Duplicate(seq=document["seq"])
     to = tuple((each["workflow"], each["key"]) for each in document["to"] or ())
-    return Accepted(seq=document["seq"], to=to)
+    ended = tuple((each["workflow"], each["key"]) for each in document.get("ended", ()))
+    return Accepted(seq=document["seq"], to=to, ended=ended)
 
 
 def event_body(event: Mapping[str, Any]) -> tuple[str, bytes]:

@@ -26,11 +26,13 @@ class Accepted:
     """The event is in the journal, durable, as record ``seq``.
 
     ``to`` are the instances that it reached, each as workflow and key; the key is None if the
-    workflow is not keyed. ``to`` is empty if no workflow subscribes to the event.
+    workflow is not keyed. ``to`` is empty if no workflow subscribes to the event. ``ended``
+    are the flows among them that had ended, which ignore the event.
     """
 
     seq: int
     to: tuple[tuple[str, object], ...]
+    ended: tuple[tuple[str, object], ...] = ()
 
 
 SendAnswer: TypeAlias = Accepted | Duplicate | Refusal
@@ -89,7 +91,11 @@ class Sender:
         if not isinstance(answer, Admitted):
             return answer
         manifest = writer.in_force
-        return Accepted(seq=answer.seq, to=tuple(_named(cell, manifest) for cell in answer.to))
+        return Accepted(
+            seq=answer.seq,
+            to=tuple(_named(cell, manifest) for cell in answer.to),
+            ended=tuple(_named(cell, manifest) for cell in answer.ended),
+        )
 
     def close(self) -> None:
         """Close the connection. The next ``send`` makes a new one."""

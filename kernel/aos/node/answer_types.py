@@ -20,12 +20,21 @@ class ReachedCell(TypedDict):
     state: NotRequired[object]
 
 
+class NamedCell(TypedDict):
+    """A cell by its workflow and its key."""
+
+    workflow: str
+    key: object
+
+
 class SentEvent(TypedDict):
-    """The event is record ``seq``, durable. ``to`` is null if the record was pruned."""
+    """The event is record ``seq``, durable. ``to`` is null if the record was pruned. ``ended`` are
+    the flows in ``to`` that had ended, which ignore the event; it is absent if there are none."""
 
     seq: int
     duplicate: bool
     to: list[ReachedCell] | None
+    ended: NotRequired[list[NamedCell]]
 
 
 class ProblemDocument(TypedDict):

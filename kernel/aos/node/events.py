@@ -187,23 +187,27 @@ async def sent_events(services: Services, items: Sequence[Item]) -> list[Answer]
 
 class _Sent(NamedTuple):
     """A durable event: its record, and the cells that it reached; None if the record of a
-    duplicate was pruned."""
+    duplicate was pruned. ``ended`` are the flows among them that had ended (FL-83)."""
 
     seq: int
     is_duplicate: bool
     to: tuple[CellId, ...] | None
+    ended: tuple[CellId, ...] = ()
 
     def document(
         self, services: Services, outcomes: Mapping[CellId, Document] | None = None
     ) -> Document:
         known = outcomes or {}
-        return {
+        found: Document = {
             "seq": self.seq,
             "duplicate": self.is_duplicate,
             "to": None
             if self.to is None
             else [_cell_document(services, each) | known.get(each, {}) for each in self.to],
         }
+        if self.ended:
+            found["ended"] = [_cell_document(services, each) for each in self.ended]
+        return found
 
 
 def _cell_document(services: Services, cell: CellId) -> Document:
@@ -219,7 +223,7 @@ async def _known(services: Services, answer: Answer) -> _Sent:
             raise refused(answer, services.follower.state.manifest)
         case Duplicate(seq=seq):
             return _Sent(seq, True, reached(services.follower.store, seq))
-    return _Sent(answer.seq, False, answer.to)
+    return _Sent(answer.seq, False, answer.to, answer.ended)
 
 
 async def _waited(

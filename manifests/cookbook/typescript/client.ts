@@ -1142,6 +1142,12 @@ export type ModuleRow = {
   abi: string;
 };
 
+/** A cell by its workflow and its key. */
+export type NamedCell = {
+  workflow: string;
+  key: unknown;
+};
+
 /** A name and its public key. */
 export type NamedKey = {
   name: string;
@@ -1435,11 +1441,15 @@ export type SentBatch = {
   items: (SentEvent | RefusedEvent)[];
 };
 
-/** The event is record ``seq``, durable. ``to`` is null if the record was pruned. */
+/**
+ * The event is record ``seq``, durable. ``to`` is null if the record was pruned. ``ended`` are the
+ * flows in ``to`` that had ended, which ignore the event; it is absent if there are none.
+ */
 export type SentEvent = {
   seq: number;
   duplicate: boolean;
   to: ReachedCell[] | null;
+  ended?: NamedCell[];
 };
 
 /** The effects that a workflow may ask for on both sides. */

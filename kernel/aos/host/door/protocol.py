@@ -284,7 +284,7 @@ def answers_fields(answers: Sequence[Answer]) -> list[Value]:
     for answer in answers:
         if isinstance(answer, Admitted):
             room -= sum(len(name) + len(key) for name, key in answer.to)
-            fields.append(answer_fields(answer if room > 0 else replace(answer, to=())))
+            fields.append(answer_fields(answer if room > 0 else replace(answer, to=(), ended=())))
         else:
             fields.append(answer_fields(answer))
     return fields
@@ -295,6 +295,8 @@ def answer_fields(answer: Answer) -> dict[str | int, Value]:
     match answer:
         case Admitted(seq=seq, to=to, outcome=outcome):
             fields: dict[str | int, Value] = {"seq": seq, "to": [list(cell) for cell in to]}
+            if answer.ended:
+                fields["ended"] = [list(cell) for cell in answer.ended]
             if outcome is not None:
                 fields["outcome"] = outcome
             if answer.dropped:
@@ -319,12 +321,15 @@ def read_answer(fields: object) -> Answer:
     match fields:
         case {"seq": int(seq), "to": list(to), **more}:
             outcome = word_of(OUTCOMES, more.get("outcome"))
-            counts = more.get("dropped", 0), more.get("abandoned", 0)
-            match counts:
-                case int(dropped), int(abandoned) if more.get("outcome") in (None, outcome):
+            others = more.get("ended", []), more.get("dropped", 0), more.get("abandoned", 0)
+            match others:
+                case list(ended), int(dropped), int(abandoned) if more.get("outcome") in (
+                    None,
+                    outcome,
+                ):
                     return Admitted(
                         seq=seq, to=tuple(map(_named_cell, to)), outcome=outcome, dropped=dropped,
-                        abandoned=abandoned,
+                        ended=tuple(map(_named_cell, ended)), abandoned=abandoned,
                     )  # fmt: skip
         case {"duplicate": int(seq)}:
             return Duplicate(seq=seq)

@@ -1,4 +1,4 @@
-"""Events from outside for flows that have ended (spec/flow.md, FL-83).
+"""Events from outside for flows that have ended (spec/flow.md, FL-83, FL-83a; spec/host.md, H-30a).
 
 A flow that has ended ignores what comes to it (FL-3). A sender would take the admission of such an
 event for its delivery, so the host refuses it after the kernel has decided it and before it is

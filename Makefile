@@ -13,7 +13,7 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api test-clients pm4py browser page-shots compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-gateway test test-long test-api test-clients pm4py browser page-shots sim fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -21,8 +21,6 @@ help:
 	@echo "make demo-gateway  works and scores on a local chain where everything goes wrong (2 minutes; needs Node.js)"
 	@echo "make test     every test, formatter, linter and type checker"
 	@echo "make test-long  the long forms of the tests that have one (15 minutes; PART=2/4 runs a quarter)"
-	@echo "make compiled  the kernel's hot path as machine code, in build/compiled (3 minutes; needs a C compiler; spec/compiled.md)"
-	@echo "make test-compiled  the tests of the kernel on it (PART=2/4 runs a quarter)"
 	@echo "make test-api  a node against the document of its API, by schemathesis (2 minutes)"
 	@echo "make test-clients  clients of the API, made by two generators, against a node (2 minutes; needs Node.js)"
 	@echo "make pm4py    the environment in which pm4py reads our event logs (AGPL; no dependency of AOS)"
@@ -33,7 +31,6 @@ help:
 	@echo "make check    formatter, linter and type checker alone"
 	@echo "make bench    measure the kernel (5 minutes; benchmarks/README.md; OPTIONS=--quick)"
 	@echo "make bench-peers  the same three effects on AOS, DBOS, Restate and Temporal, by turns (8 minutes)"
-	@echo "make bench-compiled  the kernel interpreted and compiled, by turns (7 minutes)"
 	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
 	@echo "make bench-flow  time, space and memory of flows (5 minutes; OPTIONS=--quick: half a minute)"
@@ -65,16 +62,6 @@ test-long: export AOS_PART := $(PART)
 test-long: $(READY)
 	AOS_LONG=1 $(BIN)/python -m pytest $(TESTS) -m long -n $(JOBS) --dist worksteal
 
-# Tests of modules, SDKs and projects start programs that are not part of the kernel.
-COMPILED_TESTS ?= $(filter-out tests/__pycache__ tests/authoring tests/modules tests/sdk,$(patsubst %/,%,$(wildcard tests/*/)))
-
-compiled: $(VENV)/.compiling
-	$(BIN)/python -m compiling
-
-test-compiled: export AOS_PART := $(PART)
-test-compiled: compiled
-	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest $(COMPILED_TESTS) -n $(JOBS) --dist worksteal
-
 test-api: $(VENV)/api/.ready
 	$(BIN)/python -m tests.api.run $(VENV)/api/bin/schemathesis $(OPTIONS)
 
@@ -104,9 +91,6 @@ bench: $(READY)
 
 bench-peers: $(READY)
 	$(BIN)/python -m benchmarks.peers $(OPTIONS)
-
-bench-compiled: $(READY)
-	$(BIN)/python -m benchmarks.compiled $(OPTIONS)
 
 bench-rest: $(READY)
 	$(BIN)/python -m benchmarks.rest $(OPTIONS)
@@ -190,10 +174,6 @@ $(VENV)/browser/.ready: tests/page/in_browser/requirements.txt tests/page/in_bro
 	$(VENV)/browser/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/page/in_browser/requirements.txt
 	cp tests/page/in_browser/package.json tests/page/in_browser/package-lock.json $(VENV)/browser
 	npm ci --prefix $(VENV)/browser --ignore-scripts --no-audit --no-fund --loglevel=error
-	@touch $@
-
-$(VENV)/.compiling: $(READY) kernel/compiling/requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r kernel/compiling/requirements.txt
 	@touch $@
 
 clean:

@@ -11,7 +11,6 @@ from benchmarks.figures import median, ratio
 Json = Mapping[str, Any]
 
 AOS: Final = "AOS"
-AOS_COMPILED: Final = "AOS, compiled"
 AOS_FLOW: Final = "AOS, flow"
 RESTATE: Final = "Restate, TypeScript"
 
@@ -44,9 +43,7 @@ def aims(bench: Json | None, peers: Json | None) -> list[Aim]:
     journals = [] if bench is None else bench["journals"]
     restart = None if bench is None else bench.get("restart")
     found = []
-    for system in (AOS, AOS_COMPILED):
-        if system == AOS or _pair(peers, system, 64, "rate")[0] is not None:
-            found += [_restate_rate(peers, system), _restate_p50(peers, system)]
+    found += [_restate_rate(peers), _restate_p50(peers)]
     found += [*(_flow_rate(peers, number) for number in (1, 64)), _flow_p50(peers)]
     found += [_hot(worlds), _floor(worlds), _flat(worlds)]
     found += [_replay(each) for each in journals]
@@ -84,22 +81,22 @@ def peer_figure(peers: Json, system: str, cells: str, in_flight: int, name: str)
     return median(there) if there else None
 
 
-def _restate_rate(peers: Json | None, system: str) -> Aim:
-    ours, theirs = _pair(peers, system, 64, "rate")
+def _restate_rate(peers: Json | None) -> Aim:
+    ours, theirs = _pair(peers, AOS, 64, "rate")
     found = ratio(ours, theirs)
     return Aim(
-        what=f"three effects, 64 in flight: rate against Restate (TypeScript){_form(system)}",
+        what="three effects, 64 in flight: rate against Restate (TypeScript)",
         aim=f"{RESTATE_RATE:g} times",
         found=_nothing(found, lambda x: f"{x:.2f} times: {ours:,.0f}/s and {theirs:,.0f}/s"),
         is_met=None if found is None else found >= RESTATE_RATE,
     )
 
 
-def _restate_p50(peers: Json | None, system: str) -> Aim:
-    ours, theirs = _pair(peers, system, 1, "p50")
+def _restate_p50(peers: Json | None) -> Aim:
+    ours, theirs = _pair(peers, AOS, 1, "p50")
     found = ratio(ours, theirs)
     return Aim(
-        what=f"three effects, 1 in flight: p50 against Restate (TypeScript){_form(system)}",
+        what="three effects, 1 in flight: p50 against Restate (TypeScript)",
         aim=f"{RESTATE_P50:g} times",
         found=_nothing(found, lambda x: f"{x:.2f} times: {ours:.1f} ms and {theirs:.1f} ms"),
         is_met=None if found is None else found <= RESTATE_P50,
@@ -126,10 +123,6 @@ def _flow_p50(peers: Json | None) -> Aim:
         found=_nothing(found, lambda x: f"{x:.2f} times: {flow:.1f} ms and {theirs:.1f} ms"),
         is_met=None if found is None else found <= FLOW_P50,
     )
-
-
-def _form(system: str) -> str:
-    return "; compiled" if system == AOS_COMPILED else ""
 
 
 def _pair(

@@ -17,7 +17,6 @@ from typing import Any, Final, Self
 from aos.errors import Unavailable
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-COMPILED: Final = ROOT / "build" / "compiled"
 END_S: Final = 10.0
 LAST_LINES: Final = 12
 
@@ -74,17 +73,6 @@ class Children:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-def compiled_env() -> dict[str, str]:
-    """The environment in which a child runs the compiled kernel (spec/compiled.md).
-
-    Raises:
-        Unavailable: There is none.
-    """
-    if not COMPILED.exists():
-        raise Unavailable(f"{COMPILED}: found no compiled kernel (make compiled)")
-    return {"PYTHONPATH": _path(COMPILED, ROOT)}
 
 
 def run_child(

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.aims import AOS, AOS_COMPILED, Aim, aims, peer_figure, points_of
+from benchmarks.aims import AOS, Aim, aims, peer_figure, points_of
 from benchmarks.audit.tables import audit_aims, audit_tables
 from benchmarks.chart import Panel, Series, svg
-from benchmarks.compiled.tables import compiled_aims, compiled_tables
 from benchmarks.figures import ratio
 from benchmarks.flow.tables import flow_aims, flow_tables
 from benchmarks.gateway.tables import gateway_aims, gateway_tables
@@ -27,7 +26,6 @@ HERE: Final = Path(__file__).resolve().parent
 BENCH: Final = HERE / "results" / "bench.json"
 PEERS: Final = HERE / "results" / "peers.json"
 REST: Final = HERE / "results" / "rest.json"
-FORMS: Final = HERE / "results" / "compiled.json"
 SDK: Final = HERE / "results" / "sdk.json"
 FLOW: Final = HERE / "results" / "flow.json"
 NODE: Final = HERE / "results" / "node.json"
@@ -46,7 +44,7 @@ TITLES: Final = {
 }
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
-    "`make bench-peers`, `make bench-compiled`, `make bench-rest`, `make bench-sdk`, "
+    "`make bench-peers`, `make bench-rest`, `make bench-sdk`, "
     "`make bench-flow`, `make bench-node`, `make bench-gateway`, `make bench-audit`, "
     "`make bench-linear` and `make bench-page` write. "
     "`README.md` explains the measurements. Compare figures within one run: machines differ and "
@@ -92,7 +90,6 @@ def write() -> None:
         bench,
         peers,
         NOTES.read_text(),
-        forms=_read(FORMS),
         rest=_read(REST),
         sdk=_read(SDK),
         flow=_read(FLOW),
@@ -117,7 +114,6 @@ def render(
     peers: Json | None,
     notes: str,
     *,
-    forms: Json | None = None,
     rest: Json | None = None,
     sdk: Json | None = None,
     flow: Json | None = None,
@@ -135,7 +131,6 @@ def render(
         _aims(
             [
                 *aims(bench, peers),
-                *compiled_aims(forms),
                 *rest_aims(rest),
                 *sdk_aims(sdk),
                 *flow_aims(flow),
@@ -152,8 +147,6 @@ def render(
         parts += ["## Compared with other systems", peer_tables(peers)]
     if bench is not None:
         parts += ["## The kernel", bench_tables(bench)]
-    if forms is not None:
-        parts += ["## Compiled", compiled_tables(forms)]
     if rest is not None:
         parts += ["## State at rest", rest_tables(rest)]
     if sdk is not None:
@@ -322,7 +315,7 @@ def _peer_ratios(peers: Json, systems: Sequence[str]) -> str:
     head = ("AOS against", *(f"{_load(*each)}: rate; p50" for each in PEER_POINTS))
     rows = []
     for system in systems:
-        if system in (AOS, AOS_COMPILED):
+        if system == AOS:
             continue
         cells = []
         for kind, in_flight in PEER_POINTS:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import Unavailable
-from benchmarks.aims import AOS, AOS_COMPILED, AOS_FLOW, RESTATE
+from benchmarks.aims import AOS, AOS_FLOW, RESTATE
 from benchmarks.peers import tools
 from benchmarks.peers.tools import SERVICES
-from benchmarks.processes import Children, compiled_env, run_child, wait_for
+from benchmarks.processes import Children, run_child, wait_for
 
 Json = dict[str, Any]
 
@@ -75,35 +75,22 @@ class System:
 # Ours
 
 
-def _aos_compiled(folder: Path, points: Sequence[Json]) -> list[Json]:
-    return _aos(folder, points, compiled_env())
-
-
-def _is_compiled() -> None:
-    try:
-        compiled_env()
-    except Unavailable as problem:
-        raise tools.NotInstalled(str(problem)) from None
-
-
-def _aos(folder: Path, points: Sequence[Json], env: Mapping[str, str] | None = None) -> list[Json]:
+def _aos(folder: Path, points: Sequence[Json]) -> list[Json]:
     # In one cell runs may also overlap, which no other system offers.
     own = [*points, *({**each, "cells": "hot"} for each in points if each["cells"] == "line")]
-    return _ours("steps", folder, own, env)
+    return _ours("steps", folder, own)
 
 
 def _aos_flow(folder: Path, points: Sequence[Json]) -> list[Json]:
     return _ours("flow", folder, _fresh(points))
 
 
-def _ours(
-    workload: str, folder: Path, own: Sequence[Json], env: Mapping[str, str] | None = None
-) -> list[Json]:
+def _ours(workload: str, folder: Path, own: Sequence[Json]) -> list[Json]:
     world: Json = {"workload": workload, "path": folder / "world"}
     # One item, as the other systems get before they are measured: it compiles the module.
-    run_child({**world, "do": "make", "size": 1}, folder, timeout_s=READY_S, env=env)
+    run_child({**world, "do": "make", "size": 1}, folder, timeout_s=READY_S)
     found: Json = run_child(
-        {**world, "do": "measure", "points": own}, folder, timeout_s=_turn_s(own), env=env
+        {**world, "do": "measure", "points": own}, folder, timeout_s=_turn_s(own)
     )
     return list(found["points"])
 
@@ -314,7 +301,6 @@ def _both(*installs: Callable[[], object]) -> Callable[[], object]:
 
 SYSTEMS: Final = (
     System(name=AOS, install=lambda: None, measure=_aos),
-    System(name=AOS_COMPILED, install=_is_compiled, measure=_aos_compiled),
     System(name=AOS_FLOW, install=lambda: None, measure=_aos_flow),
     System(name="DBOS, SQLite", install=tools.python, measure=_dbos_sqlite),
     System(
@@ -339,7 +325,7 @@ def versions(installed: Sequence[System]) -> dict[str, str]:
     """Of what the installed systems are made of."""
     names = {each.name for each in installed}
     found: dict[str, str] = {}
-    if names - {AOS, AOS_COMPILED, AOS_FLOW, RESTATE, RESTATE_AS_SHIPPED}:
+    if names - {AOS, AOS_FLOW, RESTATE, RESTATE_AS_SHIPPED}:
         packages = ("dbos", "restate-sdk", "temporalio")
         found |= tools.package_versions(tools.python(), packages)
     if "DBOS, SQLite" in names:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from benchmarks.audit.__main__ import BENCHMARK as AUDIT
 from benchmarks.benchmark import Benchmark
-from benchmarks.compiled.__main__ import BENCHMARK as COMPILED
 from benchmarks.flow.__main__ import BENCHMARK as FLOW
 from benchmarks.gateway.__main__ import BENCHMARK as GATEWAY
 from benchmarks.linear.__main__ import BENCHMARK as LINEAR
@@ -24,7 +23,7 @@ from aos.errors import Unavailable
 from benchmarks import report, scratch
 
 ALL: tuple[Benchmark[Any], ...] = (
-    AUDIT, COMPILED, FLOW, GATEWAY, LINEAR, NODE, PAGE, REST, SDK,
+    AUDIT, FLOW, GATEWAY, LINEAR, NODE, PAGE, REST, SDK,
 )  # fmt: skip
 each_benchmark = pytest.mark.parametrize("benchmark", ALL, ids=[each.name for each in ALL])
 

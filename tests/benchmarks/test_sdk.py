@@ -12,7 +12,6 @@ from benchmarks.sdk.tables import COUNTER_BYTES, sdk_aims, sdk_tables
 from benchmarks.sdk.variants import COUNTER, EFFECTS, NOTHING, STEPS, VARIANTS, Recorded, record
 from benchmarks.sdk.whole_steps import WholeSteps, whole_steps
 
-from aos.values.compiled import IS_COMPILED
 from benchmarks import report
 from tests.benchmarks.test_report import MACHINE
 
@@ -77,9 +76,6 @@ def test_with_the_context_the_input_is_longer_and_nothing_else_differs(
     assert [each.output for each in more.ran] == [each.output for each in plain.ran]
 
 
-@pytest.mark.skipif(
-    IS_COMPILED, reason="whole steps are timed by a patch that compiled code does not look for"
-)
 def test_a_small_run_measures_every_variant(tmp_path: Path) -> None:
     options = Options(items=2, rounds=2, seconds=0.0)
     found = json.loads(json.dumps(BENCHMARK.run(options, tmp_path)))

@@ -17,7 +17,6 @@ from aos.core.snapshot.load import parts
 from aos.core.state.version import is_pinned
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.store.snapshots import snapshot_with
-from aos.values.compiled import IS_COMPILED
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.memory_world import OPERATOR_KEY, WORLD_KEY
 from tests.sim import governing
@@ -384,10 +383,8 @@ def stream(world: SimWorld, chance: Chance) -> None:
 def _frame(world: SimWorld, task: Task, chance: Chance) -> Given:
     known = world.state.streams.get(task.intent.intent)
     after = 0 if known is None else known.last + 1
-    # Compiled, the field's type makes a number of what is none.
-    odd = 1 if IS_COMPILED else True
     number = chance.choices(
-        [after, after + 3, max(0, after - 1), 2**63, -1, odd], [20, 5, 3, 0.3, 0.3, 0.3]
+        [after, after + 3, max(0, after - 1), 2**63, -1, True], [20, 5, 3, 0.3, 0.3, 0.3]
     )[0]
     executor, key = _signer(world, task, chance)
     given: Given = {

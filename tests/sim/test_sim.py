@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from aos.values.compiled import IS_COMPILED
 from tests.run_seed import seeds
 from tests.sim import ends, threads, worker
 from tests.sim.__main__ import Tally, seeds_of
@@ -28,9 +27,6 @@ from tests.tools import long_form
 SEEDS = 3600 if long_form() else 64
 PARTS = 8
 THREADED = 160 if long_form() else 8
-interpreted = pytest.mark.skipif(
-    IS_COMPILED, reason="a bug is put in where compiled code does not look for it"
-)
 ALONE = [each for each in MUTANTS if each.alone][: None if long_form() else 4]
 
 
@@ -59,7 +55,6 @@ def test_the_engine_and_its_threads_keep_them_too() -> None:
             pytest.fail(f"seed {seed}, through threads: {failure}", pytrace=False)
 
 
-@interpreted
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_bug_that_is_put_in_is_found(mutant: Mutant) -> None:
@@ -69,7 +64,6 @@ def test_a_bug_that_is_put_in_is_found(mutant: Mutant) -> None:
     assert found(mutant, first=first) is not None
 
 
-@interpreted
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", ALONE, ids=lambda mutant: mutant.name)
 def test_the_checker_finds_it_in_the_journal_alone(mutant: Mutant) -> None:

@@ -61,7 +61,6 @@ from aos.values.cbor import (
     head,
 )
 from aos.values.codec import read_bytes, read_nat, read_text
-from aos.values.compiled import finished, new_object, setter
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
@@ -559,7 +558,9 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
     if not 0 <= left < 24:
         raise _Miss
     at += 1
-    record = new_object(cls)
+    record: Any = object.__new__(
+        cls
+    )  # its slots are filled: a constructor with many keywords is slow
     for key, size, is_option, quick, put, absent in _QUICK[cls]:
         if data.startswith(key, at):
             value, at = quick(data, at + size)
@@ -573,7 +574,7 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
         put(record, value)
     if left:
         raise _Miss
-    return (record if finished is None else finished(cls, record)), at
+    return record, at
 
 
 _Put: TypeAlias = Callable[[Any, Any], None]
@@ -602,7 +603,8 @@ def _quick(cls: type) -> tuple[_Quick, ...]:
 def _put(cls: type, name: str) -> _Put:
     if name == "KIND":
         return lambda _, __: None  # a constant of the class
-    return setter(cls, name)
+    slot: _Put = cls.__dict__[name].__set__
+    return slot
 
 
 _QUICK: Final = {cls: _quick(cls) for cls in _PLANS}

@@ -1,1 +1,0 @@
-"""The kernel as its sources are, and compiled, by turns."""

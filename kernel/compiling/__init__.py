@@ -1,1 +1,0 @@
-"""The kernel's hot path as compiled code, from the same sources (spec/compiled.md)."""

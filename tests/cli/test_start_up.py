@@ -84,9 +84,9 @@ def imported(*words: str | Path) -> set[str]:
     ("words", "modules", "ours"),
     [
         (["--version"], 169, 13),
-        (["inspect", "world"], 364, 166),
-        (["inspect", "cell", "puppet", "ada"], 369, 166),
-        (["send", "host/Do@1", EVENT], 424, 213),
+        (["inspect", "world"], 364, 167),
+        (["inspect", "cell", "puppet", "ada"], 369, 167),
+        (["send", "host/Do@1", EVENT], 424, 214),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )

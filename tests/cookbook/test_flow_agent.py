@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aos.testing import Fail, Flow, World, everywhere, in_turn, like
+from aos.testing import Fail, Flow, InputRefused, World, everywhere, in_turn, like
 from tests.cookbook.worlds import executors, recipe
 
 AGENT = "desk/agent@1"
@@ -110,7 +110,8 @@ def test_nothing_is_done_without_approval(world: World) -> None:
 
     assert flow(world).output == like({"$tag": "NotDecided"})
     assert world.asked(DO) == []
-    decide(world)
+    with pytest.raises(InputRefused, match="it takes no message any more"):
+        decide(world)
     assert world.asked(DO) == [], "the verdict comes too late"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from aos.testing import Effect, Fail, Flow, World, everywhere, in_turn
+from aos.testing import Effect, Fail, Flow, InputRefused, World, everywhere, in_turn
 from tests.cookbook.test_saga import BOOK, BOOKING, CANCEL, REQUESTED, book, told, want
 from tests.cookbook.worlds import executors, recipe
 
@@ -139,7 +139,8 @@ def test_a_request_that_comes_twice_books_once(world: World) -> None:
     want(world)
     want(world)
     book(world, "Flight", "Hotel", "Car")
-    want(world)
+    with pytest.raises(InputRefused, match="it takes no message any more"):
+        want(world)
 
     assert len(world.asked()) == 3
 

@@ -431,7 +431,8 @@ class Reader:
                 fields["payload"] = self._content(record["payload"])
             message = ["aos/control/2", *message[1:4], fields]
         if "restamp" in record:
-            need(record["action"] == "retry" and record["restamp"] is True, "a restamp", self.seq)
+            is_resumed = record["action"] in ("retry", "skip")
+            need(is_resumed and record["restamp"] is True, "a restamp", self.seq)
             fields = {"cell": record["cell"], "restamp": True}
             message = ["aos/control/2", *message[1:4], fields]
         need(record["serial"] == self.controls, "control serials in order", self.seq)

@@ -292,9 +292,10 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
     more: Record = {}
     match action:
         case "retry" | "skip":
-            for mail in model.cells[cell].mail if given["restamp"] else ():
+            resumed = model.cells[cell]
+            _go_on(model, resumed, is_skip=action == "skip")
+            for mail in resumed.mail if given["restamp"] else ():
                 mail.root.ns, mail.root.entropy = stamp["ns"], stamp["entropy"]
-            _go_on(model, model.cells[cell], is_skip=action == "skip")
         case "unpin":
             model_pins.here(model, model.cells[cell])
             model.cells[cell].failed_pinned = False
@@ -337,7 +338,7 @@ def control_message(world: bytes, given: Given) -> bytes:
             fields = {"cell": named, "status": given["status"], "why": given["why"]}
         case "remove":
             fields = {"cell": named, "why": given["why"]}
-        case "retry" if given["restamp"]:
+        case "retry" | "skip" if given["restamp"]:
             fields = {"cell": named, "restamp": True}
         case _:
             return cbor(["aos/control/1", *signed, named, given["intent"], given["value"]])
@@ -354,7 +355,7 @@ def _check_form(given: Given) -> None:
     if why is not None:
         is_form = is_form and action in ("end", "remove") and 1 <= len(why.encode()) <= 1024
     if given["restamp"] is not None:
-        is_form = is_form and action == "retry"
+        is_form = is_form and action in ("retry", "skip")
     if not is_form or given["status"] not in statuses or any(len(each) != 32 for each in hashes):
         raise Refused("control_is_invalid")
 

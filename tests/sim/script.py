@@ -484,7 +484,7 @@ def _control(world: SimWorld, chance: Chance, action: str, **about: Any) -> None
     given: Given = {
         "action": action, "principal": "operator", "serial": serial, "cell": None, "intent": None,
         "value": None, "status": None, "payload": None, "why": None,
-        "restamp": True if action == "retry" and serial % 3 else None, **about,
+        "restamp": True if action in ("retry", "skip") and serial % 3 else None, **about,
     }  # fmt: skip
     if chance.random() < 0.1:
         wrong: list[Given] = [

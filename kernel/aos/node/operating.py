@@ -68,7 +68,7 @@ def is_signed(services: Services, body: dict[str, Any]) -> bool:
         raise Problem(
             400, "body_is_invalid",
             "restamp: expected only in a command with principal, serial and signature (the node "
-            "restamps each retry that it signs)",
+            "restamps each retry and skip that it signs)",
         )  # fmt: skip
     if not signed:
         must_sign(

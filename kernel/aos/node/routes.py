@@ -269,7 +269,7 @@ COMMAND: Final = _closed(
     why={"type": "string", "maxLength": 4096},
     restamp={
         **FLAG,
-        "description": "Of a `retry` that the caller signs: its mail gets the time of the retry.",
+        "description": "Of a `retry` or `skip` that the caller signs: the mail gets its time.",
     },
     principal={**NAME, "description": "With `serial` and `signature`: signed by the caller."},
     serial={"type": "integer", "minimum": 0, "maximum": 2**63 - 1},

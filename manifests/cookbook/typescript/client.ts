@@ -2141,7 +2141,7 @@ export type SendCommandBody = {
   /** The same as CBOR, instead. */
   payload_cbor?: string;
   why?: string;
-  /** Of a `retry` that the caller signs: its mail gets the time of the retry. */
+  /** Of a `retry` or `skip` that the caller signs: the mail gets its time. */
   restamp?: boolean;
   /** With `serial` and `signature`: signed by the caller. */
   principal?: string;

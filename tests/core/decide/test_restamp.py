@@ -1,4 +1,4 @@
-"""A retry gives its own stamp to the mail that it resumes (spec/kernel.md, K-101b)."""
+"""A retry or skip gives its own stamp to the mail that it resumes (spec/kernel.md, K-101b)."""
 
 from __future__ import annotations
 
@@ -132,16 +132,24 @@ def test_a_journal_of_an_earlier_release_replays_unchanged() -> None:
     replayed(world)
 
 
-def test_a_skip_leaves_the_stamps_as_they_are() -> None:
+@pytest.mark.parametrize(("restamp", "hour"), [(True, 5), (None, 0)])
+def test_the_mail_behind_a_skipped_entry_has_the_time_of_the_skip(
+    restamp: Literal[True] | None, hour: int
+) -> None:
+    """Skips of earlier releases lack ``restamp``, too."""
     world = failed()
-    world.control("skip", cell=cell_id("a"))
+    assert isinstance(world.control("skip", cell=cell_id("a"), restamp=restamp), Admitted)
     world.run()
+    world.seal()
 
-    assert log_of(world, "a") == ["0 h: pass on", "0 h: third"]
+    assert log_of(world, "a") == [f"{hour} h: pass on", f"{hour} h: third"]
+    assert log_of(world, "b") == [f"{hour} h: passed on"]
+    same(folded(world), world.state)
+    replayed(world)
 
 
-@pytest.mark.parametrize("action", ["skip", "unpin", "remove"])
-def test_only_a_retry_restamps(action: str) -> None:
+@pytest.mark.parametrize("action", ["unpin", "remove"])
+def test_only_commands_that_resume_an_instance_restamp(action: str) -> None:
     world = failed()
 
     answer = world.control(action, cell=cell_id("a"), restamp=True)
@@ -163,15 +171,17 @@ def test_the_signature_of_the_operator_covers_it(
     assert rule_of(answer) is Rule.CONTROL_SIGNATURE_IS_WRONG
 
 
-def test_a_record_that_restamps_and_retries_nothing_is_damage() -> None:
+def test_a_record_that_restamps_and_resumes_nothing_is_damage() -> None:
     """K-2."""
     world = failed()
     world.control("skip", cell=cell_id("a"))
     world.seal()
     *_, skip = world.records()
     assert isinstance(skip, Control)
-    again = replace(skip, seq=world.state.next_seq, serial=world.state.controls, restamp=True)
-    with pytest.raises(Damage, match="retries no instance, and restamps its mail"):
+    again = replace(
+        skip, seq=world.state.next_seq, serial=world.state.controls, action="unpin", restamp=True
+    )
+    with pytest.raises(Damage, match="resumes no instance, and restamps its mail"):
         fold(world.state, again, world.read)
 
 

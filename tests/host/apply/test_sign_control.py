@@ -13,12 +13,12 @@ WORLD = Hash(bytes(32))
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_every_retry_restamps_and_nothing_else_does(action: str) -> None:
+def test_every_retry_and_skip_restamps_and_nothing_else_does(action: str) -> None:
     """K-101b."""
     given = sign_control(
         action, cell=("t/desk@1", b""), world=WORLD, serial=3, operators=[OPERATOR],
         key=OPERATOR_KEY,
     )  # fmt: skip
 
-    assert given.restamp is (True if action == "retry" else None)
+    assert given.restamp is (True if action in ("retry", "skip") else None)
     assert OPERATOR_KEY.verify_key.verify(given.message(WORLD), given.signature)

@@ -297,7 +297,7 @@ CLOCK: Final = "clock"
 
 COMMAND_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     RETRY: ("cell", "restamp"),
-    SKIP: ("cell",),
+    SKIP: ("cell", "restamp"),
     UNPIN: ("cell",),
     CANCEL: ("intent",),
     ERASE: ("value",),
@@ -307,6 +307,9 @@ COMMAND_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     CLOCK: (),
 }
 """The fields of each command, in its input and in its record. See ``needed_fields``."""
+
+RESUMING: Final = (RETRY, SKIP)
+"""The commands that let a failed instance go on."""
 
 _SIGNED_WITH_NAMES: Final = (SETTLE, END, REMOVE)
 
@@ -329,7 +332,7 @@ class ControlInput:
     ``serial`` is the number of control records before this one, so that a command is valid once.
     ``status`` and ``payload``, canonical CBOR, are those of a settled intent (K-108); ``status`` is
     also that of an ended instance, and ``why`` the operator's reason to end it (K-109). With
-    ``restamp``, a retry gives its own stamp to the mail of the instance (K-101b).
+    ``restamp``, a retry or skip gives its own stamp to the mail of the instance (K-101b).
     """
 
     action: str
@@ -376,7 +379,7 @@ def control_message(
     """The bytes that an operator signs for a command (J-42); ``payload`` is the payload's content
     hash. A field that the command has and that is absent is null."""
     named: Value = None if cell is None else [cell[0], cell[1]]
-    is_restamped = action == RETRY and restamp is not None
+    is_restamped = action in RESUMING and restamp is not None
     if action not in _SIGNED_WITH_NAMES and not is_restamped:
         return encode(["aos/control/1", world, serial, action, named, intent, value])
     given: dict[str, Value] = {

@@ -380,8 +380,8 @@ class Control:
     ``status`` and ``payload`` are those of the receipt that ``settle`` causes; ``status`` is also
     the one that ``end`` gives the instance. ``why`` is the operator's reason to end or remove it.
     ``dropped`` is the number of entries of its mailbox that were dropped, None if there were none,
-    and ``abandoned`` are its intents that were open. With ``restamp``, ``retry`` gives its stamp to
-    the mail of the cell; retries of older releases lack it (K-101b).
+    and ``abandoned`` are its intents that were open. With ``restamp``, ``retry`` and ``skip`` give
+    their stamp to the mail of the cell; those of older releases lack it (K-101b).
     """
 
     KIND: ClassVar = "control"

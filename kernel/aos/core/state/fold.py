@@ -16,7 +16,7 @@ from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, follow
 from aos.core.journal.identity import idempotency_key, submission_hash, world_id
-from aos.core.journal.inputs import END, MIGRATE, PIN, REMOVE, RETRY, SEMANTICS, SKIP
+from aos.core.journal.inputs import END, MIGRATE, PIN, REMOVE, RESUMING, SEMANTICS, SKIP
 from aos.core.journal.journal_clock import CLOCK_AHEAD_NS, clock_after
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
@@ -451,8 +451,8 @@ def _fold_control(state: State, record: Control) -> None:
         )
     if record.action not in (END, REMOVE) and (record.dropped is not None or record.abandoned):
         raise Damage(f"record {record.seq} ends no instance, and drops or abandons its work")
-    if record.action != RETRY and record.restamp is not None:
-        raise Damage(f"record {record.seq} retries no instance, and restamps its mail")
+    if record.action not in RESUMING and record.restamp is not None:
+        raise Damage(f"record {record.seq} resumes no instance, and restamps its mail")
     advance_clock(state, record.stamp)
     state.controls += 1
     root = Root(record.seq, record.stamp)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nacl.signing import SigningKey
 
-from aos.core.journal.inputs import RETRY, ControlInput
+from aos.core.journal.inputs import RESUMING, ControlInput
 from aos.core.journal.records import CellId, Principal
 from aos.errors import Refused, sentence
 from aos.manifest.keys import key_text
@@ -29,7 +29,7 @@ def sign_control(
     key: SigningKey,
 ) -> ControlInput:
     """Sign a command in the name of the operator who owns this key. ``serial`` is the number of
-    control records so far. A retry restamps the mail of the instance (K-101b).
+    control records so far. A retry or skip restamps the mail of the instance (K-101b).
 
     Raises:
         Refused: It is not the key of an operator.
@@ -45,7 +45,7 @@ def sign_control(
         status=status,
         payload=payload,
         why=why,
-        restamp=True if action == RETRY else None,
+        restamp=True if action in RESUMING else None,
     )
     return replace(unsigned, signature=key.sign(unsigned.message(world)).signature)
 

@@ -385,6 +385,27 @@ def test_a_flood_waits_in_the_inbox_and_not_in_the_mailboxes() -> None:  # H-16
         )
 
 
+def test_steps_that_are_slow_hold_a_flood_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H-16: after a frame that is over after one step, one event enters: mailboxes do not grow."""
+    monkeypatch.setattr(engine, "FRAME_S", 0.0)
+    with running() as rig:
+        rig.quiet()
+        mail: list[int] = []
+        admit = rig.engine._kernel.admit
+
+        def counted(*given: Any) -> Any:
+            mail.append(sum(len(cell.mailbox) for cell in rig.state.cells.active.values()))
+            return admit(*given)
+
+        monkeypatch.setattr(rig.engine._kernel, "admit", counted)
+        total = INPUTS_PER_FRAME * 3
+        futures = [rig.submit(add(f"k{number}")) for number in range(total)]
+        for future in futures:
+            assert isinstance(future.result(TIMEOUT_S)[0], Admitted)
+    assert len(mail) == total
+    assert max(mail) <= INPUTS_PER_FRAME + EVENTS_BEHIND_WORK
+
+
 def from_kind(record: bytes) -> str:
     from aos.core.journal.record_codec import from_bytes
 

@@ -69,8 +69,9 @@ FRAME_S: Final = 0.010
 
 INPUTS_PER_FRAME: Final = 256
 EVENTS_BEHIND_WORK: Final = 16
-"""Events that enter a frame while cells are still ready from the frame before (H-16). A frame has
-many more steps than that, so under a flood mailboxes shrink and the inbox fills up instead."""
+"""Events that enter a frame while cells are still ready from the frame before, at most (H-16): no
+more than that frame had steps, so under a flood the inbox fills up instead of mailboxes. A frame has
+many more steps than that, unless steps are slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +169,7 @@ class Engine:
         state.cells.spilling.is_on = True
         self._counts = _Counts()
         self._draft = _Draft()
+        self._most_behind = EVENTS_BEHIND_WORK
         self._figures = self._figures_now()
         arrivals = Arrivals(state.cells.spilling.pins)
         self._checks = Checks(state, store, self._overlay, arrivals)
@@ -297,8 +299,10 @@ class Engine:
             inbox.run_errands()
         is_behind = self._runs and bool(self._kernel.state.ring)
         self._drain(inbox.urgent, INPUTS_PER_FRAME)
-        self._drain(inbox.events, EVENTS_BEHIND_WORK if is_behind else INPUTS_PER_FRAME)
+        self._drain(inbox.events, self._most_behind if is_behind else INPUTS_PER_FRAME)
+        steps = self._counts.steps
         self._run_ring(began_s)
+        self._most_behind = min(EVENTS_BEHIND_WORK, self._counts.steps - steps)
         self._hand_over()
 
     def _drain(self, lane: Lane, most: int) -> None:

@@ -70,8 +70,8 @@ FRAME_S: Final = 0.010
 INPUTS_PER_FRAME: Final = 256
 EVENTS_BEHIND_WORK: Final = 16
 """Events that enter a frame while cells are still ready from the frame before, at most (H-16): no
-more than that frame had steps, so under a flood the inbox fills up instead of mailboxes. A frame has
-many more steps than that, unless steps are slow."""
+more than that frame had steps, so under a flood the inbox fills up instead of mailboxes. A frame
+has many more steps than that, unless steps are slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aos.errors import BadUsage
 from aos.worker.failure import AttemptFailure
 from aos.worker.process_secrets import process_secrets, without_process_secrets
 from aos.worker.redaction import SEARCHED_CHARS_MAX, Redactor
@@ -35,6 +36,24 @@ def test_the_parts_of_a_url_that_may_be_tokens_are_secrets(url: str, secrets: li
     found = [each.value.decode() for each in url_secrets(url, "URL")]
 
     assert [each for each in found if each not in ("dXNlcjpwQHNz", "YWJj")] == secrets
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1",
+        "https://user:s3cr3t-token@ex\u2100mple.org/",
+        "http://s3cr3t[x@h/",
+        "http://h:70000/s3cr3t",
+    ],
+)
+def test_a_text_that_is_no_url_is_refused_without_its_parts(url: str) -> None:
+    """PF-87a: the library's own words quote user and password."""
+    with pytest.raises(BadUsage) as refused:
+        url_secrets(url, "URL")
+
+    assert str(refused.value) == "URL: expected a URL, such as https://service.example/path"
+    assert refused.value.__suppress_context__
 
 
 @pytest.mark.parametrize(

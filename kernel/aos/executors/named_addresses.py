@@ -41,13 +41,13 @@ def read_urls(variable: str, text: str, *, example: str) -> dict[str, NamedUrl]:
     for place, name, url in pairs(text):
         host = _host(url)
         if not _NAME.fullmatch(name) or host is None:
-            raise BadUsage(
-                f"{variable}: pair {place}: expected name=URL with http or https, such as "
-                f"{example} (pairs are separated by blanks)"
-            )
+            raise _not_a_pair(variable, place, example)
         if name in found:
             raise BadUsage(f"{variable}: pair {place}: the name {name!r} is there twice")
-        secrets = url_secrets(url, variable)
+        try:
+            secrets = url_secrets(url, variable)
+        except BadUsage:  # httpx takes some that are none
+            raise _not_a_pair(variable, place, example) from None
         found[name] = NamedUrl(
             name=name,
             url=url.rstrip("/"),
@@ -56,6 +56,13 @@ def read_urls(variable: str, text: str, *, example: str) -> dict[str, NamedUrl]:
             redactor=Redactor(secrets),
         )
     return found
+
+
+def _not_a_pair(variable: str, place: int, example: str) -> BadUsage:
+    return BadUsage(
+        f"{variable}: pair {place}: expected name=URL with http or https, such as "
+        f"{example} (pairs are separated by blanks)"
+    )
 
 
 def pairs(text: str) -> Iterator[tuple[int, str, str]]:

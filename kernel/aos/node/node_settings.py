@@ -123,7 +123,10 @@ class _Reading:
         self._known(given, _WEBHOOK_KEYS, where)
         url, schemas = given.get("url"), given.get("schemas")
         if not isinstance(url, str) or not _URL.fullmatch(url):
-            raise self._invalid(f"{where}.url", "a URL with http:// or https://", repr(url))
+            expected = "a URL with http:// or https://, without user and password"
+            # It may have a token in it.
+            found = "another text" if isinstance(url, str) else repr(url)
+            raise self._invalid(f"{where}.url", expected, found)
         if not isinstance(schemas, list) or not schemas or not all(map(_is_schema, schemas)):
             expected = 'names of schemas, such as ["shop/OrderShipped@1"]'
             raise self._invalid(f"{where}.schemas", expected, repr(schemas))

@@ -11,8 +11,9 @@ import base64
 import re
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import unquote, unquote_plus, urlsplit
+from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
 
+from aos.errors import BadUsage
 from aos.worker.worker_secrets import VALUE_BYTES_MIN, SecretValue
 
 _BETWEEN_WORDS: Final = re.compile(r"[-_.~]+")
@@ -35,9 +36,18 @@ _PUBLIC_WORDS: Final = frozenset(_WORDS.split())
 
 def url_secrets(url: str, name: str) -> tuple[SecretValue, ...]:
     """The parts of a URL that may be secrets, as secrets of this name: user, password, segments of
-    the path other than usual words, values of the query. Each as it is and percent-decoded."""
+    the path other than usual words, values of the query. Each as it is and percent-decoded.
+
+    Raises:
+        BadUsage: It is no URL. The text names ``name`` alone.
+    """
+    try:
+        parsed = urlsplit(url)
+        _ = parsed.port  # raises if it is none
+    except ValueError:  # its text may quote user and password
+        raise BadUsage(f"{name}: expected a URL, such as https://service.example/path") from None
     found: dict[str, None] = {}
-    for part in _parts(url):
+    for part in _parts(parsed):
         for spelt in (part, unquote(part), unquote_plus(part)):
             if len(spelt.encode("utf-8", "replace")) >= VALUE_BYTES_MIN:
                 found.setdefault(spelt)
@@ -47,8 +57,7 @@ def url_secrets(url: str, name: str) -> tuple[SecretValue, ...]:
     )
 
 
-def _parts(url: str) -> Iterator[str]:
-    parsed = urlsplit(url)
+def _parts(parsed: SplitResult) -> Iterator[str]:
     userinfo, _, _ = parsed.netloc.rpartition("@")
     if userinfo:
         yield userinfo

@@ -53,6 +53,7 @@ def test_user_and_password_become_a_header_and_no_message() -> None:
         ("1=http:///SECRET", "entry 1, of chain 1, has no valid URL"),
         ("1=http://h:99999999/SECRET", "entry 1, of chain 1, has no valid URL"),
         ("1=SECRET", "entry 1, of chain 1, has no valid URL"),
+        ("1=http://SECRET[x@h/", "entry 1, of chain 1, has no valid URL"),
         ("1=http://[SECRET", "entry 1, of chain 1, has no valid URL"),
         ("1=http://h/SECRET 1=http://h/SECRET", "entry 2 is the second one of chain 1"),
         ("99999999999999999999=http://h/SECRET", "expected a chain id below 2^64"),

@@ -82,9 +82,10 @@ def test_text_that_comes_at_once_is_reported_in_bounded_frames() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("url", ["no-url", "http://t0ken[x@h/v1", "http://h:70000/t0ken"])
 @pytest.mark.parametrize("variable", [ENDPOINTS, TOKENIZERS])
 def test_a_malformed_variable_keeps_the_worker_from_starting(
-    monkeypatch: pytest.MonkeyPatch, variable: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, url: str
 ) -> None:
     """AG-70, AG-79."""
 
@@ -92,7 +93,7 @@ def test_a_malformed_variable_keeps_the_worker_from_starting(
         async with connected():
             pass
 
-    monkeypatch.setenv(variable, "local=no-url")
+    monkeypatch.setenv(variable, f"local={url}")
     with pytest.raises(BadUsage, match=f"{variable}: pair 1: expected name=URL"):
         asyncio.run(start())
 

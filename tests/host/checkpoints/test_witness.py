@@ -399,6 +399,24 @@ def test_no_message_shows_the_token_of_an_address(folder: Path, address: str) ->
         assert "[secret --" in message
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["http://[::1", "https://user:s3cr3t@ex\u2100mple.org", "http://s3cr3t.example:70000"],
+)
+def test_an_address_that_is_no_url_is_refused_without_its_token(folder: Path, address: str) -> None:
+    """PF-87a: the message names the option alone, whether the key is there or not."""
+    make_checkpoint(folder)
+    note = parse_note((folder / "log/checkpoint").read_bytes())
+    for option, ask_of in (
+        ("--witness", lambda: Witness.of(address)),
+        ("--witness", lambda: witness_at(address)),
+        ("--timestamp", lambda: stamp(note, address)),
+    ):
+        with pytest.raises(BadUsage, match=f"^{option}: expected a URL") as refused:
+            ask_of()
+        assert "s3cr3t" not in str(refused.value)
+
+
 def test_a_witness_that_is_gone_does_not_stop_a_checkpoint(folder: Path) -> None:
     made = make_checkpoint(folder, witnesses=[witness_at("http://127.0.0.1:1")])
 

@@ -74,8 +74,10 @@ def parse_nodes(text: str) -> dict[int, RpcNode]:
 def _node(place: int, chain: int, text: str) -> RpcNode:
     try:
         url = httpx.URL(text)
-    except (httpx.InvalidURL, ValueError):
-        url = None
+        # Both as it is written, and as it is sent.
+        secrets = (*url_secrets(text, VARIABLE), *url_secrets(str(url), VARIABLE))
+    except (httpx.InvalidURL, ValueError, BadUsage):
+        url, secrets = None, ()
     if url is None or not _is_usable(url):
         # Without the cause: the words of httpx contain the URL.
         raise BadUsage(
@@ -86,8 +88,6 @@ def _node(place: int, chain: int, text: str) -> RpcNode:
     port = url.port or _PORTS[url.scheme]
     target = url.raw_path.decode("ascii")
     userinfo = url.userinfo.decode("ascii")
-    # Both as it is written, and as it is sent.
-    secrets = (*url_secrets(text, VARIABLE), *url_secrets(str(url), VARIABLE))
     return RpcNode(
         chain=chain,
         place=shown if url.port is None else f"{shown}:{url.port}",

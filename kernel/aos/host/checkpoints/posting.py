@@ -37,7 +37,11 @@ class NamedServer:
 
     @classmethod
     def at(cls, url: str, name: str) -> Self:
-        """The server at ``url``; ``name`` is the option that gave it."""
+        """The server at ``url``; ``name`` is the option that gave it.
+
+        Raises:
+            BadUsage: It is no URL. The text names ``name`` alone.
+        """
         redactor = Redactor(url_secrets(url, name))
         return cls(url, redactor, redactor.line(url, most=LINE_CHARACTERS_MAX))
 

@@ -13,16 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aos.audit.search import counting
 from aos.audit.search.attributes import OF_EVERY_CELL, Names, Subject
-from aos.audit.search.counting import CountedCells, counted
+from aos.audit.search.counting import CountedCells, LargeValue, counted
 from aos.audit.search.finder import CellQuery
 from aos.audit.search.matching import Search
-from aos.audit.search.where import WhereToken
+from aos.audit.search.where import GroupByInvalid, WhereToken
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.node.search.indexed import IndexedWorkflow
 from aos.node.search.search_index import SearchIndex
 from aos.values.cbor import encode
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash
 from aos.values.schema import compile_schemas
 from tests.tools import long_form
 
@@ -131,6 +132,10 @@ STATES: Final = st.one_of(
         }
     ),
 )
+EMPTY: Final[dict[str, Any]] = {
+    **dict.fromkeys(("total", "size", "price", "name", "due", "wait", "done", "data")),
+    **{"tags": [], "prices": [], "phase": {"$tag": "Open"}, "context": {}},
+}
 CELLS: Final = st.lists(st.tuples(STATES, st.sampled_from(CELL_STATUSES)), max_size=25)
 
 
@@ -203,6 +208,73 @@ def test_a_value_that_is_not_indexed_is_not_counted(tmp_path: Path) -> None:
     assert index.count(query, OF_EVERY_CELL["pinned"], 9) is None
     assert index.count(query, ATTRIBUTES["total"], 9) == CountedCells(0)
     index.close()
+
+
+def both_counts(
+    path: Path, states: Sequence[dict[str, Any]], name: str, most: int
+) -> tuple[CountedCells, CountedCells]:
+    """The counts of the index and of a scan."""
+    subjects = [subject_of(number, each, "RUNNING") for number, each in enumerate(states)]
+    index = index_of(path, subjects)
+    by, query = ATTRIBUTES[name], CellQuery(workflow=WORKFLOW, conditions=())
+    try:
+        return index.count(query, by, most) or CountedCells(-1), counted(subjects, by, most)
+    finally:
+        index.close()
+
+
+def test_long_values_are_counted_by_their_hashes(tmp_path: Path) -> None:
+    """SE-14, SE-15: a text of more than 4,096 bytes is not kept whole, and comes after others."""
+    longest, text = "a" * 4_093, "b" * 1_000_000
+    states = [{**EMPTY, "name": each} for each in (text, text + "x", "c", text, longest, None)]
+
+    from_index, from_scan = both_counts(tmp_path, states, "name", 10)
+
+    def large(value: str) -> LargeValue:
+        return LargeValue(content_hash(encode(value)), len(encode(value)))
+
+    assert from_index == from_scan
+    assert from_index.groups == (
+        (large(text), 2), (longest, 1), ("c", 1), (large(text + "x"), 1), (None, 1)
+    )  # fmt: skip
+    assert large(longest).size == 4_096
+
+
+@pytest.mark.parametrize("bound", ["VALUES_MAX", "VALUES_MIB_MAX"])
+def test_too_many_values_are_refused(
+    bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SE-15a: by number and by bytes, from the index and from a scan."""
+    monkeypatch.setattr(counting, "BATCH_ITEMS", 1)
+    monkeypatch.setattr(counting, bound, {"VALUES_MAX": 3, "VALUES_MIB_MAX": 0}[bound])
+    states = [{**EMPTY, "name": f"n-{number}"} for number in range(4)]
+    subjects = [subject_of(number, each, "RUNNING") for number, each in enumerate(states)]
+    query = CellQuery(workflow=WORKFLOW, conditions=())
+    index = index_of(tmp_path, subjects)
+
+    for count in (
+        lambda: index.count(query, ATTRIBUTES["name"], 9),
+        lambda: counted(subjects, ATTRIBUTES["name"], 9),
+    ):
+        with pytest.raises(GroupByInvalid, match="different values.* narrow the condition"):
+            count()
+    few = counted(subjects, ATTRIBUTES["total"], 9)
+    assert (few.count, few.groups) == (4, ((None, 4),))
+    index.close()
+
+
+def test_the_time_of_a_count_is_checked_between_values() -> None:
+    """SE-17: also while the values of one cell are counted."""
+    names = [f"t-{number}" for number in range(3 * counting.BATCH_ITEMS)]
+    checks = 0
+
+    def check() -> None:
+        nonlocal checks
+        checks += 1
+
+    counted([subject_of(1, {**EMPTY, "tags": names}, "RUNNING")], ATTRIBUTES["tags"], 9, check)
+
+    assert checks == 3
 
 
 @pytest.mark.parametrize(

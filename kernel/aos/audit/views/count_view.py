@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from aos.audit.lens.lens import LISTED_BYTES
 from aos.audit.search.attributes import Attribute, Names, Subject
-from aos.audit.search.counting import GROUPS_MAX, CountedCells, counted
+from aos.audit.search.counting import GROUPS_MAX, CountedCells, LargeValue, counted
 from aos.audit.search.finder import CellQuery
 from aos.audit.search.kinds import Comparable
 from aos.audit.search.where import GroupByInvalid, WhereInvalid, parse_name
@@ -20,8 +19,7 @@ from aos.audit.views.linear_view import (
 )
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
-from aos.values.cbor import encode
-from aos.values.digests import content_hash, hash_text
+from aos.values.digests import hash_text
 
 
 def cell_counts(
@@ -30,8 +28,8 @@ def cell_counts(
     """Count the cells of a selection, and by the values of ``group_by``.
 
     Raises:
-        BadUsage: A filter or ``group_by`` names nothing that is known, or the condition has an
-            order.
+        BadUsage: A filter or ``group_by`` names nothing that is known, there are too many
+            different values, or the condition has an order.
     """
     selected = (selection or CellSelection()).resolved(view.state)
     if selected.search is not None:
@@ -84,10 +82,10 @@ def _counts(
 ) -> CountedCells:
     """From the index of the view if it has all that is asked for, else from the cells."""
     if view.finder is not None and query is not None:
-        found = view.finder.count(query, by, GROUPS_MAX)
-        if found is not None:
-            return found
-    return counted(subjects, by, GROUPS_MAX)
+        from_index = view.finder.count(query, by, GROUPS_MAX)
+        if from_index is not None:
+            return from_index
+    return counted(subjects, by, GROUPS_MAX, view.check_time)
 
 
 def _document(counts: CountedCells, group_by: str | None, by: Attribute | None) -> Document:
@@ -103,10 +101,10 @@ def _document(counts: CountedCells, group_by: str | None, by: Attribute | None) 
     }
 
 
-def _value(by: Attribute, value: Comparable | None) -> object:
-    """A value as JSON; of one that is too long for a list, its hash and size."""
+def _value(by: Attribute, value: Comparable | LargeValue | None) -> object:
+    """A value as JSON."""
     if value is None:
         return None
-    if isinstance(value, str | bytes) and len(data := encode(value)) > LISTED_BYTES:
-        return {"$large": hash_text(content_hash(data)), "size": len(data)}
+    if isinstance(value, LargeValue):
+        return {"$large": hash_text(value.hash), "size": value.size}
     return by.kind.to_json(value)

@@ -158,6 +158,7 @@ def linear_query(search: Search) -> CellQuery:
 def linear_subjects(view: View, search: Search) -> Iterator[Subject]:
     """Yield the instances that pass a condition; every cell is read."""
     for cell in view.state.cells.of(LINEAR):
+        view.check_time()
         found = subject(view, cell)
         if _is_instance(found.state) and search.has(found):
             yield found

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.audit.search.attributes import Attribute, Subject
-from aos.audit.search.counting import CountedCells
+from aos.audit.search.counting import (
+    SMALL_MAX,
+    CountedCells,
+    Group,
+    LargeValue,
+    group_of,
+    numbers_of,
+    ranked,
+)
 from aos.audit.search.finder import CellPage, CellQuery
 from aos.audit.search.matching import CombinedCondition, Condition, Selector, single
 from aos.audit.search.where import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
@@ -27,7 +35,7 @@ from aos.errors import Damage
 from aos.node.search.indexed import FORMAT, IndexedWorkflow
 from aos.node.search.ordered_bytes import OTHER, after_prefix, ordered_bytes, value_of
 from aos.values.cbor import decode_record, encode
-from aos.values.digests import Hash, content_hash
+from aos.values.digests import HASH_BYTES, Hash, content_hash
 
 FILE_NAME: Final = "cells.db"
 FILES: Final = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm")
@@ -38,6 +46,13 @@ SELECTIVE: Final = 1_000
 _CHECK_BYTES: Final = 8
 _CHECK_MOD: Final = 1 << 64
 _REASON_END: Final = "\n"
+
+_GROUP_BYTES_OF: Final = "group_bytes"
+"""The SQL function of ``_group_bytes``."""
+
+_SIZE_BYTES: Final = 8
+_LARGE: Final = b"\xff"
+"""The first byte of a group of values that are too long for a list; of no value."""
 
 _TABLES: Final = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -66,6 +81,7 @@ class SearchIndex:
         self._db = sqlite3.connect(path / FILE_NAME, isolation_level=None)
         try:
             self._set_up()
+            self._db.create_function(_GROUP_BYTES_OF, 1, _group_bytes, deterministic=True)
             is_new = not self._rows("SELECT 1 FROM sqlite_schema LIMIT 1")
             self._db.execute("BEGIN IMMEDIATE")
             if is_new:
@@ -320,20 +336,19 @@ class _Asking:
             [(count,)] = self._db.execute(f"SELECT COUNT(*) FROM {chosen}", values)  # noqa: S608
             return CountedCells(count)
         rows = self._db.execute(
-            f"WITH chosen AS MATERIALIZED (SELECT c.id AS id FROM {chosen}), "  # noqa: S608
-            "grouped AS (SELECT v.value AS value, COUNT(*) AS number FROM chosen "
-            f"LEFT JOIN {self._table(by)} v ON v.cell = chosen.id AND v.value > x'{OTHER.hex()}' "
-            "GROUP BY v.value) "
-            "SELECT value, number, (SELECT COUNT(*) FROM chosen), COUNT(*) OVER (), "
-            "SUM(number) OVER () FROM grouped ORDER BY number DESC, value NULLS LAST LIMIT ?",
-            [*values, most],
-        ).fetchall()
-        if not rows:
-            return CountedCells(0)
-        groups = tuple((None if each[0] is None else value_of(each[0]), each[1]) for each in rows)
-        count, all_groups, all_count = rows[0][2:]
-        others = all_count - sum(number for _, number in groups)
-        return CountedCells(count, groups, all_groups - len(groups), others)
+            f"WITH chosen AS MATERIALIZED (SELECT c.id AS id FROM {chosen}) "  # noqa: S608
+            f"SELECT CASE WHEN length(v.value) > {SMALL_MAX} THEN {_GROUP_BYTES_OF}(v.value) "
+            "ELSE v.value END, (SELECT COUNT(*) FROM chosen) FROM chosen "
+            f"LEFT JOIN {self._table(by)} v ON v.cell = chosen.id AND v.value > x'{OTHER.hex()}'",
+            values,
+        )
+        # The same number of cells is in each row.
+        numbers: Counter[tuple[bytes | None, int]] = numbers_of(
+            rows, lambda row: len(row[0] or b""), lambda: None
+        )
+        count = next(iter(numbers), (None, 0))[1]
+        by_group = {_read_group(data): number for (data, _), number in numbers.items()}
+        return ranked(count, by_group, most)
 
     def _chosen(self) -> tuple[str, list[Any]]:
         """What comes after FROM for the cells that pass."""
@@ -426,3 +441,21 @@ def _checksum(workflow: str, key: bytes, leaves: bytes, reasons: str) -> bytes:
 
 def _digest(value: bytes, id: int) -> int:
     return int.from_bytes(content_hash(value + id.to_bytes(8, "big"))[:_CHECK_BYTES], "big")
+
+
+def _group_bytes(data: bytes) -> bytes:
+    """The bytes of a value; of one that is too long for a list, type, hash and size."""
+    group = group_of(value_of(data))
+    if group is None or not isinstance(group[1], LargeValue):
+        return data
+    return _LARGE + group[0].encode() + group[1].hash + group[1].size.to_bytes(_SIZE_BYTES, "big")
+
+
+def _read_group(data: bytes | None) -> Group:
+    if data is None:
+        return None
+    if data.startswith(_LARGE):
+        kind, rest = data[1 : -HASH_BYTES - _SIZE_BYTES], data[-HASH_BYTES - _SIZE_BYTES :]
+        size = int.from_bytes(rest[HASH_BYTES:], "big")
+        return kind.decode(), LargeValue(Hash(rest[:HASH_BYTES]), size)
+    return group_of(value_of(data))

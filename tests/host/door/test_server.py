@@ -652,3 +652,17 @@ def test_cells_are_left_out_of_answers_that_would_be_too_long() -> None:  # H-53
     fields = protocol.answers_fields([long] * 5)
     found = [read_answer(each) for each in fields]
     assert [len(each.to) for each in found if isinstance(each, Admitted)] == [1, 1, 0, 0, 0]
+
+
+def test_flows_that_have_ended_count_among_the_cells_of_an_answer() -> None:
+    """H-53: by bytes and by number."""
+    long = ("w", b"x" * (protocol.ANSWER_BYTES_MAX // 3))
+    by_bytes = protocol.answers_fields([Admitted(seq=1, to=(long,), ended=(long,))] * 3)
+    ended = tuple(("w", number.to_bytes(4, "big")) for number in range(500))
+    many = [Admitted(seq=seq, to=(*ended, ("o", b"k")), ended=ended) for seq in range(1, 1025)]
+    by_number: Any = protocol.answers_fields(many)
+
+    kept = [read_answer(each) for each in by_bytes]
+    assert [len(each.ended) for each in kept if isinstance(each, Admitted)] == [1, 0, 0]
+    message = protocol.unpack(protocol.pack({"v": 1, "answers": by_number})[4:])
+    assert message["answers"] == by_number

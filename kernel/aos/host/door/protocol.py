@@ -46,6 +46,9 @@ RETRY_ITEMS_MAX: Final = 1024
 ANSWER_BYTES_MAX: Final = 4 * MIB
 """Maximum bytes of cell keys in one answer."""
 
+ANSWER_CELLS_MAX: Final = 25_000
+"""Maximum cells in one answer: each is three items of CBOR."""
+
 BLOCKERS_MAX: Final = 1000
 """Maximum number of blockers in one answer. Its message has the full count."""
 
@@ -279,12 +282,15 @@ def _optional_hash(request: Message, name: str) -> Hash | None:
 
 def answers_fields(answers: Sequence[Answer]) -> list[Value]:
     """Encode the answers to one batch. Cells that would make the message too long are left out."""
-    room = ANSWER_BYTES_MAX
+    room, cells_left = ANSWER_BYTES_MAX, ANSWER_CELLS_MAX
     fields: list[Value] = []
     for answer in answers:
         if isinstance(answer, Admitted):
-            room -= sum(len(name) + len(key) for name, key in answer.to)
-            fields.append(answer_fields(answer if room > 0 else replace(answer, to=(), ended=())))
+            cells = answer.to + answer.ended
+            room -= sum(len(name.encode()) + len(key) for name, key in cells)
+            cells_left -= len(cells)
+            has_room = room > 0 and cells_left >= 0
+            fields.append(answer_fields(answer if has_room else replace(answer, to=(), ended=())))
         else:
             fields.append(answer_fields(answer))
     return fields

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from aos.audit.lens.words import compact, count, short
+from aos.audit.search.kinds import is_text_word
 from aos_cli.output import line, note, print_json, table
 
 VALUE_WIDTH: Final = 60
-_WORD: Final = re.compile(r'[^\s"=<>!^(),]+')
-_OTHER_WORDS: Final = ("null", "true", "false")
 
 
-def show_counts(found: dict[str, Any], what: str, *, json: bool) -> None:
-    """Print a document of counts, of ``what``: the number, or a table of groups."""
+def show_counts(counts: dict[str, Any], noun: str, *, json: bool) -> None:
+    """Print a document of counts: the number, or a table of groups. ``noun`` is the singular of the
+    things counted."""
     if json:
-        print_json(found)
+        print_json(counts)
         return
-    if found["group_by"] is None:
-        line(str(found["count"]))
+    if counts["group_by"] is None:
+        line(str(counts["count"]))
         return
-    rows = [(_value(each["value"]), str(each["count"])) for each in found["groups"]]
-    if found["other_groups"]:
-        rows.append((f"({count(found['other_groups'], 'other value')})", str(found["other_count"])))
-    table([found["group_by"], f"{what}s"], rows, right=(f"{what}s",))
-    note(count(found["count"], what))
+    rows = [(_value(group["value"]), str(group["count"])) for group in counts["groups"]]
+    if counts["other_groups"]:
+        rows.append(
+            (f"({count(counts['other_groups'], 'other value')})", str(counts["other_count"]))
+        )
+    table([counts["group_by"], f"{noun}s"], rows, right=(f"{noun}s",))
+    note(count(counts["count"], noun))
 
 
 def _value(value: object) -> str:
-    """A value as a condition has it."""
-    is_word = isinstance(value, str) and _WORD.fullmatch(value) and value not in _OTHER_WORDS
-    return short(value if is_word else compact(value), VALUE_WIDTH)
+    """A value as a condition has it: a text is in quotes if the word would not be the same text."""
+    is_bare = isinstance(value, str) and is_text_word(value)
+    return short(value if is_bare else compact(value), VALUE_WIDTH)

@@ -53,7 +53,8 @@ def check_abi(abi: str | None) -> None:
 
 
 def is_counted(context: typer.Context, *options: str, is_count: bool, group_by: str | None) -> bool:
-    """Whether a command counts. ``options`` are the parameters for rows, which a count has not.
+    """Whether a command counts. ``options`` are the parameters that apply to rows alone:
+    a count refuses them.
 
     Raises:
         BadUsage: One of them is given with a count.

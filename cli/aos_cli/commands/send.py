@@ -337,6 +337,8 @@ class _Answers:
             return
         for each in self._names(answer, answer.ended[:CELLS_SHOWN]):
             note(f"{each} had ended, and ignores the event")
+        if len(answer.ended) > CELLS_SHOWN:
+            note(f"{len(answer.ended) - CELLS_SHOWN} more had ended, and ignore the event")
 
     def _show_refusal(self, answer: Refusal, number: int) -> None:
         if self._is_each_shown:

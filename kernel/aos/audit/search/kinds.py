@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from aos.audit.search.where import WhereInvalid, WhereToken
+from aos.audit.search.where import WhereInvalid, WhereToken, is_word
 from aos.errors import excerpt
 from aos.manifest.catalog import did_you_mean
 from aos.values.codec import JsonForm, Room
@@ -115,3 +115,8 @@ ANY: Final = ValueKind(
     "any", _read_any, lambda leaf: leaf if type(leaf) in (str, int, bool) else None, is_text=True
 )
 """A value without a schema: each literal has the type that it looks like."""
+
+
+def is_text_word(text: str) -> bool:
+    """Whether this text, as a word of a condition, is the same text for a name of any type."""
+    return is_word(text) and text != "null" and _read_any(WhereToken(text, 1, "word")) == text

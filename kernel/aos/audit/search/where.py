@@ -127,6 +127,11 @@ def parse(text: str) -> ParsedWhere:
     return _Parser(text).where()
 
 
+def is_word(text: str) -> bool:
+    """Whether a condition reads this text as one word, without quotes."""
+    return _WORD.fullmatch(text) is not None
+
+
 def parse_name(text: str) -> WhereToken:
     """Read a single name, as a condition has it.
 

@@ -68,12 +68,12 @@ def test_an_instance_is_the_same_over_http_as_from_the_folder(node: Node) -> Non
             each for each in world.instances(workflow="booking") if each["key"] == "i-1"
         ).items()
         assert all(each["key"] != "i-1" for each in world.instances(status="failed"))
-        counts = world.count_instances(workflow="booking", where="key = i-1", group_by="status")
+        counts = world.count_cells(workflow="booking", where="key = i-1", group_by="status")
         assert counts["count"] == 1
         assert counts["groups"] == [{"value": "completed", "count": 1}]
-        assert world.count_instances()["count"] == len([*world.instances()])
+        assert world.count_cells()["count"] == len([*world.instances()])
         with pytest.raises(BadUsage, match="group by, column 1: "):
-            world.count_instances(workflow="booking", group_by="nothing")
+            world.count_cells(workflow="booking", group_by="nothing")
 
 
 def test_unknown_names_are_errors_and_a_wait_that_takes_too_long_gives_the_last_view(
@@ -122,7 +122,7 @@ def test_the_async_client_does_the_same_with_many_tasks(node: Node) -> None:
             assert all(isinstance(answer, Accepted) for answer, _ in found)
             assert {status for _, status in found} == {"completed"}
             keys = {each["key"] async for each in world.instances(workflow="booking")}
-            counts = await world.count_instances(workflow="booking", where="key ^= a-")
+            counts = await world.count_cells(workflow="booking", where="key ^= a-")
             assert (counts["count"], counts["groups"]) == (8, [])
             assert {f"a-{each}" for each in range(8)} <= keys
             events = world.follow(after=before, kinds=["event"], idle_s=0.2)

@@ -99,7 +99,7 @@ class AsyncClient:
                 yield row
             offset += len(rows)
 
-    async def count_instances(
+    async def count_cells(
         self,
         *,
         workflow: str | None = None,
@@ -118,7 +118,7 @@ class AsyncClient:
             BadUsage: The condition or ``group_by`` is invalid.
         """
         return await self._run(
-            steps.count_instances(workflow=workflow, status=status, where=where, group_by=group_by)
+            steps.count_cells(workflow=workflow, status=status, where=where, group_by=group_by)
         )
 
     async def wait(

@@ -116,7 +116,7 @@ class Client:
             yield from rows
             offset += len(rows)
 
-    def count_instances(
+    def count_cells(
         self,
         *,
         workflow: str | None = None,
@@ -135,7 +135,7 @@ class Client:
             BadUsage: The condition or ``group_by`` is invalid.
         """
         return self._run(
-            steps.count_instances(workflow=workflow, status=status, where=where, group_by=group_by)
+            steps.count_cells(workflow=workflow, status=status, where=where, group_by=group_by)
         )
 
     def wait(

@@ -457,7 +457,7 @@ def list_instances(
     return rows
 
 
-def count_instances(**query: str | None) -> Steps[Document]:
+def count_cells(**query: str | None) -> Steps[Document]:
     """Return the numbers of instances."""
     return read_document("/v1/cells/count", query_words(query))
 

@@ -37,7 +37,7 @@ class EndedFlow:
     last_seq: int
 
     def refusal(self, manifest: Effective) -> Refusal:
-        """The answer to an event that only this flow, or others that have ended, would get."""
+        """The answer to an event whose only receivers are this flow and others that have ended."""
         workflow = manifest.workflows[self.id[0]]
         key = shown(workflow.key, self.id[1])
         return Refusal(
@@ -49,8 +49,8 @@ class EndedFlow:
 
 
 def admit_from_outside(kernel: Kernel, given: EventInput, stamp: Stamp) -> Answer:
-    """As ``Kernel.admit``, but refuse an event that only flows would get that have ended. If others
-    get it, too, the answer has these flows in ``ended``.
+    """As ``Kernel.admit``, but refuse an event whose only receivers are flows that have ended. If
+    other cells receive it too, the answer has these flows in ``ended``.
 
     Raises:
         Damage: As ``Kernel.admit``.
@@ -63,13 +63,13 @@ def admit_from_outside(kernel: Kernel, given: EventInput, stamp: Stamp) -> Answe
         return decided
     record = decided.record
     assert isinstance(record, Event)
-    found = (ended_flow(kernel.state, id, record.schema, kernel.read) for id in record.to)
-    ended = [each for each in found if each is not None]
+    receivers = (ended_flow(kernel.state, id, record.schema, kernel.read) for id in record.to)
+    ended = [flow for flow in receivers if flow is not None]
     if not ended:
         return kernel.enter(decided)
     if len(ended) == len(record.to) and not record.overloaded:
         return ended[0].refusal(manifest)
-    return replace(kernel.enter(decided), ended=tuple(each.id for each in ended))
+    return replace(kernel.enter(decided), ended=tuple(flow.id for flow in ended))
 
 
 def ended_flow(state: State, id: CellId, schema: str, read: BlobReader) -> EndedFlow | None:

@@ -553,8 +553,8 @@ ROUTES: Final = (
     ),
     ApiRoute(
         operation="send_command", method=POST, path="/v1/commands", scope=OPERATE, body=COMMAND,
-        summary="Submit an operator's command: retry, skip, unpin, cancel, settle, end, remove or "
-        "erase.",
+        summary="Submit an operator's command: retry, skip, unpin, cancel, settle, end, remove, "
+        "erase or clock.",
         answer=reference(given.AdmittedCommand),
     ),
     ApiRoute(

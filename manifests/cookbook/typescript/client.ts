@@ -2762,7 +2762,7 @@ export class Client extends Connection {
     return this.stream({ method: "GET", path: "/v1/feed", query, idempotencyKey });
   }
 
-  /** Submit an operator's command: retry, skip, unpin, cancel, settle, end, remove or erase. */
+  /** Submit an operator's command: retry, skip, unpin, cancel, settle, end, remove, erase or clock. */
   sendCommand(body: SendCommandBody): Promise<SendCommandAnswer> {
     return this.json({ method: "POST", path: "/v1/commands", body });
   }

@@ -280,6 +280,45 @@ def test_inputs_that_were_queued_before_wait_until_the_marking_ends(
         assert all(isinstance(each.result(WAIT_S)[0], Admitted) for each in answers)
 
 
+def test_a_frame_that_is_held_while_a_marking_begins_keeps_its_modules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RT-21, RT-25: the kernel made it after the marking began and before it was reported."""
+    monkeypatch.setattr(pipeline, "FRAMES_MAX", 2)
+    monkeypatch.setattr(engine, "INPUTS_PER_FRAME", 1)
+    monkeypatch.setattr(engine, "EVENTS_BEHIND_WORK", 1)
+    second = loaded(2)
+    with running() as rig:
+        rig.engine.keep(second.modules).result(WAIT_S)
+        rig.quiet()
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answers = [rig.submit(add("a"))]
+        assert rig.store.entered.wait(WAIT_S)
+        answers += [rig.submit(add("a")) for _ in range(2)]
+        eventually(lambda: rig.engine.stats().queued == 0, "the third frame waits to be put")
+        manifest = rig.submit(sign(second, rig.world, 1))
+        full(rig)
+        append, groups = rig.store.store.append, len(rig.store.groups)
+
+        def slow(*args: Any, **more: Any) -> None:
+            if len(rig.store.groups) > groups:  # the last group before the marking
+                eventually(lambda: rig.engine.stats().queued == 0, "the manifest waits to be put")
+            append(*args, **more)
+
+        rig.store.store.append = slow  # type: ignore[method-assign]
+        begun = rig.engine.collecting.begin()
+        rig.store.gate.set()
+        token = begun.result(WAIT_S).token
+
+        assert all(isinstance(each.result(WAIT_S)[0], Admitted) for each in answers)
+        assert not manifest.done()
+        assert forget(rig, token, *second.modules) == 0
+        rig.engine.collecting.end(token)
+        assert isinstance(manifest.result(WAIT_S)[0], Admitted)
+        assert all(map(rig.store.has_blob, second.modules))
+
+
 def test_a_frame_that_waits_during_a_marking_gets_the_reserve() -> None:
     """RT-25: its blobs arrived since the marking began, so that they stay."""
     with running() as rig:

@@ -58,7 +58,8 @@ class Arrivals:
         self._heard_s = 0.0
 
     def begin(self) -> int:
-        """Begin a marking, on the committer's thread: everything before this is durable."""
+        """Note blobs for a new marking, on the core's thread between two frames: a later frame may
+        rely on a blob long before it is put. To note more blobs than necessary is always safe."""
         with self._lock:
             self._token += 1
             self._since = set()
@@ -125,9 +126,15 @@ class _Marking:
         self.token: int | None = None
         self._arrivals = arrivals
 
-    def begin(self, base: int) -> Begun:
-        self.token = self._arrivals.begin()
-        return Begun(token=self.token, base=base)
+    def begin(self, base: int) -> Callable[[], Begun]:
+        """Note blobs from now on. Call the result once everything before is durable."""
+        token = self.token = self._arrivals.begin()
+
+        def durable() -> Begun:
+            self._arrivals.heard(token)
+            return Begun(token=token, base=base)
+
+        return durable
 
     def refuse(self, problem: AosError) -> None:
         self._arrivals.end_any()
@@ -188,7 +195,7 @@ class Collecting:
         if marking.begun.done():
             return  # refused meanwhile
         self._pipeline.hold()
-        done = self._pipeline.between(partial(marking.begin, self._state.cells.at))
+        done = self._pipeline.between(marking.begin(self._state.cells.at))
         done.add_done_callback(marking.answer)
 
     def forget(self, token: int, what: Forget) -> Future[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from array import array
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -280,6 +282,110 @@ def test_inputs_that_were_queued_before_wait_until_the_marking_ends(
         assert all(isinstance(each.result(WAIT_S)[0], Admitted) for each in answers)
 
 
+def test_a_marking_lets_one_frame_pass_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RT-26: queued inputs do not use up the reserve before the marking begins."""
+    monkeypatch.setattr(pipeline, "FRAMES_MAX", 2)
+    monkeypatch.setattr(engine, "INPUTS_PER_FRAME", 1)
+    monkeypatch.setattr(engine, "EVENTS_BEHIND_WORK", 1)
+    with running() as rig:
+        rig.quiet()
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answers = [rig.submit(add("a"))]
+        assert rig.store.entered.wait(WAIT_S)
+        answers += [rig.submit(add("a")) for _ in range(7)]
+        eventually(lambda: rig.engine.stats().queued == 5, "the third frame waits to be put")
+        full(rig)
+        marking = rig.engine.collecting.prepare()
+        rig.store.gate.set()
+
+        def passed() -> int:
+            eventually(lambda: rig.engine.stats().frames == 0, "everything that was put is durable")
+            time.sleep(0.05)  # enough for many frames
+            return sum(each.done() for each in answers)
+
+        assert passed() == 2
+        rig.engine.collecting.let_pass(marking)
+        eventually(lambda: answers[2].done(), "one frame passes")
+        assert passed() == 3
+        token = rig.engine.collecting.begin(marking).result(WAIT_S).token
+        assert passed() == 4
+        rig.engine.collecting.let_pass(marking)
+        assert passed() == 4
+        rig.engine.collecting.end(token)
+        assert all(isinstance(each.result(WAIT_S)[0], Admitted) for each in answers)
+
+
+def test_a_marking_that_was_replaced_before_it_began_does_not_begin() -> None:
+    """RT-23: also if the later one is given up meanwhile."""
+    with running() as rig:
+        rig.quiet()
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answer = rig.submit(add("a"))
+        assert rig.store.entered.wait(WAIT_S)
+        goes_on = threading.Event()
+        rig.engine._inbox.between_frames(partial(goes_on.wait, WAIT_S))
+        first = rig.engine.collecting.begin()
+        second = rig.engine.collecting.prepare()
+        full(rig, reserve=False)
+        rig.store.gate.set()
+        eventually(lambda: not rig.engine.collecting.is_open, "the second one is given up")
+        goes_on.set()
+
+        with pytest.raises(Unavailable, match="another marking began"):
+            first.result(WAIT_S)
+
+        with pytest.raises(NoRoom, match="first commit the frames that wait"):
+            rig.engine.collecting.let_pass(second)
+        rig.store.failures.clear()
+        assert isinstance(answer.result(WAIT_S)[0], Admitted)
+        assert rig.engine.stats().no_room is None
+
+
+def test_a_marking_that_was_replaced_does_not_hold_frames_for_the_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RT-23, RT-26: its turn comes after the later one was prepared."""
+    monkeypatch.setattr(pipeline, "FRAMES_MAX", 2)
+    monkeypatch.setattr(engine, "INPUTS_PER_FRAME", 1)
+    with running() as rig:
+        rig.quiet()
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answers = [rig.submit(add("a"))]
+        assert rig.store.entered.wait(WAIT_S)
+        answers += [rig.submit(add("a")) for _ in range(2)]
+        eventually(lambda: rig.engine.stats().queued == 0, "the third frame waits to be put")
+        full(rig)
+        first = rig.engine.collecting.prepare()
+        begun = rig.engine.collecting.begin()
+
+        first.begin(0)
+
+        rig.store.gate.set()
+        token = begun.result(WAIT_S).token
+        assert all(isinstance(each.result(WAIT_S)[0], Admitted) for each in answers)
+        rig.engine.collecting.end(token)
+
+
+def test_a_marking_that_fails_as_it_begins_holds_up_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RT-26."""
+    failed: Future[Any] = Future()
+    failed.set_exception(FULL)
+    with running() as rig:
+        rig.quiet()
+        with monkeypatch.context() as patch:
+            patch.setattr(rig.engine._pipeline, "between", lambda _: failed)
+            with pytest.raises(NoRoom):
+                begin(rig)
+
+        assert not rig.engine.collecting.is_open
+        assert isinstance(rig.ask(add("b"))[0], Admitted)
+
+
 def test_a_frame_that_is_held_while_a_marking_begins_keeps_its_modules(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -352,6 +458,28 @@ def test_a_marking_without_room_for_the_frame_before_it_is_refused() -> None:
         rig.store.failures.clear()
         assert isinstance(answer.result(WAIT_S)[0], Admitted)
         rig.engine.collecting.end(begin(rig))
+
+
+def test_only_the_collection_is_told_that_nothing_can_be_removed() -> None:
+    """RT-28: a snapshot or migration that is given up gets the plain reason."""
+    with running() as rig:
+        rig.quiet()
+        token = begin(rig)
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answer = rig.submit(add("a"))
+        assert rig.store.entered.wait(WAIT_S)
+        kept = rig.engine.keep({HASH: DATA})
+        gone = rig.engine.collecting.forget(token, Forget(blobs=[HASH]))
+        full(rig, reserve=False)
+        rig.store.gate.set()
+
+        with pytest.raises(NoRoom, match=r"^the disk is full$"):
+            kept.result(WAIT_S)
+        with pytest.raises(NoRoom, match="first commit the frames that wait"):
+            gone.result(WAIT_S)
+        rig.store.failures.clear()
+        assert isinstance(answer.result(WAIT_S)[0], Admitted)
 
 
 def test_a_removal_without_room_is_split_and_admits_nothing_meanwhile() -> None:

@@ -109,45 +109,61 @@ class Arrivals:
         """End the marking, unless a later one has begun."""
         with self._lock:
             if token == self._token:
-                self.end_any()
-
-    def end_any(self) -> None:
-        """End the marking in progress, if there is one."""
-        with self._lock:
-            self._since = None
+                self._since = None
 
 
-class _Marking:
+class Marking:
     """A marking from the request for it to its end: the ``Collection`` of the pipeline."""
 
-    def __init__(self, arrivals: Arrivals) -> None:
+    def __init__(self, arrivals: Arrivals, pipeline: Pipeline) -> None:
         self.begun: Future[Begun] = Future()
         self.begun.set_running_or_notify_cancel()
         self.token: int | None = None
+        self.refusal: AosError | None = None
+        """Why it ended before its client ended it, if so."""
         self._arrivals = arrivals
+        self._pipeline = pipeline
 
-    def begin(self, base: int) -> Callable[[], Begun]:
-        """Note blobs from now on. Call the result once everything before is durable."""
+    def begin(self, base: int) -> None:
+        """On the core's thread, between two frames: note blobs from now on."""
+        if not self._pipeline.hold(self):
+            self.refuse(_replaced())
+            return
         token = self.token = self._arrivals.begin()
 
         def durable() -> Begun:
             self._arrivals.heard(token)
             return Begun(token=token, base=base)
 
-        return durable
+        self._pipeline.between(durable).add_done_callback(self._answer)
+        if self.refusal is not None:
+            self.end()  # refused meanwhile
 
     def refuse(self, problem: AosError) -> None:
-        self._arrivals.end_any()
+        """End the marking, on any thread. If its client still waits for it, it gets ``problem``."""
+        self.refusal = self.refusal or problem
+        self.end()
         with contextlib.suppress(InvalidStateError):
-            self.begun.set_exception(problem)
+            self.begun.set_exception(self.refusal)
 
-    def answer(self, done: Future[Begun]) -> None:
+    def end(self) -> None:
+        """End the marking, and admit inputs again if it is the collection in progress."""
+        if self.token is not None:
+            self._arrivals.end(self.token)
+        self._pipeline.end_collection(self)
+
+    def _answer(self, done: Future[Begun]) -> None:
         problem = done.exception()
+        if problem is not None:
+            assert isinstance(problem, AosError), "Unavailable, or why the pipeline failed it"
+            self.refuse(problem)
+            return
         with contextlib.suppress(InvalidStateError):
-            if problem is None:
-                self.begun.set_result(done.result())
-            else:
-                self.begun.set_exception(problem)
+            self.begun.set_result(done.result())
+
+
+def _replaced() -> Unavailable:
+    return Unavailable("another marking began (try again)")
 
 
 class Collecting:
@@ -161,7 +177,9 @@ class Collecting:
         self._arrivals = arrivals
         self._inbox = inbox
         self._pipeline = pipeline
-        self._marking: _Marking | None = None
+        self._lock = threading.Lock()
+        """Held while ``_marking`` is replaced, so that the pipeline has the same collection."""
+        self._marking: Marking | None = None
         """The newest marking."""
 
     @property
@@ -169,34 +187,47 @@ class Collecting:
         """Whether a marking is in progress or about to begin."""
         return self._pipeline.is_collecting
 
-    def prepare(self) -> None:
-        """Let everything end that ``begin`` waits for, with the store's reserve if necessary. Call
-        ``begin`` next."""
-        self._marking = _Marking(self._arrivals)
-        self._pipeline.collect(self._marking)
+    def prepare(self) -> Marking:
+        """End or commit the work that ``begin`` waits for, with the store's reserve if necessary.
+        The new marking is in place of an earlier one. Pass it to ``begin``."""
+        marking = Marking(self._arrivals, self._pipeline)
+        with self._lock:
+            earlier, self._marking = self._marking, marking
+            self._pipeline.collect(marking)
+        if earlier is not None:
+            earlier.refuse(_replaced())
+        return marking
 
-    def begin(self) -> Future[Begun]:
-        """Begin a marking: keep every blob that arrives from now on.
+    def let_pass(self, marking: Marking) -> None:
+        """Let one more frame be committed although there is no room: the caller waits for something
+        that a frame has to end.
+
+        Raises:
+            NoRoom: A frame has no room even with the store's reserve.
+            Unavailable: Another marking began.
+        """
+        if marking.refusal is not None:
+            raise marking.refusal
+        self._pipeline.let_pass(marking)
+
+    def begin(self, marking: Marking | None = None) -> Future[Begun]:
+        """Begin a marking, by default a new one: keep every blob that arrives from now on.
 
         It begins at the end of a frame, so that the blobs that a record of this frame has put are
         durable together with the record. If there is no room for the frames before it, they get the
-        store's reserve. The future raises NoRoom if that is not enough.
+        store's reserve. The future raises NoRoom if that is not enough, and Unavailable if another
+        marking begins.
 
         Raises:
             Stopping, WorldStopped: As ``Engine.submit``.
         """
-        marking = self._marking = _Marking(self._arrivals)
-        self._pipeline.collect(marking)
+        marking = marking or self.prepare()
         self._inbox.between_frames(partial(self._begin, marking), refuse=marking.refuse)
+        self._pipeline.let_pass(marking)
         return marking.begun
 
-    def _begin(self, marking: _Marking) -> None:
-        """On the core's thread, between two frames."""
-        if marking.begun.done():
-            return  # refused meanwhile
-        self._pipeline.hold()
-        done = self._pipeline.between(marking.begin(self._state.cells.at))
-        done.add_done_callback(marking.answer)
+    def _begin(self, marking: Marking) -> None:
+        marking.begin(self._state.cells.at)
 
     def forget(self, token: int, what: Forget) -> Future[int]:
         """Remove what a marking found unneeded, except blobs that arrived meanwhile.
@@ -205,6 +236,7 @@ class Collecting:
         were removed. It raises Unavailable if the marking was given up, and NoRoom if there is no
         room even with the store's reserve; then the marking has ended.
         """
+        marking = self._marking
 
         def act(part: Forget) -> int:
             try:
@@ -224,7 +256,8 @@ class Collecting:
             try:
                 gone.set_result(sum(each.result() for each in taken))
             except BaseException as problem:  # noqa: BLE001  # passed on to the caller
-                gone.set_exception(problem)
+                refusal = None if marking is None else marking.refusal
+                gone.set_exception(refusal if isinstance(problem, NoRoom) and refusal else problem)
 
         # Parts are done in order, so the last one ends last.
         taken[-1].add_done_callback(finish)
@@ -248,10 +281,9 @@ class Collecting:
 
     def end(self, token: int) -> None:
         """End the marking, unless a later one has begun."""
-        self._arrivals.end(token)
         marking = self._marking
         if marking is not None and marking.token == token:
-            self._pipeline.end_collection(marking)
+            marking.end()
 
 
 def parts(forget: Forget, most: int = FORGET_MAX) -> Iterator[Forget]:

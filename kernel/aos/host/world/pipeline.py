@@ -136,9 +136,10 @@ class Pipeline:
         """Whether a group has found no room and is not durable yet."""
         self._collection: Collection | None = None
         """The collection in progress, which may use the store's reserve."""
+        self._has_begun = False
+        """Whether the marking of the collection has begun."""
         self._lets_pass = False
-        """Whether ``put`` takes units without room: the collection begins between two frames, so
-        the frame in progress has to end."""
+        """Whether ``put`` takes one unit without room, before the marking begins."""
         self.commit_ns = 0
         """How long recent groups took to become durable; a moving average."""
         self._thread = threading.Thread(target=self._run, name="aos-commit", daemon=True)
@@ -169,6 +170,8 @@ class Pipeline:
                 self._room.wait()
             if self._is_over:
                 return False
+            if self.no_room is not None:
+                self._lets_pass = False
             self._waiting.append(unit)
             self._frames += 1
             self._bytes += unit.size
@@ -218,18 +221,29 @@ class Pipeline:
 
     def collect(self, collection: Collection) -> None:
         """Let ``collection`` begin, in place of one in progress: a group that has no room, now or
-        later, gets the store's reserve. Meanwhile ``put`` lets the frame in progress end."""
+        later, gets the store's reserve."""
         with self._lock:
             self._collection = collection
-            self._lets_pass = True
+            self._has_begun = self._lets_pass = False
             self._work.notify()
-            self._room.notify_all()
 
-    def hold(self) -> None:
-        """On the core's thread, between two frames: from now on, ``put`` waits while there is no
-        room. Everything that was put before becomes durable first."""
+    def let_pass(self, collection: Collection) -> None:
+        """Have ``put`` take one unit without room, the frame in progress: the marking begins only
+        between two frames. Without effect if it has begun, or if the collection has ended."""
         with self._lock:
-            self._lets_pass = False
+            if self._collection is collection and not self._has_begun:
+                self._lets_pass = True
+                self._room.notify_all()
+
+    def hold(self, collection: Collection) -> bool:
+        """On the core's thread, between two frames: the marking begins. From now on, ``put`` waits
+        while there is no room; everything that was put before becomes durable first. False if the
+        collection has ended."""
+        with self._lock:
+            if self._collection is not collection:
+                return False
+            self._has_begun, self._lets_pass = True, False
+            return True
 
     def use_reserve(self, problem: NoRoom) -> bool:
         """On the committer's thread: after ``problem``, free the store's reserve for the collection
@@ -331,13 +345,14 @@ class Pipeline:
     def _refuse_chores(self) -> None:
         with self._lock:
             self._is_over = True
-        self._fail_chores(Stopping("the world is stopping"))
-
-    def _fail_chores(self, problem: Unavailable) -> None:
-        with self._lock:
-            chores, self._chores = self._chores, deque()
+            chores = self._taken_chores()
         for chore in chores:
-            chore.done.set_exception(problem)
+            chore.done.set_exception(Stopping("the world is stopping"))
+
+    def _taken_chores(self) -> Iterable[_Chore]:
+        """Take all chores, to fail them. The caller holds the lock."""
+        chores, self._chores = self._chores, deque()
+        return chores
 
     def _release(self, group: list[Unit]) -> list[Unit]:
         with self._lock:
@@ -392,16 +407,24 @@ class Pipeline:
                     self._admit_again()
 
     def _give_up(self, collection: Collection, problem: NoRoom) -> None:
-        """End a collection because a group has no room although the reserve is free (RT-28)."""
-        needs = NoRoom(
-            "nothing can be removed: the running world must first commit the frames that wait for "
-            f"the disk, and with the store's reserve there is still too little room: {problem}",
-            needed=problem.needed,
-            free=problem.free,
+        """End a collection because a group has no room although the reserve is free (RT-28). Slices
+        of snapshots and migrations that wait for the group are given up, too (RT-26)."""
+        with self._lock:
+            if self._collection is not collection:
+                return  # it has ended; one that has replaced it is given up at the next try
+            self._admit_again()
+            chores = self._taken_chores()
+        collection.refuse(
+            NoRoom(
+                "nothing can be removed: the running world must first commit the frames that wait "
+                "for the disk, and with the store's reserve there is still too little room: "
+                f"{problem}",
+                needed=problem.needed,
+                free=problem.free,
+            )
         )
-        self.end_collection(collection)
-        self._fail_chores(needs)
-        collection.refuse(needs)
+        for chore in chores:
+            chore.done.set_exception(problem)
 
     def _wait_for_room(self, problem: str, pause_s: float) -> None:
         with self._lock:

@@ -310,7 +310,7 @@ def test_modules_that_are_staged_and_left_make_room_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-51a"""
-    monkeypatch.setattr("aos.host.door.listener.HOLDING_S", 0.05)
+    monkeypatch.setattr("aos.host.door.server.HOLDING_S", 0.05)
     staging = Staging(together_max=10)
     with served(tmp_path / "w", staging=staging) as world:
         with world.connect() as idle, world.connect() as left:

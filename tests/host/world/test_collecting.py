@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from array import array
@@ -12,10 +13,11 @@ from typing import Any, Final
 
 import pytest
 
-from aos.core.decide.answers import Admitted
+from aos.core.decide.answers import Admitted, Answer
 from aos.core.journal.records import slot_bytes
 from aos.core.limits import Limits
 from aos.errors import AosError, Unavailable
+from aos.host.door.protocol import pack
 from aos.host.door.writer import Writer, open_writer
 from aos.host.errors import Busy, Stopping
 from aos.host.retention.gc import collect_world
@@ -23,6 +25,7 @@ from aos.host.retention.marking import mark
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.world import collecting, engine, pipeline
 from aos.host.world.collecting import Arrivals, Collecting, parts
+from aos.host.world.snapshots import Snapshots
 from aos.host.world.still_needed import StillNeeded
 from aos.store.errors import NoRoom
 from aos.store.forget import FORGET_MAX, Forget
@@ -33,7 +36,7 @@ from tests.host import puppet
 from tests.host.disk_world import Running
 from tests.host.retention.test_gc import blob, check, stored
 from tests.host.rig import Rig, add, counter, eventually, loaded, running, sign
-from tests.host.served import served
+from tests.host.served import receive, served
 from tests.host.vault import Vault, make, write
 
 DATA = b"somebody's blob " * 100
@@ -306,7 +309,7 @@ def test_a_marking_lets_one_frame_pass_that_it_waits_for(monkeypatch: pytest.Mon
 
         assert passed() == 2
         rig.engine.collecting.let_pass(marking)
-        eventually(lambda: answers[2].done(), "one frame passes")
+        eventually(answers[2].done, "one frame passes")
         assert passed() == 3
         token = rig.engine.collecting.begin(marking).result(WAIT_S).token
         assert passed() == 4
@@ -536,6 +539,152 @@ def test_a_marking_ends_with_the_connection_of_its_client(tmp_path: Path) -> Non
         assert isinstance(world.rig.ask(add("b"))[0], Admitted)
 
 
+def full_with_one_waiting(rig: Rig, *, reserve: bool = True) -> Future[list[Answer]]:
+    rig.quiet()
+    full(rig, reserve=reserve)
+    answer = rig.submit(add("a"))
+    eventually(lambda: rig.engine.stats().no_room is not None, "there is no room")
+    return answer
+
+
+@pytest.mark.parametrize("problem", [OSError(12, "no memory"), Unavailable("no child")])
+def test_a_marking_that_cannot_be_checked_holds_up_nothing(
+    tmp_path: Path, problem: Exception
+) -> None:
+    """RT-20a, RT-26: whatever went wrong."""
+
+    def fail(_: int) -> StillNeeded:
+        raise problem
+
+    with served(tmp_path / "world", still_needed=fail) as world:
+        full_with_one_waiting(world.rig)
+        with world.connect() as connection:
+            connection.sendall(pack({"op": "collect", "step": "begin"}))
+            eventually(lambda: world.rig.engine.stats().frames == 0, "the frame is committed")
+            eventually(lambda: not world.rig.engine.collecting.is_open, "the marking has ended")
+            assert isinstance(world.rig.ask(add("b"))[0], Admitted)
+
+
+def test_a_client_that_is_suspended_does_not_keep_its_marking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RT-26, H-51."""
+    monkeypatch.setattr("aos.host.door.server.BEAT_S", 0.1)
+    with (
+        served(tmp_path / "world", still_needed=lambda _: NOTHING) as world,
+        world.connect() as connection,
+        world.connect() as other,
+    ):
+        full_with_one_waiting(world.rig)
+        assert "pid" in world.ask(other, op="status")
+        assert "token" in world.ask(connection, op="collect", step="begin")
+        assert world.rig.engine.collecting.is_open
+
+        assert connection.recv(1) == b""
+
+        eventually(lambda: not world.rig.engine.collecting.is_open, "the marking has ended")
+        assert isinstance(world.rig.ask(add("b"))[0], Admitted)
+        assert "pid" in world.ask(other, op="status")
+
+
+def test_a_connection_whose_marking_has_ended_may_be_idle_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-51."""
+    monkeypatch.setattr("aos.host.door.server.BEAT_S", 0.1)
+    with (
+        served(tmp_path / "world", still_needed=lambda _: NOTHING) as world,
+        world.connect() as connection,
+    ):
+        token = world.ask(connection, op="collect", step="begin")["token"]
+        world.ask(connection, op="collect", step="end", token=token)
+        time.sleep(0.3)
+        assert "pid" in world.ask(connection, op="status")
+
+
+def test_a_world_with_room_again_admits_inputs_although_the_marking_continues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RT-26, H-24."""
+    monkeypatch.setattr(pipeline, "RETRY_MOST_S", 0.02)
+    with running() as rig:
+        full_with_one_waiting(rig)
+        token = begin(rig)
+        time.sleep(0.1)
+        with pytest.raises(Busy):
+            rig.submit(add("b"))
+
+        monkeypatch.setattr(rig.store.store, "make_reserve", lambda: True)
+
+        eventually(lambda: rig.engine.stats().no_room is None, "there is room again")
+        assert isinstance(rig.ask(add("b"))[0], Admitted)
+        assert rig.engine.collecting.is_open
+        rig.engine.collecting.heard(token)
+        rig.engine.collecting.end(token)
+
+
+def test_a_collection_without_room_ends_at_once_though_a_snapshot_waits(tmp_path: Path) -> None:
+    """RT-28."""
+    rig = Rig()
+    snapshots = Snapshots(rig.engine, tmp_path / "world")
+    with (
+        served(
+            tmp_path / "world",
+            rig,
+            between_snapshots=snapshots.between,
+            still_needed=lambda _: NOTHING,
+        ) as world,
+        world.connect() as connection,
+    ):
+        answer = full_with_one_waiting(rig, reserve=False)
+        with snapshots._one:
+            for _ in range(2):
+                refused = world.ask(connection, op="collect", step="begin")["error"]
+                assert "first commit the frames that wait" in refused["message"]
+                assert not rig.engine.collecting.is_open
+        rig.store.failures.clear()
+        assert isinstance(answer.result(WAIT_S)[0], Admitted)
+        assert "token" in world.ask(connection, op="collect", step="begin")
+
+
+def test_a_marking_lets_frames_pass_until_a_snapshot_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RT-22, RT-26: one at a time, while the record of the snapshot waits behind them."""
+    monkeypatch.setattr(pipeline, "FRAMES_MAX", 2)
+    monkeypatch.setattr(engine, "INPUTS_PER_FRAME", 1)
+    monkeypatch.setattr(engine, "EVENTS_BEHIND_WORK", 1)
+    monkeypatch.setattr("aos.host.world.snapshots._LOOK_S", 0.02)
+    rig = Rig()
+    snapshots = Snapshots(rig.engine, tmp_path / "world")
+    with (
+        served(
+            tmp_path / "world",
+            rig,
+            between_snapshots=snapshots.between,
+            still_needed=lambda _: NOTHING,
+        ) as world,
+        world.connect() as connection,
+    ):
+        rig.quiet()
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answers = [rig.submit(add("a"))]
+        assert rig.store.entered.wait(WAIT_S)
+        answers += [rig.submit(add("a")) for _ in range(7)]
+        eventually(lambda: rig.engine.stats().queued == 5, "the third frame waits to be put")
+        full(rig)
+        with snapshots._one:
+            connection.sendall(pack({"op": "collect", "step": "begin"}))
+            eventually(lambda: rig.engine.collecting.is_open, "the marking is prepared")
+            rig.store.gate.set()
+            assert isinstance(answers[4].result(WAIT_S)[0], Admitted)
+        token = receive(connection)["token"]
+        assert not answers[7].done()
+        world.ask(connection, op="collect", step="end", token=token)
+        assert all(isinstance(each.result(WAIT_S)[0], Admitted) for each in answers)
+
+
 def test_a_snapshot_that_waits_for_room_gives_way_to_a_collection(tmp_path: Path) -> None:
     """RT-26."""
     with running() as rig:
@@ -654,10 +803,14 @@ def test_a_blob_that_the_world_needs_stays_though_a_client_reports_it_as_gone(
     assert list(found.puts) == [row.key for row in marks.over]
 
 
-def test_a_store_that_cannot_be_marked_is_told(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_marked_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """RT-20a, RT-15."""
-    with pytest.raises(Unavailable, match="nothing was removed: the running world could not find"):
-        find_still_needed(tmp_path / "none", 0)
+    for python in (sys.executable, str(tmp_path / "no python")):
+        monkeypatch.setattr(sys, "executable", python)
+        with pytest.raises(Unavailable, match="nothing was removed: the running world could not"):
+            find_still_needed(tmp_path / "none", 0)
 
 
 # Killed

@@ -36,8 +36,7 @@ LARGE_MAX: Final = 8
 
 BACKLOG: Final = 128
 IDLE_S: Final = 600.0
-HOLDING_S: Final = 10.0
-"""Seconds that a connection may be idle while it holds something that others wait for."""
+"""Seconds that a connection may be idle, unless its handler keeps something for it."""
 
 MESSAGE_S: Final = 30.0
 """Seconds that one message, and one answer, may take on the wire."""
@@ -56,11 +55,11 @@ Reply: TypeAlias = bytes | AsyncGenerator[bytes, None]
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """Answers one connection. ``answer`` takes a message and returns the reply. ``holds`` is
-    whether the connection keeps something between two messages that others may wait for."""
+    """Answers one connection. ``answer`` takes a message and returns the reply. ``idle_s`` is how
+    long it may be idle now: less while it keeps something that others may wait for."""
 
     answer: Callable[[bytes], Awaitable[Reply]]
-    holds: Callable[[], bool] = lambda: False
+    idle_s: Callable[[], float] = lambda: IDLE_S
 
 
 Talk: TypeAlias = AbstractContextManager[Handler]
@@ -196,8 +195,7 @@ class Listener:
         # The client went away, or is too slow: there is no one left to answer.
         with contextlib.suppress(OSError, TimeoutError, EOFError), self._talk() as handler:
             while self._socket is not None:
-                idle_s = HOLDING_S if handler.holds() else IDLE_S
-                first = await self._begin(task, connection, idle_s)
+                first = await self._begin(task, connection, handler.idle_s())
                 size = await self._size(connection, first)
                 async with self._large if size > LARGE_BYTES else contextlib.nullcontext():
                     async with asyncio.timeout(self._message_s):

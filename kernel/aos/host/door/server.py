@@ -21,7 +21,15 @@ from aos.host.apply.signed_governance import check_proposal
 from aos.host.apply.stored_states import apply_looked
 from aos.host.door.following import Followers
 from aos.host.door.governance_messages import proposal_row, read_governance
-from aos.host.door.listener import CONNECTIONS_MAX, FINISH_S, MESSAGE_S, Handler, Listener, Reply
+from aos.host.door.listener import (
+    CONNECTIONS_MAX,
+    FINISH_S,
+    IDLE_S,
+    MESSAGE_S,
+    Handler,
+    Listener,
+    Reply,
+)
 from aos.host.door.operating import Operating
 from aos.host.door.protocol import (
     ManifestChanged,
@@ -49,7 +57,11 @@ from aos.values.cbor import Value
 from aos.values.digests import Hash
 
 BEAT_S: Final = 30.0
-"""Seconds after which a marking is kept open again while this process finds out what it needs."""
+"""Seconds after which a marking is kept open again while this process finds out what it needs. A
+client that is silent for twice as long has ended, or is suspended."""
+
+HOLDING_S: Final = 10.0
+"""Seconds that a connection with staged modules may be idle."""
 
 ROOM_S: Final = 5.0
 """Seconds that a request waits for room in the inbox before it is answered as busy (H-57)."""
@@ -86,7 +98,8 @@ class Server:
     held and parked effects again and returns those that run. ``snapshot``
     and ``still_needed`` are called on other threads: the first makes a snapshot, the second finds
     what the world needs, given the record of the snapshot that the core reads from. ``work``
-    returns what the executors do. No snapshot is in progress inside ``between_snapshots``.
+    returns what the executors do. No snapshot is in progress inside ``between_snapshots``; while it
+    waits for one, it calls its argument, and ends if that raises.
     ``receipts`` takes the outcomes, attempts and stream frames of clients. With ``operator_key``,
     commands without a signature are signed with it.
     """
@@ -103,7 +116,9 @@ class Server:
         operator_key: SigningKey | None = None,
         path: Path | None = None,
         snapshot: Callable[[], MadeSnapshot] | None = None,
-        between_snapshots: Callable[[], AbstractContextManager[None]] = nullcontext,
+        between_snapshots: Callable[
+            [Callable[[], None]], AbstractContextManager[object]
+        ] = nullcontext,
         still_needed: Callable[[int], StillNeeded] | None = None,
         work: Callable[[], Fields] = dict,
         report: Report = report_to_stderr,
@@ -173,20 +188,25 @@ class Server:
                 except AosError as problem:
                     return pack(error_fields(problem))
 
-            yield Handler(answer, holds=lambda: staged.count > 0)
+            def idle_s() -> float:
+                if staged.count > 0:
+                    return HOLDING_S
+                return 2 * BEAT_S if begun else IDLE_S
+
+            yield Handler(answer, idle_s)
 
     @contextmanager
-    def _markings(self) -> Iterator[list[int]]:
-        """The tokens of the markings that a connection has begun: they end with it, because the
-        world may admit nothing until then (RT-26)."""
-        begun: list[int] = []
+    def _markings(self) -> Iterator[set[int]]:
+        """The tokens of the markings that a connection has begun and not ended: they end with it,
+        because the world may admit nothing until then (RT-26)."""
+        begun: set[int] = set()
         try:
             yield begun
         finally:
             for token in begun:
                 self._engine.collecting.end(token)
 
-    async def _answer(self, request: Message, staged: StagedModules, begun: list[int]) -> Fields:
+    async def _answer(self, request: Message, staged: StagedModules, begun: set[int]) -> Fields:
         match request.get("op"):
             case "send":
                 return await self._send(request)
@@ -309,13 +329,11 @@ class Server:
         made = await asyncio.to_thread(self._snapshot)
         return made.to_message()
 
-    async def _collect(self, request: Message, begun: list[int]) -> Fields:
+    async def _collect(self, request: Message, begun: set[int]) -> Fields:
         """Answer one step of a client that removes what nothing needs (RT-20 to RT-24)."""
         match request.get("step"):
             case "begin":
-                fields = await self._begin_collection()
-                begun.append(field(fields, "token", int))
-                return fields
+                return await self._begin_collection(begun)
             case "beat":
                 self._engine.collecting.heard(field(request, "token", int))
                 return {}
@@ -326,24 +344,29 @@ class Server:
                     "gone": await asyncio.wrap_future(self._engine.collecting.forget(token, what))
                 }
             case "end":
-                self._engine.collecting.end(field(request, "token", int))
+                token = field(request, "token", int)
+                self._engine.collecting.end(token)
+                begun.discard(token)
                 return {}
             case other:
                 raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")
 
-    async def _begin_collection(self) -> Message:
-        """Begin a marking, then find out what the world needs of what it already has (RT-20a)."""
+    async def _begin_collection(self, markings: set[int]) -> Message:
+        """Begin a marking, then find out what the world needs of what it already has (RT-20a). Its
+        token is in ``markings`` until it ends."""
         if self._still_needed is None:
             raise BadUsage("this world removes nothing while it runs")
         begun = await asyncio.to_thread(self._begin_marking)
-        finding = asyncio.ensure_future(asyncio.to_thread(self._still_needed, begun.base))
+        markings.add(begun.token)
         try:
+            finding = asyncio.ensure_future(asyncio.to_thread(self._still_needed, begun.base))
             while not (await asyncio.wait({finding}, timeout=BEAT_S))[0]:
                 self._engine.collecting.heard(begun.token)
             self._engine.collecting.heard(begun.token)
             self._needed = begun.token, finding.result()
-        except AosError:
+        except BaseException:
             self._engine.collecting.end(begun.token)
+            markings.discard(begun.token)
             raise
         return {"token": begun.token, "base": begun.base}
 
@@ -355,10 +378,15 @@ class Server:
         return self._needed[1]
 
     def _begin_marking(self) -> Begun:
-        # A snapshot in progress may itself wait for room.
-        self._engine.collecting.prepare()
-        with self._between_snapshots():
-            return self._engine.collecting.begin().result()
+        collecting = self._engine.collecting
+        # A snapshot in progress may itself wait for room, or for a frame.
+        marking = collecting.prepare()
+        try:
+            with self._between_snapshots(lambda: collecting.let_pass(marking)):
+                return collecting.begin(marking).result()
+        except BaseException:
+            marking.end()
+            raise
 
     def _run_again(self, request: Message) -> Fields:
         """Run held and parked effects again, at once (H-59e)."""

@@ -31,6 +31,7 @@ from aos.private_memory import keep_memory_private
 from aos.values.digests import content_hash
 
 _NICE: Final = 5
+_FAILED: Final = "nothing was removed: the running world could not find out what it still needs"
 _HEAD: Final = struct.Struct(">QQ")
 
 
@@ -41,18 +42,19 @@ def find_still_needed(path: Path, base: int) -> StillNeeded:
         Unavailable: The store cannot be marked.
     """
     paths = os.pathsep.join(each for each in sys.path if each)
-    done = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder, a number
-        [sys.executable, "-m", __name__, str(path), str(base), str(_NICE)],
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise Unavailable(
-            "nothing was removed: the running world could not find out what it still needs: "
-            f"{done.stderr.decode(errors='replace')[-500:].strip()} (run aos verify, and try again)"
+    try:
+        done = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder, a number
+            [sys.executable, "-m", __name__, str(path), str(base), str(_NICE)],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True,
+            check=False,
         )
+    except OSError as problem:
+        raise Unavailable(f"{_FAILED}: {problem} (try again)") from problem
+    if done.returncode != 0:
+        reason = done.stderr.decode(errors="replace")[-500:].strip()
+        raise Unavailable(f"{_FAILED}: {reason} (run aos verify, and try again)")
     return _read(done.stdout)
 
 

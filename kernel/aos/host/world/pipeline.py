@@ -47,6 +47,8 @@ COMMITS_MEAN: Final = 8
 
 RETRY_FIRST_S: Final = 0.05
 RETRY_MOST_S: Final = 5.0
+"""Seconds between two tries of a commit that finds no room, and between two looks whether there is
+room again during a collection."""
 
 
 @dataclass(slots=True, eq=False)
@@ -131,7 +133,8 @@ class Pipeline:
         """Nothing is written any more: the thread has ended, or a step has failed (H-25)."""
         self.no_room: str | None = None
         """Why the disk takes nothing at the moment: set by a failed commit, None again after the
-        same group is durable and no collection is in progress. Meanwhile ``put`` waits."""
+        same group is durable and no collection is in progress, or there is room for the reserve.
+        Meanwhile ``put`` waits."""
         self._group_waits = False
         """Whether a group has found no room and is not durable yet."""
         self._collection: Collection | None = None
@@ -266,6 +269,14 @@ class Pipeline:
             self._room.notify_all()
             self._queue(_Chore(self._store.make_reserve, after=0))
 
+    def _look_for_room(self) -> None:
+        """Admit inputs again if there is room for the reserve, although the collection continues:
+        its client may be suspended."""
+        if self._store.make_reserve():
+            with self._lock:
+                self.no_room = None
+                self._room.notify_all()
+
     def _queue(self, chore: _Chore) -> None:
         """Add a chore. The caller holds the lock."""
         self._chores.append(chore)
@@ -317,7 +328,9 @@ class Pipeline:
         """Wait for units or a chore, and take all units. None at the end, if all are durable."""
         with self._lock:
             while not self._waiting and not self._chores and not self._is_closing:
-                self._work.wait()
+                is_short = self.no_room is not None
+                if not self._work.wait(RETRY_MOST_S if is_short else None) and is_short:
+                    self._chores.append(_Chore(self._look_for_room, after=0))
             group, self._waiting = self._waiting, []
             if not group and self._is_closing:
                 self._is_over = True

@@ -137,10 +137,17 @@ class Snapshots:
             self._thread.join()
 
     @contextlib.contextmanager
-    def between(self) -> Iterator[None]:
-        """Wait for a snapshot in progress; inside the block none is made."""
-        with self._one:
+    def between(self, look: Callable[[], None]) -> Iterator[None]:
+        """Wait for a snapshot in progress; inside the block none is made. ``look`` is called during
+        the wait, which ends if it raises. Raises Stopping if the world ends."""
+        while not self._one.acquire(timeout=_LOOK_S):
+            if self._over.is_set():
+                raise Stopping("the world is stopping")
+            look()
+        try:
             yield
+        finally:
+            self._one.release()
 
     def make(self) -> MadeSnapshot:
         """Make a snapshot of everything that is durable now, after one that is in progress.

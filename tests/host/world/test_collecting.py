@@ -21,7 +21,7 @@ from aos.host.door.protocol import pack
 from aos.host.door.writer import Writer, open_writer
 from aos.host.errors import Busy, Stopping
 from aos.host.retention.gc import collect_world
-from aos.host.retention.marking import mark
+from aos.host.retention.marking import Marks, mark
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.world import collecting, engine, pipeline
 from aos.host.world.collecting import Arrivals, Collecting, parts
@@ -864,18 +864,52 @@ def test_a_killed_collection_removed_only_unneeded_blobs(
 def test_a_collection_reports_regularly_that_it_is_in_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RT-23."""
+    """RT-23, RT-26: also during one long step."""
     monkeypatch.setattr("aos.host.retention.gc.BEAT_S", 0.0)
     beats: list[int] = []
     monkeypatch.setattr(Writer, "still_marking", lambda _, token: beats.append(token))
+
+    def slow(*args: Any, **more: Any) -> Marks:
+        eventually(lambda: len(beats) >= 2, "the world is told of the marking")
+        return mark(*args, **more)
+
+    monkeypatch.setattr("aos.host.retention.gc.mark", slow)
     world = Vault()
     world.do("a", "pad", blob("x"))
     folder = make(world, tmp_path / "w")
 
     collect_world(folder)
 
-    assert len(beats) >= 2
     write(world, folder)
+
+
+def test_a_collection_whose_marking_was_given_up_ends_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RT-23."""
+    monkeypatch.setattr("aos.host.retention.gc.BEAT_S", 0.0)
+    told = threading.Event()
+
+    def given_up(*_: object) -> None:
+        told.set()
+        raise Unavailable("another marking began")
+
+    def slow(*args: Any, **more: Any) -> Marks:
+        assert told.wait(WAIT_S)
+        eventually(lambda: "aos-gc" not in {each.name for each in threading.enumerate()}, "told")
+        return mark(*args, **more)
+
+    monkeypatch.setattr(Writer, "still_marking", given_up)
+    monkeypatch.setattr("aos.host.retention.gc.mark", slow)
+    world = Vault()
+    world.do("a", "pad", blob("x"))
+    orphan = world.put(blob("orphan"))
+    folder = make(world, tmp_path / "w")
+
+    with pytest.raises(Unavailable, match="another marking began"):
+        collect_world(folder)
+
+    assert orphan in stored(folder)
 
 
 # With a process that runs the world

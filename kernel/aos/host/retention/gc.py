@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from aos.errors import Unavailable
+from aos.errors import AosError, Unavailable
 from aos.host.door.patience import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import open_folder
@@ -90,14 +90,11 @@ def collect_world(
             return _Sweep(folder.world, store, marks, None).collected()
     with open_writer(path, patience=patience, progress=progress) as writer:
         begun = writer.begin_marking()
-        try:
-            with folder.open_store(readonly=True) as store:
-                beat = _beating(lambda: writer.still_marking(begun.token), _told(progress))
-                marks = mark(store, keep=keep, base=begun.base, beat=beat)
-                sweep = _Sweep(folder.world, store, marks, (writer, begun.token))
-                found = sweep.collected()
-        finally:
-            writer.end_marking(begun.token)
+        marking = _OpenMarking(writer, begun.token)
+        with marking, folder.open_store(readonly=True) as store:
+            beat = marking.watched(_told(progress))
+            marks = mark(store, keep=keep, base=begun.base, beat=beat)
+            found = _Sweep(folder.world, store, marks, marking).collected()
         return replace(found, is_compacted=_compacted(writer) if found.gone.blobs else None)
 
 
@@ -112,27 +109,61 @@ def _told(progress: Progress | None) -> Beat:
     return progress or (lambda _seq, _last: None)
 
 
-def _beating(tell: Callable[[], None], beat: Beat) -> Beat:
-    last_s = time.monotonic()
+class _OpenMarking:
+    """A marking that is kept open until the end of the block. A thread tells the world about it,
+    because one step of a large marking may take longer than the world waits (RT-26)."""
 
-    def both(seq: int, last: int) -> None:
-        nonlocal last_s
-        beat(seq, last)
-        if time.monotonic() - last_s > BEAT_S:
-            tell()
-            last_s = time.monotonic()
+    def __init__(self, writer: Writer, token: int) -> None:
+        self._writer = writer
+        self._token = token
+        self._lock = threading.Lock()
+        """Held during each request: a writer serves one thread at a time."""
+        self._is_over = threading.Event()
+        self._problem: AosError | None = None
+        self._thread = threading.Thread(target=self._run, name="aos-gc", daemon=True)
 
-    return both
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._writer.end_marking(self._token)
+
+    def _run(self) -> None:
+        while not self._is_over.wait(BEAT_S):
+            try:
+                with self._lock:
+                    self._writer.still_marking(self._token)
+            except AosError as problem:
+                self._problem = problem
+                return
+
+    def watched(self, beat: Beat) -> Beat:
+        """``beat``, which then also raises why the world has given up the marking, if so."""
+
+        def both(seq: int, last: int) -> None:
+            beat(seq, last)
+            if self._problem is not None:
+                raise self._problem
+
+        return both
+
+    def forget(self, what: Forget) -> int:
+        """As ``Writer.forget``."""
+        with self._lock:
+            return self._writer.forget(self._token, what)
 
 
 @dataclass(slots=True)
 class _Sweep:
-    """Removes the data that is not marked; without a ``way`` it only counts it."""
+    """Removes the data that is not marked; without a ``marking`` it only counts it."""
 
     world: Hash
     store: Store
     marks: Marks
-    way: tuple[Writer, int] | None
+    marking: _OpenMarking | None
     _kept: dict[str, Tally] = field(default_factory=lambda: {each: Tally() for each in REASONS})
     _gone: Tally = field(default_factory=Tally)
     _spared: int = 0
@@ -148,7 +179,7 @@ class _Sweep:
         return Collected(
             world=self.world,
             seq=marks.seq,
-            is_dry=self.way is None,
+            is_dry=self.marking is None,
             kept=self._kept,
             gone=self._gone,
             spared=self._spared,
@@ -177,7 +208,6 @@ class _Sweep:
         yield from whole
 
     def _forget(self, what: Forget) -> int:
-        if self.way is None or not len(what):
+        if self.marking is None or not len(what):
             return len(what)
-        writer, token = self.way
-        return writer.forget(token, what)
+        return self.marking.forget(what)

@@ -10,7 +10,7 @@ nothing more is written: what the disk holds is unknown, and only opening the wo
 (H-25).
 
 Rule 4: if a commit finds no room during a collection, the store's reserve is freed for it. From
-then on nothing else is put until the collection ends (RT-25 to RT-28).
+then on nothing else is put until the collection ends or there is room again (RT-25 to RT-28).
 """
 
 from __future__ import annotations

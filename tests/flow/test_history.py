@@ -255,7 +255,6 @@ def test_an_issuer_reference_names_the_operation_its_attempt_and_role(
 
     assert found is not None
     assert (found.path, found.attempt, found.role) == expected
-    assert found.is_compensation == expected[0].endswith("~undo")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from aos.audit.views.journal_view import Selection, cells_of
 from aos.audit.views.journal_view import journal as journal_document
 from aos.audit.views.minute_view import minutes
 from aos.audit.views.view import View
-from aos.core.journal.faults import FaultKind
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
     CellId,
@@ -35,7 +34,6 @@ from aos.core.journal.records import (
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.core.state.state import State
 from aos.errors import Pruned
-from aos.index.index_layout import message_hash
 from aos.index.index_reader import IndexReader
 from aos.index.indexed_view import use_index
 from aos.store.store import Store
@@ -66,7 +64,6 @@ def check_index(reader: IndexReader, state: State, store: Store, *, prefixes: An
     check_intent_lists(view, by_index, chosen)
     check_journals(view, by_index, records, chosen)
     check_traces(view, by_index, records, chosen)
-    check_faults(reader, view)
     check_pages(reader)
 
 
@@ -98,12 +95,10 @@ def check_records(reader: IndexReader, records: list[Record]) -> None:
         if clock_ns:
             minutes[clock_ns // (60 * 10**9)][record.KIND] += 1
     for id, seqs in named.items():
-        assert reader.records_of(id, limit=MANY * 10) == seqs[::-1]
+        assert list(reader.naming(id, first=1, last=seqs[-1])) == seqs
         middle = seqs[len(seqs) // 2]
-        assert (
-            reader.records_of(id, before=middle, limit=2)
-            == [each for each in seqs[::-1] if each < middle][:2]
-        )
+        backwards = reader.naming(id, first=1, last=middle, is_reversed=True)
+        assert list(backwards) == [seq for seq in seqs[::-1] if seq <= middle]
     for entry, seqs in took.items():
         assert reader.taking(entry) == seqs
     found = {minute: dict(counts) for minute, counts in reader.minutes(MANY, MANY * 10**6).items()}
@@ -124,7 +119,6 @@ def check_cells(
         name: {status: counts[status] for status in CELL_STATUSES if counts[status]}
         for name, counts in world_view.cell_counts(view.state)["by_workflow"].items()
     }
-    assert reader.tallies() == counts
     for id, cell in view.state.cells.items():
         found = reader.cell(id)
         assert found is not None
@@ -293,44 +287,16 @@ def check_intents(reader: IndexReader, view: View, records: list[Record]) -> Non
     if first is not None:
         opened = [each for each in indexed(status="open") if each[3] == first.effect.name]
         assert indexed(status="open", effect=first.effect.name) == opened
-        oldest = reader.oldest_open(effect=first.effect.name)
-        assert oldest is not None
-        assert oldest.intent == first.intent
     if records and records[0].seq == 1:
         assert indexed() == rows(status=None)
         for status in STATUSES:
             assert sorted(indexed(status=status)) == sorted(rows(status=status)), status
-    by_cell: dict[CellId, list[Any]] = defaultdict(list)
     settled = {each.intent: each for each in records if isinstance(each, Receipt | KernelReceipt)}
     for each in reader.intents(limit=MANY):
         assert reader.intent(each.intent) == each
-        by_cell[each.cell].insert(0, each)
         receipt = settled.get(each.intent)
         assert each.settled == (None if receipt is None else receipt.seq)
         assert receipt is None or each.status == receipt.status
-    if records and records[0].seq == 1:
-        for id, found in by_cell.items():
-            assert reader.intents_of(id, limit=MANY) == sorted(
-                found, key=lambda each: each.place, reverse=True
-            )
-
-
-def check_faults(reader: IndexReader, view: View) -> None:
-    rows = cell_view.faults(view, limit=MANY)["faults"]
-    found = reader.faults(limit=MANY)
-    assert Counter((each.kind.value, each.message, each.seq) for each in found) == Counter(
-        (row["kind"], message_hash(row["message"]), row["record"]) for row in rows
-    )
-    assert [each.seq for each in found] == [row["record"] for row in rows]
-    groups = Counter((row["kind"], message_hash(row["message"])) for row in rows)
-    assert {
-        (each.newest.kind.value, each.newest.message): each.count for each in reader.fault_groups()
-    } == groups
-    for kind, message in groups:
-        like = reader.faults_like(FaultKind(kind), message, limit=MANY)
-        assert like == [
-            each for each in found if (each.kind.value, each.message) == (kind, message)
-        ]
 
 
 def check_pages(reader: IndexReader) -> None:
@@ -341,8 +307,3 @@ def check_pages(reader: IndexReader) -> None:
             found += some
             place = some[-1].place
         assert found == all_
-    faults, failed, last = reader.faults(limit=MANY), [], None
-    while few := reader.faults(after=last, limit=1):
-        failed += few
-        last = few[-1]
-    assert failed == faults

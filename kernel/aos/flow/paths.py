@@ -48,10 +48,6 @@ class IssuerRef:
     attempt: int
     role: str | None
 
-    @property
-    def is_compensation(self) -> bool:
-        return self.path.endswith(f"/{UNDO}")
-
     @classmethod
     def read(cls, text: str | None) -> Self | None:
         """Read an issuer reference; None for one that no flow wrote."""

@@ -10,7 +10,7 @@ from typing import Final
 from aos.core.journal.frame import NO_FRAME
 from aos.values.digests import Hash
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 _ROW: Final = struct.Struct(">H32sQQ32sQQ?")
 _CHECKSUM: Final = struct.Struct(">I")
 

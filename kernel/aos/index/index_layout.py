@@ -18,7 +18,6 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from aos.core.journal.faults import FaultKind
 from aos.core.journal.records import EntryId
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.values.digests import HASH_BYTES, Hash, content_hash
@@ -32,8 +31,6 @@ NS_BYTES: Final = 8
 NS_MAX: Final = 2 ** (8 * NS_BYTES) - 1
 COUNT_BYTES: Final = 8
 INPUTS_BYTES: Final = 4
-MESSAGE_BYTES: Final = 8
-"""Bytes of the hash of a fault's message."""
 
 INTENT_BYTES: Final = 16
 """Bytes of an intent's hash that find it."""
@@ -51,7 +48,7 @@ class IndexTable(enum.IntEnum):
     WORDS = 1
     """word → name"""
     CELLS = 2
-    """number → status, ns of the last activity, word of the workflow, reasons, [fault], key"""
+    """number → status, ns of the last activity, word of the workflow, reasons, key"""
     KEYS = 3
     """word, order → number"""
     BY_KEY = 4
@@ -71,10 +68,8 @@ class IndexTable(enum.IntEnum):
     """first 16 bytes of the intent's hash → place"""
     BY_STATUS = 11
     """status, word of the effect, place → nothing"""
-    FAILED = 12
-    """0, record, number → fault; 1, fault, record, number → nothing"""
     TALLY = 13
-    """0, word, status → cells; 1, minute, kind → records; 2, fault → cells; 3, word, status, word
+    """0, word, status → cells; 1, minute, kind → records; 3, word, status, word
     of a reason → cells; 4, status, word of an effect → intents"""
     VERSIONS = 14
     """record → hash of the manifest's document"""
@@ -84,13 +79,8 @@ class IndexTable(enum.IntEnum):
     """status of the receipt, word of the effect, record of the receipt → place of the intent"""
 
 
-BY_RECORD: Final = b"\x00"
-BY_FAULT: Final = b"\x01"
-"""The two orders of ``FAILED``."""
-
 OF_CELLS: Final = b"\x00"
 OF_MINUTES: Final = b"\x01"
-OF_FAULTS: Final = b"\x02"
 OF_REASONS: Final = b"\x03"
 OF_INTENTS: Final = b"\x04"
 """The parts of ``TALLY``."""
@@ -98,14 +88,9 @@ OF_INTENTS: Final = b"\x04"
 MINUTE_NS: Final = 60 * 10**9
 MINUTE_BYTES: Final = 5
 
-FAULT_KINDS: Final = tuple(FaultKind)
-FAULT_BYTES: Final = 1 + MESSAGE_BYTES
-
 GONE: Final = len(CELL_STATUSES)
 """The status of a deleted cell, and of one that was never made: its past has rows."""
 
-_HAS_FAULT: Final = 0x80
-_FAULT_AND_RECORD: Final = FAULT_BYTES + RECORD_BYTES
 _REASONS_AT: Final = 1 + NS_BYTES + WORD_BYTES
 
 ASKED_STATUSES: Final = ("open", "abandoned", *STATUSES)
@@ -151,25 +136,6 @@ def after_prefix(prefix: bytes) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFault:
-    """Why a cell is failed: kind, hash of the message, and the record that failed it."""
-
-    kind: FaultKind
-    message: bytes
-    seq: int
-
-    @property
-    def group(self) -> bytes:
-        """The bytes of the kind and of the message's hash."""
-        return bytes([FAULT_KINDS.index(self.kind)]) + self.message
-
-
-def message_hash(message: str) -> bytes:
-    """The hash by which faults with one message are grouped."""
-    return content_hash(message.encode())[:MESSAGE_BYTES]
-
-
-@dataclass(frozen=True, slots=True)
 class StoredCell:
     """A row of ``CELLS``. ``status`` is an index of ``CELL_STATUSES``, or ``GONE``; ``reasons`` are
     the words of what the cell waits for and how it ended (A-63)."""
@@ -178,21 +144,17 @@ class StoredCell:
     last_active_ns: int
     word: int
     key: bytes
-    fault: StoredFault | None = None
     reasons: tuple[int, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The bytes of the row."""
-        fault = self.fault
-        flags = self.status if fault is None else self.status | _HAS_FAULT
         return b"".join(
             (
-                bytes([flags]),
+                bytes([self.status]),
                 self.last_active_ns.to_bytes(NS_BYTES, "big"),
                 self.word.to_bytes(WORD_BYTES, "big"),
                 len(self.reasons).to_bytes(WORD_BYTES, "big"),
                 *(each.to_bytes(WORD_BYTES, "big") for each in self.reasons),
-                b"" if fault is None else fault.group + record_key(fault.seq),
                 self.key,
             )
         )
@@ -205,18 +167,11 @@ class StoredCell:
         reasons = tuple(
             number_of(data[each : each + WORD_BYTES]) for each in range(at, end, WORD_BYTES)
         )
-        at, fault = end, None
-        if data[0] & _HAS_FAULT:
-            part = data[at : at + _FAULT_AND_RECORD]
-            kind, message = FAULT_KINDS[part[0]], part[1:FAULT_BYTES]
-            fault = StoredFault(kind, message, number_of(part[FAULT_BYTES:]))
-            at += _FAULT_AND_RECORD
         return cls(
-            status=data[0] & ~_HAS_FAULT,
+            status=data[0],
             last_active_ns=number_of(data[1 : 1 + NS_BYTES]),
             word=number_of(data[1 + NS_BYTES : 1 + NS_BYTES + WORD_BYTES]),
-            key=data[at:],
-            fault=fault,
+            key=data[end:],
             reasons=reasons,
         )
 

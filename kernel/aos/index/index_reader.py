@@ -1,4 +1,4 @@
-"""Answers from the index: which cells, records and faults (spec/index.md, IX-40 to IX-43).
+"""Answers from the index: which cells and records (spec/index.md, IX-40, IX-41).
 
 Every list is a read of a range, or of a few that are merged. A page continues ``after`` the last
 row of the page before it.
@@ -9,28 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from aos.audit.views.journal_view import KINDS
-from aos.core.journal.faults import FaultKind
 from aos.core.journal.records import CellId, EntryId
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.index.cell_pages import CellPages, TextOfKey
 from aos.index.index_layout import (
-    BY_FAULT,
-    BY_RECORD,
-    FAULT_BYTES,
-    FAULT_KINDS,
     GONE,
     MINUTE_BYTES,
     NUMBER_BYTES,
-    OF_CELLS,
-    OF_FAULTS,
     OF_MINUTES,
     PLACE_BYTES,
-    RECORD_BYTES,
-    WORD_BYTES,
     IndexTable,
     StoredCell,
     after_prefix,
@@ -40,7 +30,7 @@ from aos.index.index_layout import (
     record_key,
 )
 from aos.index.index_rows import IndexRows, prefixed
-from aos.index.intent_pages import PAGE, IntentPages
+from aos.index.intent_pages import IntentPages
 from aos.values.digests import Hash
 
 _TOOK_RECORD_AT: Final = PLACE_BYTES + NUMBER_BYTES
@@ -54,25 +44,6 @@ class IndexedCell:
     status: str
     last_active_ns: int
     number: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedFault:
-    """A cell that is failed now: record ``seq`` failed it. ``message`` is a hash."""
-
-    cell: CellId
-    kind: FaultKind
-    message: bytes
-    seq: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultGroup:
-    """The cells that are failed now by faults of one kind with one message; ``newest`` is the
-    latest of them."""
-
-    count: int
-    newest: IndexedFault
 
 
 class IndexReader(IntentPages):
@@ -102,17 +73,11 @@ class IndexReader(IntentPages):
         for found, _ in self._rows.scan(IndexTable.TOUCH, low, high, is_reversed=is_reversed):
             yield number_of(found[NUMBER_BYTES:])
 
-    def records_of(
-        self, cell: CellId, *, before: int | None = None, limit: int = PAGE
-    ) -> list[int]:
-        """The records that name a cell, the latest first, all of them before ``before``."""
-        return [seq for seq, _ in islice(self._touches(cell, before), limit)]
-
     def latest_inputs(self, cell: CellId, most: int) -> tuple[int, int]:
         """The record with which the latest ``most`` inputs of a cell begin (A-45), and the number
         of the inputs in the records before it."""
         first, total = 1, None
-        for seq, inputs in self._touches(cell, None):
+        for seq, inputs in self._touches(cell):
             if total is None:
                 total = inputs
             elif total - inputs >= most:
@@ -120,14 +85,14 @@ class IndexReader(IntentPages):
             first = seq
         return first, 0
 
-    def _touches(self, cell: CellId, before: int | None) -> Iterator[tuple[int, int]]:
+    def _touches(self, cell: CellId) -> Iterator[tuple[int, int]]:
         """The records that name a cell, the latest first, each with the number of its inputs up to
         there."""
         number = self._tables.known_number(cell)
         if number is None:
             return
         key = number_key(number)
-        high = after_prefix(key) if before is None else key + record_key(before)
+        high = after_prefix(key)
         for found, data in self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True):
             yield number_of(found[NUMBER_BYTES:]), number_of(data)
 
@@ -152,14 +117,6 @@ class IndexReader(IntentPages):
             return None
         return self._indexed(number, row)
 
-    def tallies(self) -> dict[str, dict[str, int]]:
-        """The number of cells by workflow and status; a status without a cell is left out."""
-        found: dict[str, dict[str, int]] = {}
-        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_CELLS):
-            name = self._tables.name(number_of(key[1 : 1 + WORD_BYTES]))
-            found.setdefault(name, {})[CELL_STATUSES[key[-1]]] = number_of(data)
-        return found
-
     def minutes(self, most: int, last: int) -> dict[int, Counter[str]]:
         """The records of the latest ``most`` minutes up to ``last`` that have some, by kind
         (IX-25)."""
@@ -171,50 +128,6 @@ class IndexReader(IntentPages):
                 break
             found.setdefault(minute, Counter())[KINDS[key[-1]]] = number_of(data)
         return found
-
-    # Faults
-
-    def faults(self, *, after: IndexedFault | None = None, limit: int = PAGE) -> list[IndexedFault]:
-        """A page of the cells that are failed now, the latest first."""
-        high = after_prefix(BY_RECORD)
-        if after is not None:
-            high = BY_RECORD + self._fault_place(after)
-        rows = self._rows.scan(IndexTable.FAILED, BY_RECORD, high, is_reversed=True)
-        return [self._fault(key[1:], data) for key, data in islice(rows, limit)]
-
-    def faults_like(
-        self, kind: FaultKind, message: bytes, *, after: IndexedFault | None = None,
-        limit: int = PAGE,
-    ) -> list[IndexedFault]:  # fmt: skip
-        """As ``faults``, of one kind and with one hash of the message."""
-        group = bytes([FAULT_KINDS.index(kind)]) + message
-        high = after_prefix(BY_FAULT + group)
-        if after is not None:
-            high = BY_FAULT + group + self._fault_place(after)
-        rows = self._rows.scan(IndexTable.FAILED, BY_FAULT + group, high, is_reversed=True)
-        return [self._fault(key[1 + FAULT_BYTES :], group) for key, _ in islice(rows, limit)]
-
-    def fault_groups(self) -> list[FaultGroup]:
-        """The faults of the cells that are failed now, by kind and message, the largest group
-        first."""
-        found = []
-        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_FAULTS):
-            kind, message = FAULT_KINDS[key[1]], key[2:]
-            [newest] = self.faults_like(kind, message, limit=1)
-            found.append(FaultGroup(count=number_of(data), newest=newest))
-        return sorted(found, key=lambda each: (-each.count, -each.newest.seq))
-
-    def _fault_place(self, fault: IndexedFault) -> bytes:
-        number = self._tables.known_number(fault.cell)
-        return record_key(fault.seq) + number_key(number or 0)
-
-    def _fault(self, place: bytes, group: bytes) -> IndexedFault:
-        return IndexedFault(
-            cell=self._id(number_of(place[RECORD_BYTES:])),
-            kind=FAULT_KINDS[group[0]],
-            message=group[1:],
-            seq=number_of(place[:RECORD_BYTES]),
-        )
 
     # Cells by number
 

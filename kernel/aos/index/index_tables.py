@@ -63,10 +63,6 @@ class IndexTables:
             self._words[name], self._names[found] = found, name
         return found
 
-    def known_word(self, name: str) -> int | None:
-        """The number of a name; None if no record has it."""
-        return self._words.get(name)
-
     def words(self) -> Iterator[tuple[str, int]]:
         """All names with their numbers, by name."""
         yield from sorted(self._words.items())

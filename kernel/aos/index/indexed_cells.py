@@ -1,4 +1,4 @@
-"""A cell of the reader's state → its rows in the index (spec/index.md, IX-19 to IX-21)."""
+"""A cell of the reader's state → its rows in the index (spec/index.md, IX-19, IX-21)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,16 @@ from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.index.index_layout import (
-    BY_FAULT,
-    BY_RECORD,
     GONE,
     NS_BYTES,
     NS_MAX,
     OF_CELLS,
-    OF_FAULTS,
     OF_REASONS,
     WORD_BYTES,
     IndexTable,
     StoredCell,
-    StoredFault,
-    message_hash,
     number_key,
     order_key,
-    record_key,
 )
 from aos.index.index_tables import IndexTables
 
@@ -42,25 +36,15 @@ def update_cell(
         return
     tables.rows.put(IndexTable.CELLS, number_key(number), after.to_bytes())
     _write_order(tables, number, before, after)
-    if after.fault != before.fault:
-        if before.fault is not None:
-            _remove_fault(tables, number, before.fault)
-        if after.fault is not None:
-            _add_fault(tables, number, after.fault)
 
 
 def _stored(tables: IndexTables, before: StoredCell, state: State, cell: Cell | None) -> StoredCell:
     if cell is None:
         return StoredCell(GONE, 0, before.word, before.key)
-    fault = None
-    if cell.fault is not None:
-        seq = cell.fault_seq
-        assert seq is not None, "a fault has a record"
-        fault = StoredFault(cell.fault.kind, message_hash(cell.fault.message), seq)
     status = CELL_STATUSES.index(cell.status)
     reasons = tuple(map(tables.word, why(state, cell)))
     last_ns = min(cell.last_active_ns, NS_MAX)
-    return StoredCell(status, last_ns, before.word, before.key, fault, reasons)
+    return StoredCell(status, last_ns, before.word, before.key, reasons)
 
 
 def _write_order(tables: IndexTables, number: int, before: StoredCell, after: StoredCell) -> None:
@@ -90,17 +74,3 @@ def _group(cell: StoredCell) -> bytes:
 
 def _activity(cell: StoredCell) -> bytes:
     return _group(cell) + cell.last_active_ns.to_bytes(NS_BYTES, "big") + order_key(cell.key)
-
-
-def _add_fault(tables: IndexTables, number: int, fault: StoredFault) -> None:
-    place = record_key(fault.seq) + number_key(number)
-    tables.rows.put(IndexTable.FAILED, BY_RECORD + place, fault.group)
-    tables.rows.put(IndexTable.FAILED, BY_FAULT + fault.group + place)
-    tables.count(OF_FAULTS + fault.group, 1)
-
-
-def _remove_fault(tables: IndexTables, number: int, fault: StoredFault) -> None:
-    place = record_key(fault.seq) + number_key(number)
-    tables.rows.delete(IndexTable.FAILED, BY_RECORD + place)
-    tables.rows.delete(IndexTable.FAILED, BY_FAULT + fault.group + place)
-    tables.count(OF_FAULTS + fault.group, -1)

@@ -1,4 +1,4 @@
-"""Answers from the index: which intents (spec/index.md, IX-42, IX-43, IX-68)."""
+"""Answers from the index: which intents (spec/index.md, IX-40, IX-68)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ from aos.core.journal.vocabulary import STATUSES
 from aos.index.index_layout import (
     ASKED_STATUSES,
     INTENT_BYTES,
-    NUMBER_BYTES,
     OF_INTENTS,
     PLACE_BYTES,
     IndexTable,
     StoredIntent,
     after_prefix,
-    number_key,
     number_of,
     place_key,
     place_of,
-    record_key,
     status_key,
 )
 from aos.index.index_rows import IndexRows, prefixed
 from aos.index.index_tables import IndexTables
-from aos.manifest.builtins import TIMER
 from aos.values.digests import Hash
 
 PAGE: Final = 100
@@ -91,25 +87,6 @@ class IntentPages:
 
         return heapq.merge(*map(places, groups))
 
-    def intents_of(
-        self, cell: CellId, *, before: int | None = None, limit: int = PAGE
-    ) -> list[IndexedIntent]:
-        """The intents of a cell, the latest first, all opened before record ``before``."""
-        number = self._tables.known_number(cell)
-        if number is None:
-            return []
-        found: list[IndexedIntent] = []
-        key = number_key(number)
-        high = after_prefix(key) if before is None else key + record_key(before)
-        for touch, _ in self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True):
-            seq = touch[NUMBER_BYTES:]
-            for place, data in prefixed(self._rows, IndexTable.ASKED, seq, is_reversed=True):
-                if StoredIntent.from_bytes(data).number == number:
-                    found.append(self._intent(place, data))
-            if len(found) >= limit:
-                break
-        return found[:limit]
-
     def intent(self, hash: Hash) -> IndexedIntent | None:
         """An intent; None if no record here opened it."""
         place = self._rows.get(IndexTable.INTENTS, hash[:INTENT_BYTES])
@@ -168,17 +145,6 @@ class IntentPages:
             if status in (None, ASKED_STATUSES[key[1]]) and effect in (None, name):
                 found += number_of(data)
         return found
-
-    def oldest_open(self, *, effect: str | None = None) -> IndexedIntent | None:
-        """The open intent that was opened first, timers left out unless they are asked for."""
-        words = [
-            word
-            for name, word in self._tables.words()
-            if (effect is None and name != TIMER) or effect == name
-        ]
-        groups = [status_key(ASKED_STATUSES.index("open"), word, b"") for word in words]
-        first = next(self._opened(groups, b""), None)
-        return None if first is None else self._at(first)
 
     def _at(self, place: bytes) -> IndexedIntent:
         data = self._rows.get(IndexTable.ASKED, place)

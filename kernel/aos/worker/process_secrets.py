@@ -40,10 +40,3 @@ def without_process_secrets(failure: AttemptFailure) -> AttemptFailure:
     for redactor in tuple(_HIDDEN):
         failure = without_secrets(failure, redactor)
     return failure
-
-
-def text_without_process_secrets(text: str) -> str:
-    """A text without the secrets of this process."""
-    for redactor in tuple(_HIDDEN):
-        text = redactor.text(text)
-    return text

@@ -48,7 +48,7 @@ def independent() -> ModuleType:
 def decided(data: bytes, policy: TrustPolicy) -> int:
     """The exit code of both verifiers, which must be the same."""
     try:
-        ours = 0 if judge(check(read_proof(data)), policy).is_trusted else 1
+        ours = 1 if judge(check(read_proof(data)), policy).problems else 0
     except Damage as problem:
         ours = problem.exit_code
     theirs, why = independent().decide(

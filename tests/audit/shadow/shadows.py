@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aos.audit.shadow import shadow_range
 from aos.audit.shadow.intent_pairs import recorded_keys
 from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.script_answers import read_script_answers
@@ -19,6 +20,11 @@ from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded
 from tests.audit.journals import store_of
 from tests.memory_world import MemoryWorld, Module, PythonRunner
+
+
+def beginnings(source: ShadowSource) -> list[int]:
+    """All records where a shadow may begin."""
+    return [place.seq for place in shadow_range._places(source)]
 
 
 def shadow_bytes(

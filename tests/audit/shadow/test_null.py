@@ -14,7 +14,7 @@ import aos.testing.play
 from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.shadow_beginning import Proposed
 from aos.audit.shadow.shadow_engine import run_shadow
-from aos.audit.shadow.shadow_range import beginnings, chosen_range
+from aos.audit.shadow.shadow_range import chosen_range
 from aos.audit.shadow.shadow_source import ShadowSource, source_of_store
 from aos.audit.shadow.shadowing import ShadowRequest, shadow_of
 from aos.core.journal.ports import Call, Ran, Runner
@@ -26,7 +26,7 @@ from aos.testing import World
 from aos.testing.scenario import read_scenario
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.audit.journals import MODULES, busy_shop, shop
-from tests.audit.shadow.shadows import shadowed
+from tests.audit.shadow.shadows import beginnings, shadowed
 from tests.cookbook.worlds import COOKBOOK
 from tests.run_seed import seeds
 from tests.sim import ends, script

@@ -11,7 +11,7 @@ import pytest
 from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.shadow_beginning import Proposed
 from aos.audit.shadow.shadow_engine import run_shadow
-from aos.audit.shadow.shadow_range import beginnings, chosen_range
+from aos.audit.shadow.shadow_range import chosen_range
 from aos.audit.shadow.shadow_source import ShadowSource, source_of_store
 from aos.audit.shadow.shadowing import ShadowRequest
 from aos.core.decide.answers import Admitted
@@ -21,6 +21,7 @@ from aos.manifest.load import Loaded, load
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from tests.audit.journals import store_of
+from tests.audit.shadow.shadows import beginnings
 from tests.audit.shadow.test_null import CUSTOM
 from tests.modules.guests import WasmWorld
 from tests.modules.test_order_world import ORDER, Driver

@@ -11,7 +11,6 @@ import pytest
 from aos.audit.replay.difference import FieldDifference
 from aos.audit.shadow import shadow_report
 from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_range import beginnings
 from aos.audit.shadow.shadow_source import source_of_store
 from aos.audit.shadow.tally import DIFFERENCES_KEPT, FirstDifference, ShadowTally
 from aos.core.journal.shadow_report import REPORT_BYTES_MAX
@@ -19,7 +18,7 @@ from aos.errors import Refused
 from aos.host.folder.folder import init_world
 from tests.audit.journals import PLACED, SECOND, store_of
 from tests.audit.shadow.naive_world import Rule, versioned
-from tests.audit.shadow.shadows import shadow_bytes
+from tests.audit.shadow.shadows import beginnings, shadow_bytes
 from tests.cli.shell import here
 from tests.memory_world import MemoryWorld
 

@@ -43,10 +43,6 @@ class Verdict:
     problems: tuple[str, ...]
     cosigned: tuple[tuple[str, int], ...] = field(default=())
 
-    @property
-    def is_trusted(self) -> bool:
-        return not self.problems
-
 
 def judge(shown: CheckedProof, policy: TrustPolicy) -> Verdict:
     """Compare a proof that holds with the reader's policy.

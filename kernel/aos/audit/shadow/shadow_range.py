@@ -32,15 +32,6 @@ class RecordRange:
     last: int
 
 
-def beginnings(source: ShadowSource) -> list[int]:
-    """Return all records where a shadow may begin.
-
-    Raises:
-        Damage: A record cannot be read.
-    """
-    return [each.seq for each in _places(source)]
-
-
 @dataclass(frozen=True, slots=True)
 class _Place:
     seq: int

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from tests.host.executors.test_cron import ZONES, naive
+from tests.run_seed import rotated
 from tests.schedule.stage import DAY, HOUR, MINUTE, SECOND, Stage, sweep
 
 YEARS: Final = range(2024, 2035)
@@ -21,7 +22,8 @@ def text(ns: int) -> str:
     return datetime.fromtimestamp(ns // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-@pytest.mark.parametrize("tz", ZONES)
+@pytest.mark.long
+@pytest.mark.parametrize("tz", rotated(ZONES))
 def test_each_due_time_is_an_event_once_or_is_counted_as_skipped(tz: str) -> None:
     chance = random.Random(f"{tz} 2")
     times = naive(30, 2, tz, YEARS)

@@ -32,10 +32,10 @@ from tests.core.governed import block, manifest, propose
 from tests.memory_world import WORLD_KEY, MemoryWorld
 from tests.tools import long_form
 
-STRIDE: Final = 1 if long_form() else 389
+STRIDE: Final = 1 if long_form() else 1_009
 """Bits from one that is turned over to the next: a prime, so that all places in a byte come."""
 
-BLOB_STRIDE: Final = 1 if long_form() else 97
+BLOB_STRIDE: Final = 1 if long_form() else 397
 VERIFIED_STRIDE: Final = 997
 """Of the bits in blobs, those after which the whole journal is verified and not the blob read."""
 
@@ -212,7 +212,7 @@ def shown(report: VerifyReport) -> list[str]:
 @pytest.mark.long
 def test_each_bit_of_the_head_is_found(disk: Disk) -> None:
     """A-27."""
-    for bit in bits(len(disk.value("system", b"head")), stride=1 if long_form() else 53):
+    for bit in bits(len(disk.value("system", b"head")), stride=1 if long_form() else 211):
         disk.turn("system", b"head", bit)
         report = verify_store(disk.store)
         # A head that names a frame too many makes that one be missed as well.
@@ -254,7 +254,7 @@ def test_each_bit_of_a_derived_row_is_found(disk: Disk, table: str) -> None:
     """A-26."""
     assert disk.keys(table)
     for key in disk.keys(table):
-        for bit in bits(len(disk.value(table, key)), stride=1 if long_form() else 23):
+        for bit in bits(len(disk.value(table, key)), stride=1 if long_form() else 101):
             disk.turn(table, key, bit)
             report = verify_store(disk.store)
             assert not report.is_sound, (bit, table)

@@ -44,6 +44,7 @@ from tests.host.rig import eventually
 from tests.host.test_crash import start
 from tests.host.test_process import send, until, while_running
 from tests.host.upgrades import migrating, state_is, state_of, version, waits
+from tests.run_seed import rotated
 
 TEXT: dict[str, Any] = {"text": {}}
 NAT: dict[str, Any] = {"nat": {}}
@@ -347,7 +348,8 @@ def many_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return world
 
 
-@pytest.mark.parametrize("delay_s", [0.0, 0.15, 0.3])
+@pytest.mark.long
+@pytest.mark.parametrize("delay_s", rotated([0.0, 0.15, 0.3]))
 def test_a_host_that_is_killed_while_it_migrates_has_all_states_or_none(
     delay_s: float, many_once: Path, tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
 """For every test: one seed for all random choices of the run; compiled code in a folder of the run,
 which all its processes share; a test that hangs ends its process with the stacks of all threads.
 
-The run prints its seed, its part, and the files that took longest.
+The run prints its seed, its part, and the files that took most processor time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.part import VARIABLE as PART_VARIABLE
 from tests.part import WHOLE, Part, WrongPartError
 from tests.run_seed import VARIABLE as SEED_VARIABLE
 from tests.run_seed import WrongSeedError, run_seed, settle_seed, use_in_hypothesis
-from tests.slowest import Slowest
+from tests.time_budget import ProcessorTime, TimeBudget
 from tests.tools import long_form
 
 HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else 300.0))
@@ -51,8 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(problem)) from problem
     if config.getoption("hypothesis_seed", None) is None:
         use_in_hypothesis(seed)
+    config.pluginmanager.register(ProcessorTime())
     if is_first:
-        config.pluginmanager.register(Slowest())
+        config.pluginmanager.register(TimeBudget(is_whole=_is_whole(config)))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,6 +62,12 @@ def pytest_runtest_setup() -> None:
     Then input that is nested as deeply ends Python, instead of raising RecursionError."""
     if sys.getrecursionlimit() > RECURSION_LIMIT:
         sys.setrecursionlimit(RECURSION_LIMIT)
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """Whether the run is one of all tests in their usual form."""
+    chosen = config.option.keyword or config.option.markexpr or config.option.deselect
+    return config.args == ["tests"] and not chosen and not long_form()
 
 
 def _folder() -> Path:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Literal
 
 import pytest
 from hypothesis import core, given, settings, strategies
 
+from tests import time_budget
 from tests.part import WHOLE, Part, WrongPartError
 from tests.run_seed import VARIABLE, WrongSeedError, rotated, run_seed, seeds, settle_seed
-from tests.slowest import Slowest
+from tests.time_budget import BUDGETS_S, TimeBudget, folder_of
 
+ROOT = Path(__file__).parents[1]
 TODAY = date(2026, 11, 22)
 NAMES = [f"tests/core/test_{number}.py::test_something[{number}]" for number in range(400)]
 
@@ -108,27 +114,76 @@ def test_a_part_is_read_as_it_is_written() -> None:
 
 
 def report(
-    nodeid: str, duration: float, when: Literal["setup", "call", "teardown"]
+    nodeid: str, seconds: float, when: Literal["setup", "call", "teardown"]
 ) -> pytest.TestReport:
     where = (nodeid.partition("::")[0], 0, "test")
-    return pytest.TestReport(nodeid, where, {}, "passed", None, when, duration=duration)
+    return pytest.TestReport(nodeid, where, {}, "passed", None, when, processor_s=seconds)
 
 
-def test_the_slowest_files_are_listed_with_all_that_their_tests_took() -> None:
-    slowest = Slowest()
+def budget_of(took: list[tuple[str, float]]) -> TimeBudget:
+    budget = TimeBudget(is_whole=True)
+    for name, seconds in took:
+        for when in ("setup", "call", "teardown"):
+            budget.pytest_runtest_logreport(report(name, seconds, when))
+    return budget
+
+
+def test_the_files_that_take_most_are_listed_with_all_that_their_tests_took() -> None:
     took = [("b.py::test_x", 2.0), ("a.py::test_x[0]", 1.0), ("a.py::test_x[1]", 1.5)]
     took += [(f"{number}.py::test", 0.25) for number in range(20)]
 
-    for name, seconds in took:
-        slowest.pytest_runtest_logreport(report(name, seconds, "setup"))
-        slowest.pytest_runtest_logreport(report(name, seconds, "call"))
-        slowest.pytest_runtest_logreport(report(name, seconds, "teardown"))
-
-    lines = slowest.lines()
+    lines = budget_of(took).lines()
     assert lines[:3] == [
         "    7.5 s     2 tests  a.py",
         "    6.0 s     1 tests  b.py",
         "    0.8 s     1 tests  0.py",
     ]
     assert len(lines) == 11
-    assert lines[-1] == "   28.5 s    23 tests  all files, added up over the processes"
+    assert lines[-1] == "   28.5 s    23 tests  all files"
+
+
+def test_a_folder_that_takes_more_than_its_budget_fails_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time_budget, "BUDGETS_S", {"store": 10.0, ".": 1.0})
+    monkeypatch.setattr(time_budget, "TOLERANCE", 1.0)
+    took = [("tests/store/deep/test_a.py::test", 3.0), ("tests/test_b.py::test", 0.1)]
+    took += [("tests/new/test_c.py::test", 0.1)]
+    budget = budget_of(took)
+    monkeypatch.setattr(budget, "slowness", lambda: 1.0)
+    assert [line.split()[0] for line in budget.exceeded()] == ["tests/new"], "it has no budget"
+
+    more = budget_of([*took, ("tests/store/test_d.py::test", 2.1)])
+    monkeypatch.setattr(more, "slowness", lambda: 1.0)
+    assert [line.split()[0] for line in more.exceeded()] == ["tests/new", "tests/store"]
+
+
+def test_every_folder_of_tests_has_a_budget() -> None:
+    files = Path(__file__).parent.rglob("test_*.py")
+    folders = {folder_of(str(file.relative_to(ROOT))) for file in files}
+    assert folders == set(BUDGETS_S)
+
+
+def test_processor_time_is_that_of_the_test_and_of_its_child_processes(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from tests.time_budget import ProcessorTime, TimeBudget\n"
+        "def pytest_configure(config):\n"
+        "    config.pluginmanager.register(ProcessorTime())\n"
+        "    config.pluginmanager.register(TimeBudget(is_whole=False))\n"
+    )
+    work = "import time\nbegan = time.process_time()\nwhile time.process_time() < began + 0.3: pass"
+    (tmp_path / "test_a.py").write_text(
+        "import subprocess, sys, time\n"
+        f"WORK = {work!r}\n"
+        "def test_own(): exec(WORK)\n"
+        "def test_child(): subprocess.run([sys.executable, '-c', WORK], check=True)\n"
+        "def test_sleep(): time.sleep(1)\n"
+    )
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:aos.testing.plugin", "-n", "1"]
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, str(tmp_path)], cwd=tmp_path, check=False,
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout
+    [line] = [line for line in result.stdout.splitlines() if line.endswith("all files")]
+    assert 0.6 <= float(line.split()[0]) < 1.6

@@ -1,0 +1,132 @@
+"""Processor time of the tests: what it is spent on, and the budget of each folder.
+
+The wall clock says how busy a machine is; processor time says how much the tests ask of it. Each
+report carries the processor time of its phase, that of ended child processes included, so a run
+with any number of processes adds up to the same total. A run of all tests fails if a folder takes
+more than its budget: who adds an expensive test makes another one cheaper, or gives it a long form.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Generator, Mapping
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import pytest
+
+FILES: Final = 10
+REFERENCE_S: Final = 0.08
+"""Processor time of ``reference_work`` where the budgets were measured, while a run is going on."""
+
+TOLERANCE: Final = 2.0
+"""Times of one machine differ from run to run; a slow test differs by more."""
+
+BUDGETS_S: Final[Mapping[str, float]] = {
+    "agentos": 110, "audit": 260, "authoring": 240, "benchmarks": 150, "cli": 700, "client": 40,
+    "cookbook": 250, "core": 130, "executors": 270, "flow": 60, "fuzz": 30, "gateway": 60,
+    "guides": 140, "host": 470, "index": 240, "linear": 110, "manifest": 80, "modules": 30,
+    "node": 340, "page": 300, "sandbox": 50, "schedule": 70, "sdk": 130, "sealing": 30,
+    "sim": 220, "store": 90, "testing": 50, "transcripts": 20, "values": 30, "worker": 50,
+    ".": 100,
+}  # fmt: skip
+"""Processor time of the tests in each folder of ``tests``, in seconds; ``.`` is ``tests`` alone."""
+
+
+class ProcessorTime:
+    """Notes the processor time of each phase of a test in its report. One for each process."""
+
+    def __init__(self) -> None:
+        self._counted_s = 0.0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        self._counted_s = processor_s()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
+        report = yield
+        now_s = processor_s()
+        report.processor_s = now_s - self._counted_s
+        self._counted_s = now_s
+        return report
+
+
+class TimeBudget:
+    """Adds up the processor time of files and folders, and compares it with ``BUDGETS_S``.
+
+    Under xdist only the process that prints sees every report, so only that one needs it.
+    """
+
+    def __init__(self, *, is_whole: bool) -> None:
+        self.seconds: dict[str, float] = {}
+        self.tests: Counter[str] = Counter()
+        self._is_whole = is_whole
+        self._speeds_s = [reference_work()]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        file = report.nodeid.partition("::")[0]
+        seconds = getattr(report, "processor_s", 0.0)
+        self.seconds[file] = self.seconds.get(file, 0.0) + seconds
+        self.tests[file] += report.when == "call"
+        if report.when == "call" and self.tests.total() % 1000 == 0:
+            self._speeds_s.append(reference_work())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if self._is_whole and exitstatus == pytest.ExitCode.OK and self.exceeded():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section(f"processor time: the {FILES} files that take most")
+        for line in self.lines():
+            terminalreporter.write_line(line)
+        if self._is_whole:
+            for line in self.exceeded():
+                terminalreporter.write_line(line, red=True)
+
+    def lines(self) -> list[str]:
+        slowest = sorted(self.seconds.items(), key=lambda item: -item[1])[:FILES]
+        return [
+            *(f"{seconds:7.1f} s  {self.tests[file]:4} tests  {file}" for file, seconds in slowest),
+            f"{sum(self.seconds.values()):7.1f} s  {self.tests.total():4} tests  all files",
+        ]
+
+    def slowness(self) -> float:
+        """How many times as long this machine takes as the one that the budgets are of."""
+        return max(1.0, sorted(self._speeds_s)[len(self._speeds_s) // 2] / REFERENCE_S)
+
+    def exceeded(self) -> list[str]:
+        """A sentence for each folder that took more than its budget allows on this machine."""
+        taken: dict[str, float] = {}
+        for file, seconds in self.seconds.items():
+            taken[folder_of(file)] = taken.get(folder_of(file), 0.0) + seconds
+        factor = TOLERANCE * self.slowness()
+        return [
+            f"tests/{folder} took {seconds:.0f} s of processor time: expected at most "
+            f"{factor * BUDGETS_S.get(folder, 0):.0f} s (tests/time_budget.py)"
+            for folder, seconds in sorted(taken.items())
+            if seconds > factor * BUDGETS_S.get(folder, 0)
+        ]
+
+
+def folder_of(file: str) -> str:
+    """The folder of ``tests`` that a file is in, ``.`` if it is in ``tests`` itself."""
+    parts = PurePosixPath(file).parts
+    return parts[1] if len(parts) > 2 else "."
+
+
+def processor_s() -> float:
+    """Processor time of this process and of its child processes that have ended, in seconds."""
+    return sum(os.times()[:4])
+
+
+def reference_work() -> float:
+    """Do a fixed amount of work, and return the processor time that it takes, in seconds."""
+    began = time.process_time()
+    total = 0
+    for number in range(400_000):
+        total += number % 7
+    return time.process_time() - began

@@ -11,7 +11,7 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,12 +58,9 @@ class Options:
 class Bench:
     """One run, in ``folder``."""
 
-    def __init__(
-        self, options: Options, folder: Path, env: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, options: Options, folder: Path) -> None:
         self._options = options
         self._folder = folder
-        self._env = env
 
     def run(self) -> Json:
         began = time.monotonic()
@@ -142,7 +139,7 @@ class Bench:
         return {"events": events, "live": live["points"][0], "start": start}
 
     def _child(self, spec: Json, timeout_s: float) -> Any:
-        return run_child(spec, self._folder, timeout_s=timeout_s, env=self._env)
+        return run_child(spec, self._folder, timeout_s=timeout_s)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -42,8 +42,7 @@ def aims(bench: Json | None, peers: Json | None) -> list[Aim]:
     worlds = [] if bench is None else bench["worlds"]
     journals = [] if bench is None else bench["journals"]
     restart = None if bench is None else bench.get("restart")
-    found = []
-    found += [_restate_rate(peers), _restate_p50(peers)]
+    found = [_restate_rate(peers), _restate_p50(peers)]
     found += [*(_flow_rate(peers, number) for number in (1, 64)), _flow_p50(peers)]
     found += [_hot(worlds), _floor(worlds), _flat(worlds)]
     found += [_replay(each) for each in journals]

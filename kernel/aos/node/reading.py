@@ -200,29 +200,19 @@ def _plans(view: View, _: Query) -> Document:
     return linear_view.plans(view)
 
 
+def _linear_filters(query: Query) -> dict[str, Any]:
+    names = ("status", "plan", "step", "where")
+    return {name: query.get(name) for name in names} | {"aliases": query.get("aliases", {})}
+
+
 def _linear_instances(view: View, query: Query) -> Document:
     return linear_view.instances(
-        view,
-        status=query.get("status"),
-        plan=query.get("plan"),
-        step=query.get("step"),
-        where=query.get("where"),
-        aliases=query.get("aliases", {}),
-        limit=query["limit"],
-        offset=query["offset"],
+        view, limit=query["limit"], offset=query["offset"], **_linear_filters(query)
     )
 
 
 def _linear_counts(view: View, query: Query) -> Document:
-    return count_view.linear_counts(
-        view,
-        status=query.get("status"),
-        plan=query.get("plan"),
-        step=query.get("step"),
-        where=query.get("where"),
-        aliases=query.get("aliases", {}),
-        group_by=query.get("group_by"),
-    )
+    return count_view.linear_counts(view, group_by=query.get("group_by"), **_linear_filters(query))
 
 
 def _linear_instance(view: View, query: Query) -> Document:

@@ -44,12 +44,12 @@ def release_reserve(folder: Path) -> bool:
 
 
 def _is_whole(store: PlainFolder) -> bool:
-    found = store.find(RESERVE_NAME)
-    return found is not None and found.st_size == RESERVE_BYTES and _is_allocated(found)
+    status = store.find(RESERVE_NAME)
+    return status is not None and status.st_size == RESERVE_BYTES and _is_allocated(status)
 
 
-def _is_allocated(found: os.stat_result) -> bool:
-    return found.st_blocks * 512 >= RESERVE_BYTES
+def _is_allocated(status: os.stat_result) -> bool:
+    return status.st_blocks * 512 >= RESERVE_BYTES
 
 
 def _made(store: PlainFolder) -> bool:

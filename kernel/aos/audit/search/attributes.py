@@ -184,10 +184,10 @@ class Names:
             return fields[word]
         # A name without a dot may also be one that needs no path.
         more = {**self._aliases, **OF_EVERY_CELL} if word == name.word else {}
-        known = [*fields, *(each for each in more if each not in fields)]
-        hint = did_you_mean(word, known)
-        said = "" if hint is None else f"{hint} "
-        message = f"unknown field {excerpt(word)} ({said}known: {', '.join(known)})"
+        names = [*fields, *(alias for alias in more if alias not in fields)]
+        hint = did_you_mean(word, names)
+        advice = "" if hint is None else f"{hint} "
+        message = f"unknown field {excerpt(word)} ({advice}known: {', '.join(names)})"
         raise WhereInvalid(message, name.column)
 
     def _end(self, type_: Type, name: WhereToken) -> ValueKind:

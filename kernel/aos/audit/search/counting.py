@@ -105,10 +105,10 @@ def numbers_of(
     """
     numbers, size, remaining = Counter[GroupKey](), 0, iter(keys)
     while batch := list(islice(remaining, BATCH_ITEMS)):
-        known = len(numbers)
+        before = len(numbers)
         numbers.update(batch)
         check_time()
-        size += sum(map(bytes_of, islice(reversed(numbers), len(numbers) - known)))
+        size += sum(map(bytes_of, islice(reversed(numbers), len(numbers) - before)))
         if len(numbers) > VALUES_MAX or size > VALUES_MIB_MAX << 20:
             raise GroupByInvalid(
                 f"expected at most {VALUES_MAX:,} different values, of at most {VALUES_MIB_MAX} "

@@ -159,9 +159,9 @@ def linear_subjects(view: View, search: Search) -> Iterator[Subject]:
     """Yield the instances that pass a condition; every cell is read."""
     for cell in view.state.cells.of(LINEAR):
         view.check_time()
-        found = subject(view, cell)
-        if _is_instance(found.state) and search.has(found):
-            yield found
+        candidate = subject(view, cell)
+        if _is_instance(candidate.state) and search.has(candidate):
+            yield candidate
 
 
 def _term(name: str, operator: str, word: str, kind: str) -> Term:

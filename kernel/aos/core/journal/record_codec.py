@@ -558,9 +558,8 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
     if not 0 <= left < 24:
         raise _Miss
     at += 1
-    record: Any = object.__new__(
-        cls
-    )  # its slots are filled: a constructor with many keywords is slow
+    # Its slots are filled: calling a constructor with many keywords costs as much as decoding them.
+    record: Any = object.__new__(cls)
     for key, size, is_option, quick, put, absent in _QUICK[cls]:
         if data.startswith(key, at):
             value, at = quick(data, at + size)

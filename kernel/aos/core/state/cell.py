@@ -17,7 +17,7 @@ from aos.values.digests import Hash
 @dataclass(slots=True, eq=False)
 class Root:
     """The input that a cascade of steps comes from, and how many steps it has caused. ``stamp`` is
-    its own, or that of the last retry that gave it another (K-101b)."""
+    its own, or that of the last retry or skip that gave it another (K-101b)."""
 
     seq: int
     stamp: Stamp

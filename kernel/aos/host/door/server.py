@@ -177,21 +177,21 @@ class Server:
 
     @contextmanager
     def _talk(self) -> Iterator[Handler]:
-        with self._staging.connection() as staged, self._markings() as begun:
+        with self._staging.connection() as staged, self._markings() as markings:
 
             async def answer(body: bytes) -> Reply:
                 try:
                     request = unpack(body)
                     if request.get("op") == "follow":
                         return self.followers.stream()
-                    return pack(await self._answer(request, staged, begun))
+                    return pack(await self._answer(request, staged, markings))
                 except AosError as problem:
                     return pack(error_fields(problem))
 
             def idle_s() -> float:
                 if staged.count > 0:
                     return HOLDING_S
-                return 2 * BEAT_S if begun else IDLE_S
+                return 2 * BEAT_S if markings else IDLE_S
 
             yield Handler(answer, idle_s)
 
@@ -199,14 +199,14 @@ class Server:
     def _markings(self) -> Iterator[set[int]]:
         """The tokens of the markings that a connection has begun and not ended: they end with it,
         because the world may admit nothing until then (RT-26)."""
-        begun: set[int] = set()
+        markings: set[int] = set()
         try:
-            yield begun
+            yield markings
         finally:
-            for token in begun:
+            for token in markings:
                 self._engine.collecting.end(token)
 
-    async def _answer(self, request: Message, staged: StagedModules, begun: set[int]) -> Fields:
+    async def _answer(self, request: Message, staged: StagedModules, markings: set[int]) -> Fields:
         match request.get("op"):
             case "send":
                 return await self._send(request)
@@ -223,7 +223,7 @@ class Server:
             case "snapshot":
                 return await self._make_snapshot()
             case "collect":
-                return await self._collect(request, begun)
+                return await self._collect(request, markings)
             case "retry":
                 return self._run_again(request)
             case "settle":
@@ -329,11 +329,11 @@ class Server:
         made = await asyncio.to_thread(self._snapshot)
         return made.to_message()
 
-    async def _collect(self, request: Message, begun: set[int]) -> Fields:
+    async def _collect(self, request: Message, markings: set[int]) -> Fields:
         """Answer one step of a client that removes what nothing needs (RT-20 to RT-24)."""
         match request.get("step"):
             case "begin":
-                return await self._begin_collection(begun)
+                return await self._begin_collection(markings)
             case "beat":
                 self._engine.collecting.heard(field(request, "token", int))
                 return {}
@@ -346,7 +346,7 @@ class Server:
             case "end":
                 token = field(request, "token", int)
                 self._engine.collecting.end(token)
-                begun.discard(token)
+                markings.discard(token)
                 return {}
             case other:
                 raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")

@@ -64,28 +64,30 @@ _OF_A_STEP: Final = (Step, Faulted, KernelReceipt)
 
 
 def genesis(
-    given: GenesisInput, stamp: Stamp, salt: bytes, *, limits: Limits = LIMITS
+    genesis_input: GenesisInput, stamp: Stamp, salt: bytes, *, limits: Limits = LIMITS
 ) -> tuple[State, Sealed]:
     """Make a world: its state after the genesis record, and the frame that holds it.
 
     Raises:
         Refused: The world's key did not sign the genesis.
     """
-    message = GenesisInput.message(given.nonce, given.world_key, given.operators)
-    if not is_signed(message, given.signature, given.world_key):
+    message = GenesisInput.message(
+        genesis_input.nonce, genesis_input.world_key, genesis_input.operators
+    )
+    if not is_signed(message, genesis_input.signature, genesis_input.world_key):
         raise Refused("genesis: the signature is not the world key's")
-    world = world_id(given.nonce, given.world_key)
+    world = world_id(genesis_input.nonce, genesis_input.world_key)
     state = empty(Tip(world=world), _no_blobs, limits=limits)
     kernel = Kernel(state, runner=None, read=_no_blobs)
     kernel.append(
         Genesis(
             seq=1,
             stamp=stamp,
-            nonce=given.nonce,
-            world_key=given.world_key,
-            operators=given.operators,
+            nonce=genesis_input.nonce,
+            world_key=genesis_input.world_key,
+            operators=genesis_input.operators,
             semantics=SEMANTICS,
-            signature=given.signature,
+            signature=genesis_input.signature,
         ),
         {},
     )
@@ -135,14 +137,14 @@ class Kernel:
         """Bytes of the records since the last seal."""
         return self._pending.size
 
-    def admit(self, given: Input, stamp: Stamp) -> Answer:
+    def admit(self, input: Input, stamp: Stamp) -> Answer:
         """Decide an input and, unless it is refused, fold its record. The answer may leave the
         process once the frame of that record is durable, not before.
 
         Raises:
             Damage: A blob that the decision needs is missing or altered. Nothing has changed.
         """
-        decided = self.decide(given, stamp)
+        decided = self.decide(input, stamp)
         return self.enter(decided) if isinstance(decided, Decided) else decided
 
     def enter(self, decided: Decided) -> Admitted:
@@ -164,7 +166,7 @@ class Kernel:
             case _:
                 return Admitted(seq=record.seq)
 
-    def decide(self, given: Input, stamp: Stamp) -> Decided | Duplicate | Refusal:
+    def decide(self, input: Input, stamp: Stamp) -> Decided | Duplicate | Refusal:
         """Decide an input: the record that admits it, or the answer if there is none. Nothing
         changes, so a host may still refuse what the rules of the kernel admit.
 
@@ -174,33 +176,33 @@ class Kernel:
         assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
         assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
         state = self.state
-        match given:
+        match input:
             case EventInput():
-                return admit_event(state, given, stamp, self.read)
+                return admit_event(state, input, stamp, self.read)
             case ReceiptInput():
-                return admit_receipt(state, given, stamp, self.read, verify=self._verify)
+                return admit_receipt(state, input, stamp, self.read, verify=self._verify)
             case StreamInput():
-                return admit_stream(state, given, stamp, verify=self._verify)
+                return admit_stream(state, input, stamp, verify=self._verify)
             case AttemptInput():
-                return admit_attempt(state, given, stamp)
+                return admit_attempt(state, input, stamp)
             case SnapshotInput():
-                return admit_snapshot(state, given, stamp)
+                return admit_snapshot(state, input, stamp)
             case ControlInput():
-                return admit_control(state, given, stamp, self.read)
+                return admit_control(state, input, stamp, self.read)
             case GovernanceInput():
-                return admit_governance(state, given, stamp, self.read)
+                return admit_governance(state, input, stamp, self.read)
             case ManifestInput():
-                return admit_manifest(state, given, stamp, read=self.read, migrator=self._migrate)
+                return admit_manifest(state, input, stamp, read=self.read, migrator=self._migrate)
             case StartInput():
-                return admit_start(state, given, stamp)
+                return admit_start(state, input, stamp)
             case GenesisInput():
                 raise AssertionError("a world has one genesis: see genesis()")
 
     def _migrate(self, change: Change) -> MigratedCells | Failed:
         assert self._migrator is not None, "this kernel runs no module"
         puts = Puts(self.read, self._keep, kept_bytes=self.state.limits.kept_bytes)
-        found = migrate(self.state, change, self._migrator, self.read, puts)
-        return found if isinstance(found, Failed) else MigratedCells(found, puts.left)
+        result = migrate(self.state, change, self._migrator, self.read, puts)
+        return result if isinstance(result, Failed) else MigratedCells(result, puts.uncommitted)
 
     @property
     def has_work(self) -> bool:
@@ -256,8 +258,8 @@ class Kernel:
 
     def read(self, hash: Hash) -> bytes:
         """Return a blob of the frame that is being filled, or else one of the host's."""
-        found = self._pending.blobs.get(hash)
-        return self._host_read(hash) if found is None else found
+        pending_blob = self._pending.blobs.get(hash)
+        return self._host_read(hash) if pending_blob is None else pending_blob
 
 
 def _no_blobs(hash: Hash) -> bytes:

@@ -54,9 +54,9 @@ class Sealed:
     The host works through a ``Sealed`` in three phases:
 
     1. One transaction of the store makes it durable: first it erases the bytes of ``erased``, then
-       it writes ``frame``, ``blobs`` and the rows of ``opened``, ``settled``, ``abandoned``,
-       ``submissions`` and ``snapshots``. Several ``Sealed`` may share one transaction; they keep
-       their order.
+       it writes ``frame``, ``blobs`` and the rows of ``opened_intents``, ``settled``,
+       ``abandoned``, ``submissions`` and ``snapshots``. Several ``Sealed`` may share one
+       transaction; they keep their order.
     2. Until that transaction has committed, the host publishes nothing of it: no answer, no effect,
        no metric. Only the kernel itself continues, on a state that already has these records.
     3. After the commit, executors receive ``to_publish``, and drop their work on ``abandoned`` and
@@ -76,7 +76,7 @@ class Sealed:
     """Values that the records name and do not hold, and the cell states that left memory with this
     frame. They are committed with the frame, because readers of its records need them."""
 
-    opened: tuple[OpenIntent, ...]
+    opened_intents: tuple[OpenIntent, ...]
     """All intents that the steps of this frame opened, in the order of the journal: each gets a
     row in the store, also where it ended within the frame."""
 
@@ -108,21 +108,21 @@ class Sealed:
 
     @property
     def to_publish(self) -> tuple[OpenIntent, ...]:
-        """The intents of ``opened`` that executors run and that are still open at the end of the
-        frame. Executors receive them after the commit, never before."""
-        over = {*self.abandoned, *[each.intent for each in self.settled]}
+        """The intents of ``opened_intents`` that executors run and that are still open at the end
+        of the frame. Executors receive them after the commit, never before."""
+        over = {*self.abandoned, *[settled.intent for settled in self.settled]}
         return tuple(
-            each
-            for each in self.opened
-            if each.intent not in over and each.effect.name not in KERNEL_EFFECTS
+            intent
+            for intent in self.opened_intents
+            if intent.intent not in over and intent.effect.name not in KERNEL_EFFECTS
         )
 
 
-def receipt_digest(given: ReceiptInput | Receipt | KernelReceipt) -> Hash:
+def receipt_digest(receipt: ReceiptInput | Receipt | KernelReceipt) -> Hash:
     """Identify a receipt: two receipts for one intent are the same if signature and key are."""
-    if isinstance(given, KernelReceipt):
-        return digest("aos/receipt-id/1", given.intent, b"", b"")
-    return digest("aos/receipt-id/1", given.intent, given.key_id, given.signature)
+    if isinstance(receipt, KernelReceipt):
+        return digest("aos/receipt-id/1", receipt.intent, b"", b"")
+    return digest("aos/receipt-id/1", receipt.intent, receipt.key_id, receipt.signature)
 
 
 @dataclass(slots=True, eq=False)
@@ -147,7 +147,7 @@ class Pending:
     """The kernel reads these before it asks the host, which does not have them yet."""
 
     replaced: dict[Hash, Hash] = field(default_factory=dict)
-    opened: list[OpenIntent] = field(default_factory=list)
+    opened_intents: list[OpenIntent] = field(default_factory=list)
     settled: list[Settled] = field(default_factory=list)
     abandoned: list[Hash] = field(default_factory=list)
     canceled: list[Hash] = field(default_factory=list)
@@ -159,16 +159,16 @@ class Pending:
         """Store blobs with this frame. A value that was erased in it before stays, then."""
         self.blobs.update(blobs)
         if self.erased and blobs:
-            self.erased = [each for each in self.erased if each not in blobs]
+            self.erased = [blob_hash for blob_hash in self.erased if blob_hash not in blobs]
 
     def replace(self, record: Record, state: State) -> None:
         """Note which state the new one of a step replaces, if both are blobs. ``state`` is the
         world's before the record is folded."""
         if isinstance(record, Step) and isinstance(record.state, Ref):
             cell = state.cells.active.get(record.cell)
-            held = None if cell is None else cell.state
-            if isinstance(held, Ref) and held != record.state:
-                self.replaced[record.state.hash] = held.hash
+            old_state = None if cell is None else cell.state
+            if isinstance(old_state, Ref) and old_state != record.state:
+                self.replaced[record.state.hash] = old_state.hash
 
     def add(self, record: Record, data: bytes, state: State) -> None:
         """Add a record; ``data`` are its canonical bytes, ``state`` the state after folding it."""
@@ -176,7 +176,9 @@ class Pending:
         self.size += len(data)
         match record:
             case Step():
-                self.opened.extend(state.intents[each.intent] for each in record.intents)
+                self.opened_intents.extend(
+                    state.intents[intent.intent] for intent in record.intents
+                )
                 self.abandoned.extend(record.abandoned)
             case Receipt() | KernelReceipt():
                 self.settled.append(Settled(record.intent, record.seq, receipt_digest(record)))
@@ -204,13 +206,13 @@ class Pending:
     def seal(self, tip: Tip, salt: bytes) -> Sealed:
         """Make the frame that follows ``tip``. The ``Sealed`` takes over the blobs: this object
         must not be used after it."""
-        frame, after = seal(tip, self.records, salt)
+        frame, next_tip = seal(tip, self.records, salt)
         return Sealed(
             frame=frame,
-            tip=after,
+            tip=next_tip,
             blobs=self.blobs,
             replaced=self.replaced,
-            opened=tuple(self.opened),
+            opened_intents=tuple(self.opened_intents),
             settled=tuple(self.settled),
             abandoned=tuple(self.abandoned),
             submissions=tuple(self.submissions),

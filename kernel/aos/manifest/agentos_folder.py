@@ -17,10 +17,10 @@ _HASHED: Final = re.compile(r"modules/([^/]+/[^/]+)-([0-9a-f]{64})\.wasm")
 def in_our_spelling(node: Any) -> Any:
     """The node with each name such as ``ns/Name@2_wasm`` spelled ``ns/Name_wasm@2``."""
     if isinstance(node, str):
-        found = _SUFFIXED.fullmatch(node)
-        return f"{found[1]}{found[3]}@{found[2]}" if found else node
+        match = _SUFFIXED.fullmatch(node)
+        return f"{match[1]}{match[3]}@{match[2]}" if match else node
     if isinstance(node, list):
-        return [in_our_spelling(each) for each in node]
+        return [in_our_spelling(element) for element in node]
     if isinstance(node, dict):
         return {key: in_our_spelling(value) for key, value in node.items()}
     return node
@@ -29,13 +29,13 @@ def in_our_spelling(node: Any) -> Any:
 def hashed_files(name: str, files: Iterable[str]) -> Iterator[str]:
     """Those of ``files`` that are ``modules/<ns>/<name>@<v>-<sha256>.wasm`` of a module."""
     for file in sorted(files):
-        found = _HASHED.fullmatch(file)
-        if found is not None and found[1] == name:
+        match = _HASHED.fullmatch(file)
+        if match is not None and match[1] == name:
             yield file
 
 
 def wrong_sha256(file: str, data: bytes) -> str | None:
     """The SHA-256 of ``data`` if the name of its file has another one."""
-    named = _HASHED.fullmatch(file)
-    found = hashlib.sha256(data).hexdigest()
-    return None if named is None or named[2] == found else found
+    match = _HASHED.fullmatch(file)
+    actual = hashlib.sha256(data).hexdigest()
+    return None if match is None or match[2] == actual else actual

@@ -27,7 +27,7 @@ Node = Mapping[str, Any]
 Subject = tuple[str, str]
 """(kind, name) of the node that a finding is about."""
 
-Found = Iterator[tuple[str, str, str | None]]
+Findings = Iterator[tuple[str, str, str | None]]
 """The findings of one rule: (pointer, message, hint) of each."""
 
 GOVERNANCE: Final = "sys/governance."
@@ -99,12 +99,12 @@ class Catalog:
         reached = closure([schema], self.types)
         return not reached & self.unsound
 
-    def use(self, kind: str, name: str, pointer: str) -> Found:
+    def use(self, kind: str, name: str, pointer: str) -> Findings:
         """A finding if no definition of this kind has the name."""
         if not self.exists(kind, name):
             yield from self._missing(kind, name, pointer)
 
-    def _missing(self, kind: str, name: str, pointer: str) -> Found:
+    def _missing(self, kind: str, name: str, pointer: str) -> Findings:
         if name in builtins.UNSUPPORTED_EFFECTS and kind == "defeffect":
             yield pointer, f"effect {name} is {NOT_YET}", None
             return
@@ -115,8 +115,8 @@ class Catalog:
     def _instead_of(self, kind: str, name: str) -> str | None:
         if (kind, name) == ("defschema", SEALED):
             return f'add "uses": ["{SEALED_PACKAGE}"] to the manifest'
-        for other, word in _WORDS.items():
-            if other != kind and self.exists(other, name):
+        for other_kind, word in _WORDS.items():
+            if other_kind != kind and self.exists(other_kind, name):
                 article = "an" if word == "effect" else "a"
                 return f"that is the name of {article} {word}"
         names = {n for k, n in (*self.definitions, *self.broken) if k == kind}
@@ -126,13 +126,13 @@ class Catalog:
         # Check each schema alone, then all together without the invalid ones, so that one problem
         # does not hide another.
         for name in sorted(self.types.keys() - builtins.SCHEMAS.keys()):
-            known = {
+            known_refs = {
                 ref for _, ref in references(self.types[name]) if self.exists("defschema", ref)
             }
-            yield from self._refused({**_stubs(known), name: self.types[name]})
-        before = -1
-        while len(self.unsound) != before:
-            before = len(self.unsound)
+            yield from self._refused({**_stubs(known_refs), name: self.types[name]})
+        unsound_count = -1
+        while len(self.unsound) != unsound_count:
+            unsound_count = len(self.unsound)
             yield from self._refused({**self.types, **_stubs(self.unsound)})
 
     def _refused(self, types: Mapping[str, Expression]) -> Iterator[RuleFinding]:
@@ -145,8 +145,8 @@ class Catalog:
     def _schema_finding(self, problem: SchemaProblem) -> Iterator[RuleFinding]:
         self.unsound.add(problem.schema)
         subject, pointer = ("defschema", problem.schema), f"/type{problem.pointer}"
-        named = dict(references(self.types.get(problem.schema, {})))
-        unknown = named.get(problem.pointer)
+        names_by_pointer = dict(references(self.types.get(problem.schema, {})))
+        unknown = names_by_pointer.get(problem.pointer)
         if unknown is None or self.exists("defschema", unknown):
             yield RuleFinding(
                 subject=subject, pointer=pointer, message=problem.message, hint=problem.hint
@@ -160,9 +160,9 @@ def event_arms(event: str, catalog: Catalog) -> Mapping[str, Expression] | None:
     """The arms of a variant, empty for a record; None for another or unknown type."""
     if not catalog.is_sound(event):
         return None
-    form, inside = form_of(resolved(catalog.types[event], catalog.types))
+    form, argument = form_of(resolved(catalog.types[event], catalog.types))
     if form == "variant":
-        arms: Mapping[str, Expression] = inside
+        arms: Mapping[str, Expression] = argument
         return arms
     return {} if form == "record" else None
 
@@ -182,19 +182,19 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 
 def each_once(names: list[str]) -> Iterator[tuple[int | None, str]]:
     """(index, name) for the first of each name; (None, name) once for each repeated name."""
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     repeated: set[str] = set()
     for index, name in enumerate(names):
-        if name not in seen:
+        if name not in seen_names:
             yield index, name
         elif name not in repeated:
             repeated.add(name)
             yield None, name
-        seen.add(name)
+        seen_names.add(name)
 
 
-def within(pointer: str, asked: Mapping[str, int], ranges: Mapping[str, Range]) -> Found:
-    for name, number in asked.items():
+def within(pointer: str, requested: Mapping[str, int], ranges: Mapping[str, Range]) -> Findings:
+    for name, number in requested.items():
         allowed = ranges[name]
         if number not in allowed:
             yield (

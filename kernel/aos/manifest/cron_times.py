@@ -60,8 +60,8 @@ def zone(name: str) -> tzinfo:
             ZONE_UNKNOWN, f"expected a time zone such as Europe/Berlin, found {excerpt(name)!r}"
         )
     file = resources.files("tzdata").joinpath("zoneinfo").joinpath(*name.split("/"))
-    with file.open("rb") as opened:
-        return ZoneInfo.from_file(opened, key=name)
+    with file.open("rb") as zone_file:
+        return ZoneInfo.from_file(zone_file, key=name)
 
 
 def release() -> str:
@@ -76,11 +76,11 @@ def times(cron: str, tz: str, after_ns: int) -> Iterator[int]:
     Raises:
         CronProblem: The text or the time zone is invalid, the text never fires, or not any more.
     """
-    place = zone(tz)
+    time_zone = zone(tz)
     if not 0 <= after_ns <= LAST_NS:
         raise _out_of_range("after_ns: expected a time before the year 2262")
     last_s, any_yet = after_ns // _NS, False
-    for at_s in _seconds(cron, place, last_s):
+    for at_s in _seconds(cron, time_zone, last_s):
         if at_s * _NS > LAST_NS:
             if not any_yet:
                 raise _out_of_range(f"{excerpt(cron)!r} has no time before the year 2262")
@@ -93,43 +93,47 @@ def times(cron: str, tz: str, after_ns: int) -> Iterator[int]:
         raise CronProblem(CRON_INVALID, f"{excerpt(cron)!r} never fires")
 
 
-def _seconds(cron: str, place: tzinfo, after_s: int) -> Iterator[int]:
+def _seconds(cron: str, time_zone: tzinfo, after_s: int) -> Iterator[int]:
     """Yield the times of a cron text in seconds since 1970, ascending: all of those after
     ``after_s``, and perhaps some before."""
-    local = datetime.fromtimestamp(after_s, place).replace(tzinfo=None)
-    counts_real_time = any(each.startswith("*") for each in cron.split()[:2])
+    local = datetime.fromtimestamp(after_s, time_zone).replace(tzinfo=None)
+    counts_real_time = any(field.startswith("*") for field in cron.split()[:2])
     if counts_real_time:
-        local -= _ahead(place, after_s)
+        local -= _ahead(time_zone, after_s)
     try:
         # Time zones are no business of this iterator: it walks over local times as the clock on
         # the wall shows them, and all of them exist, once.
-        found = _local_times(cron, local)
+        local_times = _local_times(cron, local)
     except CronSimError as error:
         raise _invalid(cron) from error
-    return _each_time(found, place) if counts_real_time else _first_times(found, place)
+    return (
+        _each_time(local_times, time_zone)
+        if counts_real_time
+        else _first_times(local_times, time_zone)
+    )
 
 
-def _local_times(cron: str, after: datetime) -> CronSim:
+def _local_times(cron: str, start: datetime) -> CronSim:
     if len(cron) > CHARS_MAX or len(cron.split()) != FIELDS or not cron.isascii():
         raise _invalid(cron)
-    return CronSim(cron, after - timedelta(minutes=1))
+    return CronSim(cron, start - timedelta(minutes=1))
 
 
-def _first_times(found: Iterable[datetime], place: tzinfo) -> Iterator[int]:
+def _first_times(local_times: Iterable[datetime], time_zone: tzinfo) -> Iterator[int]:
     """The first time of each local time; the end of the gap for one that the clock skips."""
-    for local in found:
-        first_s, _ = _both(local, place)
-        yield first_s if _shows(first_s, local, place) else _gap_end(local, place)
+    for local in local_times:
+        first_s, _ = _both_times(local, time_zone)
+        yield first_s if _shows(first_s, local, time_zone) else _gap_end(local, time_zone)
 
 
-def _each_time(found: Iterable[datetime], place: tzinfo) -> Iterator[int]:
+def _each_time(local_times: Iterable[datetime], time_zone: tzinfo) -> Iterator[int]:
     """Each time at which the clock shows one of the local times: one that comes twice is there
     twice, one that the clock skips is not."""
     second: deque[int] = deque()
     """Times that a clock that was set back shows again. All of them come after those before."""
-    for local in found:
-        first_s, again_s = _both(local, place)
-        if not _shows(first_s, local, place):
+    for local in local_times:
+        first_s, again_s = _both_times(local, time_zone)
+        if not _shows(first_s, local, time_zone):
             continue
         while second and second[0] < first_s:
             yield second.popleft()
@@ -139,34 +143,34 @@ def _each_time(found: Iterable[datetime], place: tzinfo) -> Iterator[int]:
     yield from second
 
 
-def _both(local: datetime, place: tzinfo) -> tuple[int, int]:
+def _both_times(local: datetime, time_zone: tzinfo) -> tuple[int, int]:
     """When the clock shows a local time, and when it does again; the same time if it does not."""
-    first = local.replace(tzinfo=place, fold=0)
+    first = local.replace(tzinfo=time_zone, fold=0)
     return int(first.timestamp()), int(first.replace(fold=1).timestamp())
 
 
-def _shows(at_s: int, local: datetime, place: tzinfo) -> bool:
-    return datetime.fromtimestamp(at_s, place).replace(tzinfo=None) == local
+def _shows(at_s: int, local: datetime, time_zone: tzinfo) -> bool:
+    return datetime.fromtimestamp(at_s, time_zone).replace(tzinfo=None) == local
 
 
-def _gap_end(local: datetime, place: tzinfo) -> int:
+def _gap_end(local: datetime, time_zone: tzinfo) -> int:
     """The first time after the gap in which a local time lies: the change of the clock."""
-    after_s, before_s = _both(local, place)
-    offset = datetime.fromtimestamp(before_s, place).utcoffset()
+    after_s, before_s = _both_times(local, time_zone)
+    offset = datetime.fromtimestamp(before_s, time_zone).utcoffset()
     while after_s - before_s > 1:
         middle_s = (before_s + after_s) // 2
-        if datetime.fromtimestamp(middle_s, place).utcoffset() == offset:
+        if datetime.fromtimestamp(middle_s, time_zone).utcoffset() == offset:
             before_s = middle_s
         else:
             after_s = middle_s
     return after_s
 
 
-def _ahead(place: tzinfo, at_s: int) -> timedelta:
+def _ahead(time_zone: tzinfo, at_s: int) -> timedelta:
     """By how much the clock will be set back within its longest change: local times of before may
     come again."""
     offsets = [
-        datetime.fromtimestamp(at_s + hour * _HOUR_S, place).utcoffset() or timedelta()
+        datetime.fromtimestamp(at_s + hour * _HOUR_S, time_zone).utcoffset() or timedelta()
         for hour in range(_CHANGE_HOURS_MAX + 1)
     ]
     return offsets[0] - min(offsets)
@@ -189,9 +193,9 @@ def next_times(cron: str, tz: str, after_ns: int, count: int) -> list[int]:
     CronProblem as ``times``."""
     if not 1 <= count <= TIMES_MAX:
         raise _out_of_range(f"count: expected 1 to {TIMES_MAX}, found {count}")
-    found = []
+    times_ns = []
     for at_ns in times(cron, tz, after_ns):
-        found.append(at_ns)
-        if len(found) == count:
+        times_ns.append(at_ns)
+        if len(times_ns) == count:
             break
-    return found
+    return times_ns

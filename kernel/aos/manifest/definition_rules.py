@@ -7,8 +7,16 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from aos.manifest import builtins
-from aos.manifest.catalog import Catalog, Found, Node, did_you_mean, each_once, event_arms, within
-from aos.manifest.expressions import Expression, form_of, found_at, paths_of, shown
+from aos.manifest.catalog import (
+    Catalog,
+    Findings,
+    Node,
+    did_you_mean,
+    each_once,
+    event_arms,
+    within,
+)
+from aos.manifest.expressions import Expression, form_of, found_at, paths_of, type_text
 from aos.manifest.forms import BASE_MS_DEFAULT, CAP_MS_DEFAULT
 from aos.manifest.hosts import read_place
 from aos.manifest.limits import EFFECT_RANGES, STEP_RANGES
@@ -19,17 +27,17 @@ from aos.values.errors import ValueProblem
 WORKFLOW_SCHEMAS: Final = ("state", "event", "context", "annotations", "key_schema")
 
 
-def _defschema(_node: Node, _catalog: Catalog) -> Found:
+def _defschema(_node: Node, _catalog: Catalog) -> Findings:
     # The catalog reads all types together, once.
     yield from ()
 
 
-def _defmodule(_node: Node, _catalog: Catalog) -> Found:
+def _defmodule(_node: Node, _catalog: Catalog) -> Findings:
     # Its JSON Schema checks all of it.
     yield from ()
 
 
-def _defworkflow(node: Node, catalog: Catalog) -> Found:
+def _defworkflow(node: Node, catalog: Catalog) -> Findings:
     for use in WORKFLOW_SCHEMAS:
         if use in node:
             yield from catalog.use("defschema", node[use], f"/{use}")
@@ -46,8 +54,8 @@ def _defworkflow(node: Node, catalog: Catalog) -> Found:
         carried = {node["event"], *(arm.get("ref") for arm in arms.values())}
         yield from _continuations_have_an_arm(node, carried, catalog)
     elif catalog.is_sound(node["event"]):
-        found = shown(catalog.types[node["event"]], catalog.types)
-        yield "/event", f"expected a record or a variant of refs, found {found}", None
+        actual = type_text(catalog.types[node["event"]], catalog.types)
+        yield "/event", f"expected a record or a variant of refs, found {actual}", None
     yield from _emitted(node, catalog)
     yield from within("/limits", node.get("limits", {}), STEP_RANGES)
     migrate = node.get("migrate")
@@ -57,30 +65,30 @@ def _defworkflow(node: Node, catalog: Catalog) -> Found:
         yield "/migrate/entrypoint", "the entrypoint is empty", "name the function that is exported"
 
 
-def _arms_are_distinct_refs(arms: Mapping[str, Expression]) -> Found:
-    seen: dict[str, str] = {}
+def _arms_are_distinct_refs(arms: Mapping[str, Expression]) -> Findings:
+    tag_by_schema: dict[str, str] = {}
     for tag, arm in arms.items():
         schema = arm.get("ref")
         if schema is None:
-            found = form_of(arm)[0]
+            actual = form_of(arm)[0]
             yield (
                 "/event",
-                f"arm {tag} of the event is not a ref: expected a ref, found {found}",
+                f"arm {tag} of the event is not a ref: expected a ref, found {actual}",
                 "give the arm's type a name of its own with defschema",
             )
-        elif schema in seen:
+        elif schema in tag_by_schema:
             yield (
                 "/event",
-                f"arms {seen[schema]} and {tag} of the event have one schema, {schema}",
+                f"arms {tag_by_schema[schema]} and {tag} of the event have one schema, {schema}",
                 "an event of that schema could be wrapped in either; give one its own schema",
             )
         else:
-            seen[schema] = tag
+            tag_by_schema[schema] = tag
 
 
 def _continuations_have_an_arm(
     node: Node, carried: AbstractSet[str | None], catalog: Catalog
-) -> Found:
+) -> Findings:
     for index, effect in enumerate(node["effects_emitted"]):
         legacy = builtins.LEGACY_ARMS.get(effect)
         if builtins.ENVELOPE in carried or (legacy is not None and legacy in carried):
@@ -95,7 +103,7 @@ def _continuations_have_an_arm(
         )
 
 
-def _emitted(node: Node, catalog: Catalog) -> Found:
+def _emitted(node: Node, catalog: Catalog) -> Findings:
     for index, effect in each_once(node["effects_emitted"]):
         pointer = f"/effects_emitted/{index}"
         if index is None:
@@ -104,7 +112,7 @@ def _emitted(node: Node, catalog: Catalog) -> Found:
             yield from catalog.use("defeffect", effect, pointer)
 
 
-def _module_of(node: Node, catalog: Catalog) -> Found:
+def _module_of(node: Node, catalog: Catalog) -> Findings:
     module = node["impl"].get("module")
     if module is None:
         return
@@ -113,7 +121,7 @@ def _module_of(node: Node, catalog: Catalog) -> Found:
         yield "/impl/entrypoint", "the entrypoint is empty", "name the function that is exported"
 
 
-def _defeffect(node: Node, catalog: Catalog) -> Found:
+def _defeffect(node: Node, catalog: Catalog) -> Findings:
     for use in ("params", "receipt"):
         yield from catalog.use("defschema", node[use], f"/{use}")
     yield from _module_of(node, catalog)
@@ -135,7 +143,7 @@ def _defeffect(node: Node, catalog: Catalog) -> Found:
     yield from _lane(node, catalog)
 
 
-def _lane(node: Node, catalog: Catalog) -> Found:
+def _lane(node: Node, catalog: Catalog) -> Findings:
     """The paths of a lane must lead to a field of the params (M-5a)."""
     if not catalog.is_sound(node["params"]):
         return
@@ -152,23 +160,23 @@ def _lane(node: Node, catalog: Catalog) -> Found:
             )
 
 
-def _defsecret(node: Node, catalog: Catalog) -> Found:
+def _defsecret(node: Node, catalog: Catalog) -> Findings:
     try:
         read_binding(node["binding_id"])
     except ValueProblem as problem:
         yield "/binding_id", problem.message, None
-    for field, whose in (("hosts", "every host"), ("workflows", "every workflow")):
+    for field, scope in (("hosts", "every host"), ("workflows", "every workflow")):
         if node.get(field) == []:
             yield (
                 f"/{field}",
                 f"{field} is empty: nothing could use it",
-                f"leave it out for {whose}",
+                f"leave it out for {scope}",
             )
     for index, host in each_once(node.get("hosts", [])):
         if index is None:
             yield "/hosts", f"{host} is listed twice", None
         else:
-            yield from _place(host, f"/hosts/{index}")
+            yield from _host_findings(host, f"/hosts/{index}")
     for index, workflow in each_once(node.get("workflows", [])):
         if index is None:
             yield "/workflows", f"{workflow} is listed twice", None
@@ -176,17 +184,17 @@ def _defsecret(node: Node, catalog: Catalog) -> Found:
             yield from catalog.use("defworkflow", workflow, f"/workflows/{index}")
 
 
-def _place(text: str, pointer: str) -> Found:
+def _host_findings(text: str, pointer: str) -> Findings:
     try:
-        place = read_place(text)
+        host_port = read_place(text)
     except ValueProblem as problem:
         yield pointer, problem.message, None
         return
-    if str(place) != text:
-        yield pointer, f"expected {place}, found {text}", "a host has one spelling"
+    if str(host_port) != text:
+        yield pointer, f"expected {host_port}, found {text}", "a host has one spelling"
 
 
-DEFINITION_RULES: Final[Mapping[str, Callable[[Node, Catalog], Found]]] = {
+DEFINITION_RULES: Final[Mapping[str, Callable[[Node, Catalog], Findings]]] = {
     "defschema": _defschema,
     "defmodule": _defmodule,
     "defworkflow": _defworkflow,

@@ -20,7 +20,7 @@ from aos.manifest.schedules import ScheduleEntry
 from aos.values.cbor import decode_record
 
 Change = Literal["added", "removed", "changed"]
-_Spelled = tuple[str, str, str | None, bool]
+_RouteRow = tuple[str, str, str | None, bool]
 
 _SIGNS: Final[Mapping[Change, str]] = {"added": "+", "removed": "-", "changed": "~"}
 _WORDS: Final[Mapping[str, str]] = {
@@ -52,8 +52,8 @@ class DefinitionChange:
         return _WORDS[self.kind]
 
     def __str__(self) -> str:
-        what = f"{self.sign} {self.word} {self.name}"
-        return f"{what}: {', '.join(self.fields)}" if self.fields else what
+        text = f"{self.sign} {self.word} {self.name}"
+        return f"{text}: {', '.join(self.fields)}" if self.fields else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class LimitChange:
     new: int | None
 
     def __str__(self) -> str:
-        old, new = ("not set" if each is None else each for each in (self.old, self.new))
+        old, new = ("not set" if number is None else number for number in (self.old, self.new))
         return f"~ {self.owner} {self.limit}: {old} -> {new}"
 
 
@@ -118,10 +118,10 @@ class AuthorityChange:
 
     change: Change
     who: str
-    what: str
+    power: str
 
     def __str__(self) -> str:
-        return f"{_SIGNS[self.change]} {self.who} {self.what}"
+        return f"{_SIGNS[self.change]} {self.who} {self.power}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,16 +150,16 @@ class Difference:
 
 def difference(old: Effective | None, new: Effective) -> Difference:
     """The changes that applying ``new`` makes. ``old`` is None for a world without a manifest."""
-    before = () if old is None else tuple(map(_spelled, old.subscriptions))
-    after = tuple(map(_spelled, new.subscriptions))
+    old_routes = () if old is None else tuple(map(_route_row, old.subscriptions))
+    new_routes = tuple(map(_route_row, new.subscriptions))
     return Difference(
         definitions=tuple(_definitions(_nodes(old), _nodes(new))),
-        routes=tuple(_routes(before, after)),
-        reordered=set(before) == set(after) and before != after,
+        routes=tuple(_routes(old_routes, new_routes)),
+        reordered=set(old_routes) == set(new_routes) and old_routes != new_routes,
         limits=() if old is None else tuple(_limits(old, new)),
         plans=tuple(_plans(() if old is None else old.plans, new.plans)),
         schedules=tuple(_schedules(() if old is None else old.schedules, new.schedules)),
-        authority=tuple(sorted(_authority(old, new), key=lambda c: (c.who, c.what, c.change))),
+        authority=tuple(sorted(_authority(old, new), key=lambda c: (c.who, c.power, c.change))),
     )
 
 
@@ -180,31 +180,31 @@ def _definitions(
     new: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> Iterator[DefinitionChange]:
     for kind, name in sorted(old.keys() | new.keys()):
-        before, after = old.get((kind, name)), new.get((kind, name))
-        if before is None or after is None:
-            change: Change = "added" if before is None else "removed"
+        old_node, new_node = old.get((kind, name)), new.get((kind, name))
+        if old_node is None or new_node is None:
+            change: Change = "added" if old_node is None else "removed"
             yield DefinitionChange(change=change, kind=kind, name=name)
-        elif before != after:
-            fields = sorted(before.keys() | after.keys())
-            differing = tuple(f for f in fields if before.get(f) != after.get(f))
+        elif old_node != new_node:
+            fields = sorted(old_node.keys() | new_node.keys())
+            differing = tuple(f for f in fields if old_node.get(f) != new_node.get(f))
             yield DefinitionChange(change="changed", kind=kind, name=name, fields=differing)
 
 
-def _spelled(route: Route) -> _Spelled:
+def _route_row(route: Route) -> _RouteRow:
     return route.event, route.workflow, route.key_field, route.creates
 
 
-def _routes(old: tuple[_Spelled, ...], new: tuple[_Spelled, ...]) -> Iterator[RouteChange]:
-    before, after = frozenset(old), frozenset(new)
+def _routes(old: tuple[_RouteRow, ...], new: tuple[_RouteRow, ...]) -> Iterator[RouteChange]:
+    old_routes, new_routes = frozenset(old), frozenset(new)
     for route in old:
-        if route not in after:
+        if route not in new_routes:
             yield _route("removed", route)
     for route in new:
-        if route not in before:
+        if route not in old_routes:
             yield _route("added", route)
 
 
-def _route(change: Change, route: _Spelled) -> RouteChange:
+def _route(change: Change, route: _RouteRow) -> RouteChange:
     event, workflow, key_field, creates = route
     return RouteChange(
         change=change, event=event, workflow=workflow, key_field=key_field, creates=creates
@@ -218,48 +218,49 @@ def _limits(old: Effective, new: Effective) -> Iterator[LimitChange]:
         for name, workflow in old.workflows.items()
         if name in new.workflows
     ]
-    for owner, before, after in owners:
-        for limit, number in after.items():
-            if before[limit] != number:
-                yield LimitChange(owner=owner, limit=limit, old=before[limit], new=number)
+    for owner, old_limits, new_limits in owners:
+        for limit, number in new_limits.items():
+            if old_limits[limit] != number:
+                yield LimitChange(owner=owner, limit=limit, old=old_limits[limit], new=number)
 
 
 def _plans(old: tuple[StepPlan, ...], new: tuple[StepPlan, ...]) -> Iterator[PlanChange]:
-    before = {(plan.type, plan.version): plan for plan in old}
-    after = {(plan.type, plan.version): plan for plan in new}
-    for key, change in _changed(before, after):
+    old_plans = {(plan.type, plan.version): plan for plan in old}
+    new_plans = {(plan.type, plan.version): plan for plan in new}
+    for key, change in _changed(old_plans, new_plans):
         yield PlanChange(change=change, type=key[0], version=key[1])
 
 
 def _schedules(
     old: tuple[ScheduleEntry, ...], new: tuple[ScheduleEntry, ...]
 ) -> Iterator[ScheduleChange]:
-    before, after = {each.id: each for each in old}, {each.id: each for each in new}
-    for id, change in _changed(before, after):
+    old_entries, new_entries = (
+        {entry.id: entry for entry in old},
+        {entry.id: entry for entry in new},
+    )
+    for id, change in _changed(old_entries, new_entries):
         yield ScheduleChange(change=change, id=id)
 
 
-def _changed(
-    before: Mapping[Any, object], after: Mapping[Any, object]
-) -> Iterator[tuple[Any, Change]]:
-    for key in sorted({*before, *after}):
-        if key not in before:
+def _changed(old: Mapping[Any, object], new: Mapping[Any, object]) -> Iterator[tuple[Any, Change]]:
+    for key in sorted({*old, *new}):
+        if key not in old:
             yield key, "added"
-        elif key not in after:
+        elif key not in new:
             yield key, "removed"
-        elif before[key] != after[key]:
+        elif old[key] != new[key]:
             yield key, "changed"
 
 
 def _authority(old: Effective | None, new: Effective) -> Iterator[AuthorityChange]:
-    before = set() if old is None else {*_powers(old), *_powers_of_senders(old)}
-    after = set(_powers(new))
+    old_powers = set() if old is None else {*_powers(old), *_powers_of_senders(old)}
+    new_powers = set(_powers(new))
     if old is not None or new.ingress is not None:  # a first manifest accepts every event
-        after |= set(_powers_of_senders(new))
-    for who, what in before - after:
-        yield AuthorityChange(change="removed", who=who, what=what)
-    for who, what in after - before:
-        yield AuthorityChange(change="added", who=who, what=what)
+        new_powers |= set(_powers_of_senders(new))
+    for who, power in old_powers - new_powers:
+        yield AuthorityChange(change="removed", who=who, power=power)
+    for who, power in new_powers - old_powers:
+        yield AuthorityChange(change="added", who=who, power=power)
     yield from _key_changes({} if old is None else old.executors or {}, new.executors or {})
 
 
@@ -268,21 +269,23 @@ def _key_changes(
 ) -> Iterator[AuthorityChange]:
     """Changes of keys: revoked keys stay revoked, and a key that is only replaced should be listed
     as retired or revoked."""
-    before = {key: each.name for each in old.values() for key in each.revoked_keys}
-    after = {key: each.name for each in new.values() for key in each.revoked_keys}
-    for key, name in after.items():
-        if key not in before:
-            yield _about(name, "added", f"revokes {key_text(key)} for good")
-    for key, name in before.items():
-        if key not in after:
-            yield _about(name, "changed", f"no longer names {key_text(key)}, which stays revoked")
-    named = {key for each in new.values() for key in (each.public_key, *each.retired_keys)} | {
-        *after
-    }
+    old_revoked = {key: executor.name for executor in old.values() for key in executor.revoked_keys}
+    new_revoked = {key: executor.name for executor in new.values() for key in executor.revoked_keys}
+    for key, name in new_revoked.items():
+        if key not in old_revoked:
+            yield _executor_change(name, "added", f"revokes {key_text(key)} for good")
+    for key, name in old_revoked.items():
+        if key not in new_revoked:
+            yield _executor_change(
+                name, "changed", f"no longer names {key_text(key)}, which stays revoked"
+            )
+    named_keys = {
+        key for executor in new.values() for key in (executor.public_key, *executor.retired_keys)
+    } | {*new_revoked}
     for name in sorted(old.keys() & new.keys()):
         key = old[name].public_key
-        if key not in named:
-            yield _about(
+        if key not in named_keys:
+            yield _executor_change(
                 name,
                 "changed",
                 f"is given another key; {key_text(key)} is neither retired nor revoked (list it in "
@@ -290,8 +293,8 @@ def _key_changes(
             )
 
 
-def _about(executor: str, change: Change, what: str) -> AuthorityChange:
-    return AuthorityChange(change=change, who=f"executor {executor}", what=what)
+def _executor_change(executor: str, change: Change, power: str) -> AuthorityChange:
+    return AuthorityChange(change=change, who=f"executor {executor}", power=power)
 
 
 def _powers(effective: Effective) -> Iterator[tuple[str, str]]:
@@ -319,8 +322,8 @@ def _powers_of_senders(effective: Effective) -> Iterator[tuple[str, str]]:
 
 
 def _powers_of_approvers(governance: GovernanceBlock) -> Iterator[tuple[str, str]]:
-    for each in governance.approvers:
-        yield f"approver {each.name}", f"votes with {key_text(each.public_key)}"
+    for approver in governance.approvers:
+        yield f"approver {approver.name}", f"votes with {key_text(approver.public_key)}"
     yield "a manifest", f"needs the approval of {governance.quorum} approvers"
     if governance.shadow_records:
         yield "an approval", f"needs a shadow report of {governance.shadow_records} records"

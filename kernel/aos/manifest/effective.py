@@ -277,7 +277,7 @@ class Effective:
             raise Damage(
                 sentence(
                     str(error),
-                    where="effective manifest",
+                    location="effective manifest",
                     hint="restore the world from a copy, or use the release that wrote it",
                 )
             ) from error
@@ -306,7 +306,7 @@ def make(manifest: Node, definitions: Definitions) -> Effective:
     limits = _AllLimits(
         world=replace(FRESH_WORLD_LIMITS, **manifest.get("limits", {}).get("world", {})),
         workflows={
-            name: StepLimits(**_asked(manifest, definitions["defworkflow", name]))
+            name: StepLimits(**_requested_limits(manifest, definitions["defworkflow", name]))
             for name in _names(manifest, "workflows")
         },
     )
@@ -320,8 +320,8 @@ def make_like(manifest: Node, definitions: Definitions, like: Effective) -> Effe
     Raises:
         Misshapen: The two do not have the same workflows, or the nodes ask for another limit.
     """
-    given: Any = decode_record(like.document)
-    limits = _read_limits(given["limits"], manifest, definitions)
+    document: Any = decode_record(like.document)
+    limits = _read_limits(document["limits"], manifest, definitions)
     return _Maker(manifest, definitions, limits).effective()
 
 
@@ -348,11 +348,15 @@ def _read(document: bytes) -> Effective:
         if node["$kind"] == "defmodule":
             parse_hash(node["runtime"]["artifact"].get("hash", ""))
     definitions = {(node["$kind"], node["name"]): node for node in nodes}
-    own = {key: node for key, node in definitions.items() if not builtins.is_built_in(*key)}
-    problem = next(iter(meaning.check(manifest, own)), None)
+    own_definitions = {
+        key: node for key, node in definitions.items() if not builtins.is_built_in(*key)
+    }
+    problem = next(iter(meaning.check(manifest, own_definitions)), None)
     if problem is not None:
         raise Misshapen(f"{problem.subject[1]}#{problem.pointer}: {problem.message}")
-    effective = _Maker(manifest, own, _read_limits(value["limits"], manifest, own)).effective()
+    effective = _Maker(
+        manifest, own_definitions, _read_limits(value["limits"], manifest, own_definitions)
+    ).effective()
     if effective.document != document:
         raise Misshapen("a hash, the closure, the order or the spelling of a node is not right")
     return effective
@@ -372,21 +376,21 @@ def _read_limits(value: Any, manifest: Node, definitions: Definitions) -> _AllLi
     )
     _fits(limits.world, manifest.get("limits", {}).get("world", {}), WORLD_RANGES)
     for name, step in limits.workflows.items():
-        _fits(step, _asked(manifest, definitions["defworkflow", name]), STEP_RANGES)
+        _fits(step, _requested_limits(manifest, definitions["defworkflow", name]), STEP_RANGES)
     return limits
 
 
 def _fits(
-    limits: StepLimits | WorldLimits, asked: Mapping[str, int], ranges: Mapping[str, Range]
+    limits: StepLimits | WorldLimits, requested: Mapping[str, int], ranges: Mapping[str, Range]
 ) -> None:
     for name, number in limits.to_document().items():
         if type(number) is not int or number not in ranges[name]:
             raise Misshapen(f"limits: {name} may not be {number!r}")
-        if asked.get(name, number) != number:
-            raise Misshapen(f"limits: {name} is {number}, though {asked[name]} was asked for")
+        if requested.get(name, number) != number:
+            raise Misshapen(f"limits: {name} is {number}, though {requested[name]} was asked for")
 
 
-def _asked(manifest: Node, workflow: Node) -> dict[str, int]:
+def _requested_limits(manifest: Node, workflow: Node) -> dict[str, int]:
     """The step limits that a workflow or its manifest sets explicitly."""
     return {**manifest.get("limits", {}).get("step", {}), **workflow.get("limits", {})}
 
@@ -394,22 +398,22 @@ def _asked(manifest: Node, workflow: Node) -> dict[str, int]:
 class _Maker:
     """Used once: collects the reachable definitions, writes the document, makes its typed view."""
 
-    def __init__(self, manifest: Node, own: Definitions, limits: _AllLimits) -> None:
+    def __init__(self, manifest: Node, definitions: Definitions, limits: _AllLimits) -> None:
         self.manifest = manifest
         self.limits = limits
         self.nodes: dict[tuple[str, str], Node] = {
             **{("defschema", name): dict(node) for name, node in builtins.SCHEMAS.items()},
             **{("defeffect", name): dict(node) for name, node in builtins.EFFECTS.items()},
-            **own,
+            **definitions,
         }
         self.types: dict[str, Expression] = {
             name: node["type"] for (kind, name), node in self.nodes.items() if kind == "defschema"
         }
-        self.workflow_nodes = self._named("defworkflow", _names(manifest, "workflows"))
-        self.module_nodes = self._named("defmodule", _names(manifest, "modules"))
-        self.effect_nodes = self._named("defeffect", self._effects())
-        self.secret_nodes = self._named("defsecret", _names(manifest, "secrets"))
-        self.schema_nodes = self._named("defschema", closure(self._roots(), self.types))
+        self.workflow_nodes = self._nodes_of("defworkflow", _names(manifest, "workflows"))
+        self.module_nodes = self._nodes_of("defmodule", _names(manifest, "modules"))
+        self.effect_nodes = self._nodes_of("defeffect", self._effects())
+        self.secret_nodes = self._nodes_of("defsecret", _names(manifest, "secrets"))
+        self.schema_nodes = self._nodes_of("defschema", closure(self._roots(), self.types))
 
     def effective(self) -> Effective:
         manifest = self._filled_in()
@@ -466,7 +470,9 @@ class _Maker:
             subscriptions=subscriptions,
             by_event=MappingProxyType({event: tuple(routes) for event, routes in by_event.items()}),
             flow_events=frozenset(
-                each.event for each in subscriptions if workflows[each.workflow].is_flow
+                subscription.event
+                for subscription in subscriptions
+                if workflows[subscription.workflow].is_flow
             ),
             ingress=_ingress(self.manifest),
             plans=tuple(map(plan_of, self.manifest.get("plans", ()))),
@@ -478,14 +484,18 @@ class _Maker:
     def taking_part(self) -> frozenset[tuple[str, str]]:
         return frozenset((node["$kind"], node["name"]) for node in self._taking_part())
 
-    def _named(self, kind: str, names: Iterable[str]) -> dict[str, Node]:
+    def _nodes_of(self, kind: str, names: Iterable[str]) -> dict[str, Node]:
         return {name: self.nodes[kind, name] for name in sorted(names)}
 
     def _effects(self) -> set[str]:
         """The listed effects, and the built-in ones that are emitted or named by an executor."""
-        named = {name for node in self.workflow_nodes.values() for name in node["effects_emitted"]}
-        named |= {name for entry in self.manifest.get("executors", ()) for name in entry["effects"]}
-        return {*_names(self.manifest, "effects"), *filter(is_system, named)}
+        emitted = {
+            name for node in self.workflow_nodes.values() for name in node["effects_emitted"]
+        }
+        emitted |= {
+            name for entry in self.manifest.get("executors", ()) for name in entry["effects"]
+        }
+        return {*_names(self.manifest, "effects"), *filter(is_system, emitted)}
 
     def _roots(self) -> set[str]:
         nodes = [*self.workflow_nodes.values(), *self.effect_nodes.values()]
@@ -548,8 +558,8 @@ class _Maker:
         return SECRET_REF in closure([effect["params"]], self.types)
 
     def _arms(self, event: str) -> dict[str, str]:
-        form, inside = form_of(resolved(self.types[event], self.types))
-        return {arm["ref"]: tag for tag, arm in inside.items()} if form == "variant" else {}
+        form, argument = form_of(resolved(self.types[event], self.types))
+        return {arm["ref"]: tag for tag, arm in argument.items()} if form == "variant" else {}
 
     def _route(self, entry: Node, workflows: Mapping[str, Workflow]) -> Route:
         workflow = workflows[entry["workflow"]]
@@ -632,8 +642,8 @@ def _subscriptions(manifest: Node) -> list[Node]:
 
 
 def _ingress(manifest: Node) -> frozenset[str] | None:
-    listed: list[str] | None = manifest.get("routing", {}).get("ingress")
-    return None if listed is None else frozenset(listed)
+    event_names: list[str] | None = manifest.get("routing", {}).get("ingress")
+    return None if event_names is None else frozenset(event_names)
 
 
 def definition_hash(node: Node) -> Hash:
@@ -650,20 +660,20 @@ def _maybe(schemas: Mapping[str, Schema], name: str | None) -> Schema | None:
     return None if name is None else schemas[name]
 
 
-def _object(value: Any, what: str) -> dict[str, Any]:
+def _object(value: Any, subject: str) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise Misshapen(f"{what}: expected a map with text keys")
+        raise Misshapen(f"{subject}: expected a map with text keys")
     return value
 
 
 def _expect_text_keys(value: Any) -> None:
     """Check that all maps have text keys, as in JSON. The record gate bounds the depth."""
     if isinstance(value, dict):
-        for inside in _object(value, "every map").values():
-            _expect_text_keys(inside)
+        for element in _object(value, "every map").values():
+            _expect_text_keys(element)
     elif isinstance(value, list):
-        for inside in value:
-            _expect_text_keys(inside)
+        for element in value:
+            _expect_text_keys(element)
 
 
 def _list(value: Any) -> list[Any]:

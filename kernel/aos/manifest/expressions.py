@@ -25,40 +25,40 @@ def without_comments(expression: Any) -> Any:
     if not isinstance(expression, Mapping):
         return expression
     return {
-        form: _without_comments_inside(form, inside)
-        for form, inside in expression.items()
+        form: _without_comments_inside(form, argument)
+        for form, argument in expression.items()
         if form != COMMENT
     }
 
 
-def _without_comments_inside(form: str, inside: Any) -> Any:
-    if form in FIELDS_OF and isinstance(inside, Mapping):
-        return {name: without_comments(field) for name, field in inside.items()}
+def _without_comments_inside(form: str, argument: Any) -> Any:
+    if form in FIELDS_OF and isinstance(argument, Mapping):
+        return {name: without_comments(field) for name, field in argument.items()}
     if form in ITEMS_OF:
-        return without_comments(inside)
-    if form == "map" and isinstance(inside, Mapping):
-        return {part: without_comments(expression) for part, expression in inside.items()}
-    return dict(inside) if isinstance(inside, Mapping) else inside
+        return without_comments(argument)
+    if form == "map" and isinstance(argument, Mapping):
+        return {part: without_comments(expression) for part, expression in argument.items()}
+    return dict(argument) if isinstance(argument, Mapping) else argument
 
 
 def form_of(expression: Expression) -> tuple[str, Any]:
     """The one form of an expression and what it holds: ``("record", {…})``."""
-    ((form, inside),) = ((key, value) for key, value in expression.items() if key != COMMENT)
-    return form, inside
+    ((form, argument),) = ((key, value) for key, value in expression.items() if key != COMMENT)
+    return form, argument
 
 
 def references(expression: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
     """Every ref below: (JSON pointer of its name, name). Skips parts that are not types."""
     if not isinstance(expression, Mapping):
         return
-    for form, inside in expression.items():
+    for form, argument in expression.items():
         at = f"{pointer}/{escape(form)}"
-        if form == "ref" and isinstance(inside, str):
-            yield at, inside
+        if form == "ref" and isinstance(argument, str):
+            yield at, argument
         elif form in ITEMS_OF:
-            yield from references(inside, at)
-        elif form in (*FIELDS_OF, "map") and isinstance(inside, Mapping):
-            for name, field in inside.items():
+            yield from references(argument, at)
+        elif form in (*FIELDS_OF, "map") and isinstance(argument, Mapping):
+            for name, field in argument.items():
                 yield from references(field, f"{at}/{escape(name)}")
 
 
@@ -81,14 +81,14 @@ def resolved(expression: Expression, types: Types) -> Expression:
     return expression
 
 
-def same(one: Expression, other: Expression, types: Types) -> bool:
+def same(first: Expression, second: Expression, types: Types) -> bool:
     """Whether two types have the same values, with refs followed. Linear in the schemas' size."""
-    return alike(one, types, other, types)
+    return alike(first, types, second, types)
 
 
-def alike(one: Expression, types: Types, other: Expression, other_types: Types) -> bool:
+def alike(first: Expression, types: Types, second: Expression, other_types: Types) -> bool:
     """``same`` for types of two manifests, in which one name may mean different types."""
-    return _same(one, other, (types, other_types), set())
+    return _same(first, second, (types, other_types), set())
 
 
 def extends(old: Expression, types: Types, new: Expression, new_types: Types) -> bool:
@@ -98,32 +98,34 @@ def extends(old: Expression, types: Types, new: Expression, new_types: Types) ->
 
 
 def _same(
-    one: Expression,
-    other: Expression,
+    first: Expression,
+    second: Expression,
     types: tuple[Types, Types],
-    seen: set[tuple[str, str]],
+    visited: set[tuple[str, str]],
     *,
     may_grow: bool = False,
 ) -> bool:
-    if "ref" in one and "ref" in other:
-        pair = (one["ref"], other["ref"])
-        if (pair[0] == pair[1] and types[0] is types[1]) or pair in seen:
+    if "ref" in first and "ref" in second:
+        pair = (first["ref"], second["ref"])
+        if (pair[0] == pair[1] and types[0] is types[1]) or pair in visited:
             return True
-        seen.add(pair)
-    one, other = resolved(one, types[0]), resolved(other, types[1])
-    (form, inside), (form_2, inside_2) = form_of(one), form_of(other)
-    if form != form_2:
+        visited.add(pair)
+    first, second = resolved(first, types[0]), resolved(second, types[1])
+    (form, argument), (second_form, second_argument) = form_of(first), form_of(second)
+    if form != second_form:
         return False
     if form in ITEMS_OF:
-        return _same(inside, inside_2, types, seen, may_grow=may_grow)
+        return _same(argument, second_argument, types, visited, may_grow=may_grow)
     if form in (*FIELDS_OF, "map"):
-        more = set(inside_2) - set(inside) if may_grow and form == "record" else set()
+        added_fields = (
+            set(second_argument) - set(argument) if may_grow and form == "record" else set()
+        )
         return (
-            set(inside) == set(inside_2) - more
-            and all(_is_option(inside_2[name], types[1]) for name in more)
+            set(argument) == set(second_argument) - added_fields
+            and all(_is_option(second_argument[name], types[1]) for name in added_fields)
             and all(
-                _same(inside[name], inside_2[name], types, seen, may_grow=may_grow)
-                for name in inside
+                _same(argument[name], second_argument[name], types, visited, may_grow=may_grow)
+                for name in argument
             )
         )
     return True
@@ -139,58 +141,60 @@ def found_at(expression: Expression, path: str, types: Types) -> list[tuple[str,
     A step is the name of a record field, or ``$value`` of a variant; ``$tag`` is text. Empty if
     the path leads nowhere.
     """
-    found = [("$", resolved(expression, types))]
+    matches = [("$", resolved(expression, types))]
     for step in path.split("."):
         # One entry per distinct type: otherwise arms that share a schema multiply at every step.
         next_found: dict[int, tuple[str, Expression]] = {}
-        for at, here in found:
-            for label, inside in _step(here, step):
-                there = resolved(inside, types)
-                next_found.setdefault(id(there), (f"{at}{label}", there))
-        found = list(next_found.values())
-    return found
+        for at, type_ in matches:
+            for label, inner in _step(type_, step):
+                inner_type = resolved(inner, types)
+                next_found.setdefault(id(inner_type), (f"{at}{label}", inner_type))
+        matches = list(next_found.values())
+    return matches
 
 
 def paths_of(expression: Expression, types: Types) -> set[str]:
     """Paths of one or two steps, as candidates for suggestions."""
-    form, inside = form_of(resolved(expression, types))
+    form, argument = form_of(resolved(expression, types))
     if form == "record":
         deeper = {
-            f"{field}.{more}"
-            for field, type_ in inside.items()
+            f"{field}.{inner_field}"
+            for field, type_ in argument.items()
             if form_of(resolved(type_, types))[0] == "record"
-            for more in form_of(resolved(type_, types))[1]
+            for inner_field in form_of(resolved(type_, types))[1]
         }
-        return {*inside, *deeper}
+        return {*argument, *deeper}
     paths = set()
     if form == "variant":
-        for arm in inside.values():
+        for arm in argument.values():
             inner = form_of(resolved(arm, types))
             paths |= {f"$value.{field}" for field in inner[1]} if inner[0] == "record" else set()
     return paths
 
 
-def _step(here: Expression, step: str) -> Iterator[tuple[str, Expression]]:
-    form, inside = form_of(here)
-    if form == "record" and step in inside:
-        yield f".{step}", inside[step]
+def _step(expression: Expression, step: str) -> Iterator[tuple[str, Expression]]:
+    form, argument = form_of(expression)
+    if form == "record" and step in argument:
+        yield f".{step}", argument[step]
     elif form == "variant" and step == "$tag":
         yield ".$tag", _TEXT
     elif form == "variant" and step == "$value":
-        for tag, arm in inside.items():
+        for tag, arm in argument.items():
             if form_of(arm)[0] != "unit":
                 yield f".{tag}", arm
 
 
-def shown(expression: Expression, types: Types) -> str:
+def type_text(expression: Expression, types: Types) -> str:
     """One line for an error: ``text``, ``record {order_id, total}``, ``list of nat``."""
-    form, inside = form_of(resolved(expression, types))
+    form, argument = form_of(resolved(expression, types))
     if form in FIELDS_OF:
-        return f"{form} {{{', '.join(inside)}}}"
+        return f"{form} {{{', '.join(argument)}}}"
     if form in ITEMS_OF:
-        return f"{form} of {shown(inside, types)}"
+        return f"{form} of {type_text(argument, types)}"
     if form == "map":
-        return f"map from {shown(inside['key'], types)} to {shown(inside['value'], types)}"
+        return (
+            f"map from {type_text(argument['key'], types)} to {type_text(argument['value'], types)}"
+        )
     return form
 
 

@@ -53,7 +53,7 @@ def _defschema(node: Mapping[str, Any]) -> Node:
 def _defmodule(node: Mapping[str, Any]) -> Node:
     runtime = _object(node, "runtime")
     artifact = _object(runtime, "artifact")
-    made: Node = {
+    canonical_node: Node = {
         "name": _text(node, "name"),
         "runtime": {
             "kind": _choice("wasm")(runtime, "kind"),
@@ -62,11 +62,11 @@ def _defmodule(node: Mapping[str, Any]) -> Node:
         }
         | _optional(runtime, "build", _object),
     }
-    return made | _unless(_optional(node, "abi", _choice(*ABIS)), abi=ABI_DEFAULT)
+    return canonical_node | _unless(_optional(node, "abi", _choice(*ABIS)), abi=ABI_DEFAULT)
 
 
 def _defworkflow(node: Mapping[str, Any]) -> Node:
-    made: Node = {
+    canonical_node: Node = {
         "name": _text(node, "name"),
         "state": _text(node, "state"),
         "event": _text(node, "event"),
@@ -74,62 +74,66 @@ def _defworkflow(node: Mapping[str, Any]) -> Node:
         "impl": _module_implementation(_object(node, "impl")),
     }
     for schema in ("context", "annotations", "key_schema"):
-        made |= _optional(node, schema, _text)
-    made |= _unless(
+        canonical_node |= _optional(node, schema, _text)
+    canonical_node |= _unless(
         _optional(node, "lifecycle", _choice("quiescent", "explicit")), lifecycle="quiescent"
     )
-    made |= _unless(_optional(node, "upgrade", _choice("quiesce", "in_place")), upgrade="quiesce")
-    made |= _optional(node, "migrate", _migration)
+    canonical_node |= _unless(
+        _optional(node, "upgrade", _choice("quiesce", "in_place")), upgrade="quiesce"
+    )
+    canonical_node |= _optional(node, "migrate", _migration)
     # Kept even if they equal the built-in defaults: the manifest may set others for all workflows.
-    made |= _unless(_optional(node, "limits", _step_limits), limits={})
-    return made
+    canonical_node |= _unless(_optional(node, "limits", _step_limits), limits={})
+    return canonical_node
 
 
 def _defeffect(node: Mapping[str, Any]) -> Node:
-    made: Node = {
+    canonical_node: Node = {
         "name": _text(node, "name"),
         "params": _text(node, "params"),
         "receipt": _text(node, "receipt"),
         "impl": _implementation(_object(node, "impl")),
     }
-    made |= _unless(_optional(node, "retry", _retry), retry={})
-    made |= _unless(_optional(node, "timeout_ms", _whole), timeout_ms=TIMEOUT_MS_DEFAULT)
-    made |= _unless(
+    canonical_node |= _unless(_optional(node, "retry", _retry), retry={})
+    canonical_node |= _unless(
+        _optional(node, "timeout_ms", _whole_number), timeout_ms=TIMEOUT_MS_DEFAULT
+    )
+    canonical_node |= _unless(
         _optional(node, "delivery", _choice("at_least_once", "at_most_once")),
         delivery="at_least_once",
     )
-    made |= _unless(
+    canonical_node |= _unless(
         _optional(node, "idempotency_scope", _choice("cell", "world")), idempotency_scope="cell"
     )
-    made |= _optional(node, "lane", _texts)
-    return made
+    canonical_node |= _optional(node, "lane", _texts)
+    return canonical_node
 
 
 def _defsecret(node: Mapping[str, Any]) -> Node:
-    made: Node = {"name": _text(node, "name"), "binding_id": _text(node, "binding_id")}
-    made |= _optional(node, "expected_digest", _text)
+    canonical_node: Node = {"name": _text(node, "name"), "binding_id": _text(node, "binding_id")}
+    canonical_node |= _optional(node, "expected_digest", _text)
     for limited in ("hosts", "workflows"):
         if limited in node:
-            made[limited] = sorted(_texts(node, limited))
-    return made
+            canonical_node[limited] = sorted(_texts(node, limited))
+    return canonical_node
 
 
 def _manifest(node: Mapping[str, Any]) -> Node:
-    made: Node = {"air_version": _choice("2")(node, "air_version")}
+    canonical_node: Node = {"air_version": _choice("2")(node, "air_version")}
     for section in ("schemas", "modules", "workflows", "effects"):
         names = {_text(entry, "name") for entry in _objects(node, section)}
-        made[section] = [{"name": name} for name in sorted(names)]
+        canonical_node[section] = [{"name": name} for name in sorted(names)]
     if node.get("secrets"):
         names = {_text(entry, "name") for entry in _objects(node, "secrets")}
-        made["secrets"] = [{"name": name} for name in sorted(names)]
+        canonical_node["secrets"] = [{"name": name} for name in sorted(names)]
     if "executors" in node:
         entries = [_executor(entry) for entry in _objects(node, "executors")]
-        made["executors"] = sorted(entries, key=lambda entry: entry["name"])
-    made |= _unless(_optional(node, "routing", _routing), routing={})
-    made |= _optional(node, "governance", _governance)
-    made |= _unless(_optional(node, "limits", _manifest_limits), limits={})
-    made |= _unless(_optional(node, "plans", _plans), plans=[])
-    return made | _unless(_optional(node, "schedules", _schedules), schedules=[])
+        canonical_node["executors"] = sorted(entries, key=lambda entry: entry["name"])
+    canonical_node |= _unless(_optional(node, "routing", _routing), routing={})
+    canonical_node |= _optional(node, "governance", _governance)
+    canonical_node |= _unless(_optional(node, "limits", _manifest_limits), limits={})
+    canonical_node |= _unless(_optional(node, "plans", _plans), plans=[])
+    return canonical_node | _unless(_optional(node, "schedules", _schedules), schedules=[])
 
 
 def _plans(node: Mapping[str, Any], field: str) -> list[Node]:
@@ -150,33 +154,35 @@ def _schedules(node: Mapping[str, Any], field: str) -> list[Node]:
 
 def _routing(node: Mapping[str, Any], field: str) -> Node:
     routing = _object(node, field)
-    made: Node = {}
+    canonical_node: Node = {}
     if routing.get("subscriptions"):
-        made["subscriptions"] = [_subscription(s) for s in _objects(routing, "subscriptions")]
+        canonical_node["subscriptions"] = [
+            _subscription(s) for s in _objects(routing, "subscriptions")
+        ]
     if "ingress" in routing:  # an empty list accepts nothing, an absent one everything
-        made["ingress"] = sorted(_texts(routing, "ingress"))
-    return made
+        canonical_node["ingress"] = sorted(_texts(routing, "ingress"))
+    return canonical_node
 
 
 def _subscription(entry: Mapping[str, Any]) -> Node:
     target = "workflow" if "workflow" in entry else "op"
-    made: Node = {
+    canonical_node: Node = {
         "event": _text(entry, "event"),
         "workflow": _text(entry, target),
     } | _optional(entry, "key_field", _text)
-    return made | _unless(_optional(entry, "creates", _flag), creates=True)
+    return canonical_node | _unless(_optional(entry, "creates", _flag), creates=True)
 
 
 def _executor(entry: Mapping[str, Any]) -> Node:
-    made: Node = {
+    canonical_node: Node = {
         "name": _text(entry, "name"),
         "public_key": _text(entry, "public_key"),
         "effects": sorted(_texts(entry, "effects")),
     }
     for keys in ("retired_keys", "revoked_keys"):
         if entry.get(keys):
-            made[keys] = sorted(_texts(entry, keys))
-    return made
+            canonical_node[keys] = sorted(_texts(entry, keys))
+    return canonical_node
 
 
 def _governance(node: Mapping[str, Any], field: str) -> Node:
@@ -185,11 +191,13 @@ def _governance(node: Mapping[str, Any], field: str) -> Node:
         {"name": _text(entry, "name"), "public_key": _text(entry, "public_key")}
         for entry in _objects(block, "approvers")
     ]
-    made: Node = {
+    canonical_node: Node = {
         "approvers": sorted(approvers, key=lambda entry: str(entry["name"])),
-        "quorum": _whole(block, "quorum"),
+        "quorum": _whole_number(block, "quorum"),
     }
-    return made | _unless(_optional(block, "shadow_records", _whole), shadow_records=0)
+    return canonical_node | _unless(
+        _optional(block, "shadow_records", _whole_number), shadow_records=0
+    )
 
 
 def _implementation(impl: Mapping[str, Any]) -> Node:
@@ -209,32 +217,36 @@ def _migration(node: Mapping[str, Any], field: str) -> Node:
 
 def _retry(node: Mapping[str, Any], field: str) -> Node:
     retry = _object(node, field)
-    made: Node = {}
-    made |= _unless(_optional(retry, "attempts", _whole), attempts=ATTEMPTS_DEFAULT)
-    made |= _unless(_optional(retry, "base_ms", _whole), base_ms=BASE_MS_DEFAULT)
-    made |= _unless(_optional(retry, "cap_ms", _whole), cap_ms=CAP_MS_DEFAULT)
-    return made
+    canonical_node: Node = {}
+    canonical_node |= _unless(
+        _optional(retry, "attempts", _whole_number), attempts=ATTEMPTS_DEFAULT
+    )
+    canonical_node |= _unless(_optional(retry, "base_ms", _whole_number), base_ms=BASE_MS_DEFAULT)
+    canonical_node |= _unless(_optional(retry, "cap_ms", _whole_number), cap_ms=CAP_MS_DEFAULT)
+    return canonical_node
 
 
 def _step_limits(node: Mapping[str, Any], field: str) -> Node:
     limits = _object(node, field)
-    return _whole_fields(limits, (known.name for known in fields(StepLimits)))
+    return _whole_fields(limits, (limit_field.name for limit_field in fields(StepLimits)))
 
 
 def _manifest_limits(node: Mapping[str, Any], field: str) -> Node:
     limits = _object(node, field)
-    made: Node = {}
+    canonical_node: Node = {}
     for part, defaults in (("step", StepLimits()), ("world", FRESH_WORLD_LIMITS)):
         if part in limits:
             complete = asdict(defaults)
-            given = _whole_fields(_object(limits, part), complete)
-            different = {name: value for name, value in given.items() if value != complete[name]}
-            made |= _unless({part: different}, **{part: {}})
-    return made
+            limit_values = _whole_fields(_object(limits, part), complete)
+            different = {
+                name: value for name, value in limit_values.items() if value != complete[name]
+            }
+            canonical_node |= _unless({part: different}, **{part: {}})
+    return canonical_node
 
 
-def _whole_fields(limits: Mapping[str, Any], known: Any) -> Node:
-    return {name: _whole(limits, name) for name in known if name in limits}
+def _whole_fields(limits: Mapping[str, Any], names: Any) -> Node:
+    return {name: _whole_number(limits, name) for name in names if name in limits}
 
 
 def _optional(
@@ -243,11 +255,11 @@ def _optional(
     return {field: read(node, field)} if field in node else {}
 
 
-def _unless(made: Node, **defaults: Any) -> Node:
-    """``made`` without the fields that have their default."""
+def _unless(canonical_node: Node, **defaults: Any) -> Node:
+    """``canonical_node`` without the fields that have their default."""
     return {
         field: value
-        for field, value in made.items()
+        for field, value in canonical_node.items()
         if field not in defaults or value != defaults[field]
     }
 
@@ -273,7 +285,7 @@ def _choice(*allowed: str) -> Callable[[Mapping[str, Any], str], str]:
     return read
 
 
-def _whole(node: Mapping[str, Any], field: str) -> int:
+def _whole_number(node: Mapping[str, Any], field: str) -> int:
     value = node.get(field)
     if not isinstance(value, int) or isinstance(value, bool):
         raise Misshapen(f"{field}: expected a whole number, found {_excerpt(value)}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.manifest.catalog import Found, each_once
+from aos.manifest.catalog import Findings, each_once
 from aos.manifest.keys import parse_key
 from aos.manifest.names import EXECUTOR_NAME
 from aos.values.errors import ValueProblem
@@ -38,7 +38,9 @@ class GovernanceBlock:
 
     def key(self, name: str) -> bytes | None:
         """Return the key of the approver with this name; None if there is none."""
-        return next((each.public_key for each in self.approvers if each.name == name), None)
+        return next(
+            (approver.public_key for approver in self.approvers if approver.name == name), None
+        )
 
 
 def governance_of(node: Mapping[str, Any] | None) -> GovernanceBlock | None:
@@ -47,14 +49,14 @@ def governance_of(node: Mapping[str, Any] | None) -> GovernanceBlock | None:
         return None
     return GovernanceBlock(
         approvers=tuple(
-            Approver(each["name"], parse_key(each["public_key"])) for each in node["approvers"]
+            Approver(entry["name"], parse_key(entry["public_key"])) for entry in node["approvers"]
         ),
         quorum=node["quorum"],
         shadow_records=node.get("shadow_records", 0),
     )
 
 
-def governance(block: Mapping[str, Any], executors: Sequence[Mapping[str, Any]]) -> Found:
+def governance(block: Mapping[str, Any], executors: Sequence[Mapping[str, Any]]) -> Findings:
     """Yield the problems of a block that JSON Schema cannot express, and of a forged one."""
     approvers, quorum = block["approvers"], block["quorum"]
     if not 0 < len(approvers) <= APPROVERS_MAX:
@@ -63,7 +65,7 @@ def governance(block: Mapping[str, Any], executors: Sequence[Mapping[str, Any]])
             f"expected 1 to {APPROVERS_MAX} approvers, found {len(approvers)}",
             None,
         )
-    for index, name in each_once([each["name"] for each in approvers]):
+    for index, name in each_once([approver["name"] for approver in approvers]):
         if index is None:
             yield "/governance/approvers", f"{name} is listed twice", None
         elif not EXECUTOR_NAME.fullmatch(name):
@@ -83,11 +85,15 @@ def governance(block: Mapping[str, Any], executors: Sequence[Mapping[str, Any]])
         yield "/governance/shadow_records", f"expected 0 to {SHADOW_RECORDS_MAX}", None
 
 
-def _keys(approvers: Sequence[Mapping[str, Any]], executors: Sequence[Mapping[str, Any]]) -> Found:
+def _keys(
+    approvers: Sequence[Mapping[str, Any]], executors: Sequence[Mapping[str, Any]]
+) -> Findings:
     """The key of an approver has no other owner: an executor must not approve its own manifest."""
-    owners = {key: f"executor {each['name']}" for each in executors for key in _keys_of(each)}
-    for index, each in enumerate(approvers):
-        pointer, key = f"/governance/approvers/{index}/public_key", each["public_key"]
+    owners = {
+        key: f"executor {executor['name']}" for executor in executors for key in _keys_of(executor)
+    }
+    for index, approver in enumerate(approvers):
+        pointer, key = f"/governance/approvers/{index}/public_key", approver["public_key"]
         try:
             parse_key(key)
         except ValueProblem as problem:
@@ -99,7 +105,7 @@ def _keys(approvers: Sequence[Mapping[str, Any]], executors: Sequence[Mapping[st
                 f"this key is already that of {owners[key]}",
                 "make a key that only the approver has: aos key new FILE",
             )
-        owners.setdefault(key, f"approver {each['name']}")
+        owners.setdefault(key, f"approver {approver['name']}")
 
 
 def _keys_of(executor: Mapping[str, Any]) -> list[str]:

@@ -47,11 +47,11 @@ def read_place(text: str) -> HostPort:
     match = _PLACE.fullmatch(text.lower())
     if match is None:
         raise _unfit(text)
-    given, port = match["host"], None if match["port"] is None else int(match["port"])
+    host_text, port = match["host"], None if match["port"] is None else int(match["port"])
     if port is not None and port > PORT_MAX:
         raise _unfit(text)
-    host = read_host(given.strip("[]"))
-    if (":" in host) != given.startswith("["):
+    host = read_host(host_text.strip("[]"))
+    if (":" in host) != host_text.startswith("["):
         raise _unfit(text)
     return HostPort(host=host, port=port)
 

@@ -25,19 +25,19 @@ class HttpParams(Schema):
         self._has_secrets = has_secrets
 
     def normalise(self, value: Value) -> Value:
-        return self._taken(super().normalise(_literal_cbor(value)))
+        return self._accepted(super().normalise(_literal_cbor(value)))
 
     def from_ingress_value(
         self, data: bytes, *, max_bytes: int = INGRESS_BYTES_MAX
     ) -> tuple[bytes, Value]:
         canonical, value = super().from_ingress_value(data, max_bytes=max_bytes)
         # Bytes that were already canonical have not passed ``normalise``.
-        return canonical, self._taken(value)
+        return canonical, self._accepted(value)
 
     def from_json_object(self, obj: object) -> Value:
-        return self._taken(super().from_json_object(_literal_json(obj)))
+        return self._accepted(super().from_json_object(_literal_json(obj)))
 
-    def _taken(self, normal: Value) -> Value:
+    def _accepted(self, normal: Value) -> Value:
         return normal if self._has_secrets else _without_secrets(normal)
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aos.manifest import builtins
-from aos.manifest.catalog import Catalog, Found, each_once
+from aos.manifest.catalog import Catalog, Findings, each_once
 from aos.manifest.linear_names import LINEAR, SENT_TO_LINEAR
 from aos.manifest.schedule_names import SCHEDULE, SENT_TO_SCHEDULES
 
@@ -18,15 +18,15 @@ SENT_TO_PACKAGES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 name of the package, which is that of its workflow (M-30c)."""
 
 
-def ingress(listed: Sequence[str], catalog: Catalog) -> Found:
+def ingress(event_names: Sequence[str], catalog: Catalog) -> Findings:
     """Every broken rule of the list."""
-    for index, name in each_once(list(listed)):
+    for index, name in each_once(list(event_names)):
         if index is None:
             yield "/routing/ingress", f"{name} is listed twice", None
         else:
             yield from _entry(name, f"/routing/ingress/{index}", catalog)
     for package, sent in SENT_TO_PACKAGES.items():
-        missing = sorted(sent - set(listed))
+        missing = sorted(sent - set(event_names))
         if missing and catalog.node("defworkflow", package) is not None:
             yield (
                 "/routing/ingress",
@@ -35,7 +35,7 @@ def ingress(listed: Sequence[str], catalog: Catalog) -> Found:
             )
 
 
-def _entry(name: str, pointer: str, catalog: Catalog) -> Found:
+def _entry(name: str, pointer: str, catalog: Catalog) -> Findings:
     yield from catalog.use("defschema", name, pointer)
     if name in builtins.CONTINUATIONS:
         yield (

@@ -52,8 +52,8 @@ class _Limits:
     @classmethod
     def from_document(cls, document: Mapping[str, int]) -> Self:
         """Inverse of ``to_document``. Raises ValueError unless it has exactly the known fields."""
-        known = {field.name for field in fields(cls)}
-        odd = (known - cls.LATER - set(document)) | (set(document) - known)
+        field_names = {field.name for field in fields(cls)}
+        odd = (field_names - cls.LATER - set(document)) | (set(document) - field_names)
         if odd:
             text = ", ".join(sorted(odd))
             raise ValueError(f"limits must have exactly the known fields; these differ: {text}")

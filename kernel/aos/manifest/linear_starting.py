@@ -28,18 +28,20 @@ def chosen_plan(plans: tuple[StepPlan, ...], plan_type: str, version: int | None
     Raises:
         LinearRefused: The manifest has no such plan.
     """
-    found = newest(plans).get(plan_type)
-    if found is None:
-        known = ", ".join(sorted(newest(plans))) or "none"
-        raise LinearRefused(f"unknown plan {excerpt(plan_type)}: the manifest in force has {known}")
-    if version is None or version == found.version:
-        return found
+    newest_plan = newest(plans).get(plan_type)
+    if newest_plan is None:
+        known_text = ", ".join(sorted(newest(plans))) or "none"
+        raise LinearRefused(
+            f"unknown plan {excerpt(plan_type)}: the manifest in force has {known_text}"
+        )
+    if version is None or version == newest_plan.version:
+        return newest_plan
     for plan in plans:
         if (plan.type, plan.version) == (plan_type, version):
             return plan
-    known = ", ".join(str(plan.version) for plan in plans if plan.type == plan_type)
+    known_text = ", ".join(str(plan.version) for plan in plans if plan.type == plan_type)
     raise LinearRefused(
-        f"plan {plan_type} has no version {version}: the manifest in force has {known}"
+        f"plan {plan_type} has no version {version}: the manifest in force has {known_text}"
     )
 
 
@@ -106,14 +108,14 @@ def packed_context(context: Mapping[str, Value]) -> dict[str | int, Value]:
     return packed
 
 
-def check_name(what: str, text: str) -> None:
+def check_name(subject: str, text: str) -> None:
     """Raise LinearRefused unless ``text`` has 1 to 256 bytes of UTF-8."""
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
-        raise LinearRefused(f"{what}: expected UTF-8, found half of a surrogate pair") from None
+        raise LinearRefused(f"{subject}: expected UTF-8, found half of a surrogate pair") from None
     if not 1 <= length <= NAME_BYTES_MAX:
-        raise LinearRefused(f"{what}: expected 1 to {NAME_BYTES_MAX} bytes, found {length}")
+        raise LinearRefused(f"{subject}: expected 1 to {NAME_BYTES_MAX} bytes, found {length}")
 
 
 def context_of(value: object) -> Mapping[str, Value]:

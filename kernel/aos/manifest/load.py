@@ -65,15 +65,17 @@ class Problem:
     hint: str | None = None
 
     def __str__(self) -> str:
-        where = _where(excerpt(self.file), excerpt(self.pointer))
+        location = _location(excerpt(self.file), excerpt(self.pointer))
         return sentence(
-            excerpt(self.message, most=_PART_CHARACTERS_MAX),
-            where=where or None,
-            hint=None if self.hint is None else excerpt(self.hint, most=_PART_CHARACTERS_MAX),
+            excerpt(self.message, characters_max=_PART_CHARACTERS_MAX),
+            location=location or None,
+            hint=None
+            if self.hint is None
+            else excerpt(self.hint, characters_max=_PART_CHARACTERS_MAX),
         )
 
 
-def _where(file: str, pointer: str) -> str:
+def _location(file: str, pointer: str) -> str:
     return f"{file}#{pointer}" if pointer else file
 
 
@@ -114,7 +116,7 @@ def load(
         raise ManifestProblems([_several(list(source.manifest_folders))])
     source.find_problems(check)
     if source.problems:
-        raise ManifestProblems(sorted(source.problems, key=_place))
+        raise ManifestProblems(sorted(source.problems, key=_sort_key))
     manifest, definitions = source.canonical()
     return Loaded(effective=make(manifest, definitions), modules=source.modules())
 
@@ -123,42 +125,43 @@ def _several(folders: list[str]) -> Problem:
     """The problem of a folder with the manifests of several worlds. Their definitions do not fit
     together, which would be many more problems."""
     names = ", ".join(folders[:FOLDERS_NAMED])
-    more = len(folders) - FOLDERS_NAMED
+    unnamed_count = len(folders) - FOLDERS_NAMED
     return Problem(
         file="",
         pointer="",
         message=f"expected one manifest, found {len(folders)}: in {names}"
-        + (f" and {more} more" if more > 0 else ""),
+        + (f" and {unnamed_count} more" if unnamed_count > 0 else ""),
         hint="choose the folder of one of them",
     )
 
 
 def needed_files(
-    files: Mapping[str, bytes], listed: Iterable[str] = (), *, abi: str | None = None
+    files: Mapping[str, bytes], module_files: Iterable[str] = (), *, abi: str | None = None
 ) -> set[str]:
-    """Artifact paths that the AIR files among ``files`` refer to and ``files`` lacks. ``listed``
-    are the files below ``modules``: of these, the ones that have a module's name and a hash.
+    """Artifact paths that the AIR files among ``files`` refer to and ``files`` lacks.
+    ``module_files`` are the files below ``modules``: of these, the ones that have a module's name
+    and a hash.
 
     For a module without ``path`` these are all its possible places (M-14), of which one must exist.
     Files with problems are read as far as possible. Paths may begin with ``../``: the caller
     decides whether to read such a file.
     """
     source = _Source(files, abi)
-    needed: set[str] = set()
+    needed_paths: set[str] = set()
     for subject, located in source.definitions.items():
         if subject[0] == "defmodule" and subject not in source.broken:
-            places = _artifact_places(located)
-            if not any(place in source.files for place in places):
-                needed.update(places)
-                needed.update(_hashed_places(located, listed))
-    return needed
+            paths = _artifact_places(located)
+            if not any(path in source.files for path in paths):
+                needed_paths.update(paths)
+                needed_paths.update(_hashed_places(located, module_files))
+    return needed_paths
 
 
 def unreadable(files: Mapping[str, bytes]) -> list[Problem]:
     """Problems of the AIR files that are not JSON. Their definitions are unknown, so ``load`` may
     find further problems that are only consequences."""
     parsed = (_parsed(file, files[file]) for file in sorted(files) if file.endswith(AIR_SUFFIX))
-    return [each for each in parsed if isinstance(each, Problem)]
+    return [problem for problem in parsed if isinstance(problem, Problem)]
 
 
 def _parsed(file: str, data: bytes) -> object:
@@ -179,12 +182,12 @@ class _Located:
     file: str
     pointer: str
     node: Node
-    spelled: str | None = None
+    name_in_file: str | None = None
     """The name of a module, if its file spells it otherwise (AG-42)."""
 
     @property
-    def where(self) -> str:
-        return _where(self.file, self.pointer)
+    def location(self) -> str:
+        return _location(self.file, self.pointer)
 
     def problem(self, pointer: str, message: str, hint: str | None = None) -> Problem:
         return Problem(file=self.file, pointer=self.pointer + pointer, message=message, hint=hint)
@@ -218,7 +221,7 @@ class _Source:
         }
         manifest = self.manifest.node if self.manifest and self.manifest_is_sound else None
         for finding in meaning.check(
-            manifest, sound, self.broken, incomplete=self.incomplete, more=schedules_fit
+            manifest, sound, self.broken, incomplete=self.incomplete, extra_rule=schedules_fit
         ):
             located = (
                 self.manifest
@@ -264,21 +267,21 @@ class _Source:
         placed = enumerate(value) if isinstance(value, list) else [("", value)]
         for index, node in placed:
             pointer = f"/{index}" if index != "" else ""
-            given: Any = node
+            original: Any = node
             if self.abi == AGENTOS:
-                node = in_our_spelling(given)  # noqa: PLW2901  # the rest sees this one
-            found = structure.problems(node)
-            for inner, message, hint in found:
+                node = in_our_spelling(original)  # noqa: PLW2901  # the rest sees this one
+            node_problems = structure.problems(node)
+            for inner, message, hint in node_problems:
                 self._add(file, pointer + inner, message, hint)
             if not isinstance(node, dict):
                 self.incomplete = True
                 continue
             located = _Located(file=file, pointer=pointer, node=node)
-            if found:
+            if node_problems:
                 self._note_broken(located)
             elif self.abi is not None and node["$kind"] == "defmodule":
-                spelled = None if given["name"] == node["name"] else given["name"]
-                yield replace(located, node={"abi": self.abi, **node}, spelled=spelled)
+                name_in_file = None if original["name"] == node["name"] else original["name"]
+                yield replace(located, node={"abi": self.abi, **node}, name_in_file=name_in_file)
             else:
                 yield located
 
@@ -317,7 +320,7 @@ class _Source:
             self.problems.append(
                 located.problem(
                     "",
-                    f"{subject[1]} is defined otherwise in {first.where}",
+                    f"{subject[1]} is defined otherwise in {first.location}",
                     "definitions of one name must be equal; give one a new name or version",
                 )
             )
@@ -333,7 +336,7 @@ class _Source:
         self.problems.append(
             located.problem(
                 "",
-                f"a second manifest; the first is {self.manifest.where}",
+                f"a second manifest; the first is {self.manifest.location}",
                 "exactly one node of the folder may have $kind manifest",
             )
         )
@@ -364,17 +367,17 @@ class _Source:
         self.manifest = replace(manifest, node=node)
 
     def _take_package(self, name: str, node: Node) -> None:
-        used = package(name)
-        self.files = {**self.files, **used.files}
-        for index, definition in enumerate(used.definitions):
-            located = _Located(file=used.file, pointer=f"/{index}", node=definition)
+        shipped_package = package(name)
+        self.files = {**self.files, **shipped_package.files}
+        for index, definition in enumerate(shipped_package.definitions):
+            located = _Located(file=shipped_package.file, pointer=f"/{index}", node=definition)
             self._take(located, is_shipped=True)
-        for section, entries in used.sections.items():
-            listed = {entry["name"] for entry in node[section]}
-            more = [entry for entry in entries if entry["name"] not in listed]
-            node[section] = [*node[section], *more]
+        for section, entries in shipped_package.sections.items():
+            listed_names = {entry["name"] for entry in node[section]}
+            missing_entries = [entry for entry in entries if entry["name"] not in listed_names]
+            node[section] = [*node[section], *missing_entries]
         routing = node.get("routing", {})
-        routes = [*routing.get("subscriptions", []), *used.subscriptions]
+        routes = [*routing.get("subscriptions", []), *shipped_package.subscriptions]
         node["routing"] = {**routing, "subscriptions": routes}
         if "ingress" in routing:
             accepted: list[str] = routing["ingress"]
@@ -390,48 +393,49 @@ class _Source:
             self._add(min(air), "", "there is no manifest in this file or next to it", hint)
 
     def _artifact_problems(self, check: Check | None) -> Iterator[Problem]:
-        taken: dict[str, str] = {}
+        module_by_path: dict[str, str] = {}
         for subject in sorted(self.definitions):
             located = self.definitions[subject]
             if subject[0] != "defmodule" or subject in self.broken:
                 continue
-            place = self._artifact_place(located)
-            if place is None:
+            path = self._artifact_place(located)
+            if path is None:
                 yield _missing_artifact(located)
                 continue
             artifact = located.node["runtime"]["artifact"]
-            if "path" not in artifact and taken.setdefault(place, subject[1]) != subject[1]:
+            if "path" not in artifact and module_by_path.setdefault(path, subject[1]) != subject[1]:
                 yield located.problem(
                     "/runtime/artifact",
-                    f"{place} is taken for {taken[place]} already",
+                    f"{path} is taken for {module_by_path[path]} already",
                     "say with path which file belongs to which module",
                 )
-            yield from self._hashed_problems(located, place)
-            found = hash_text(content_hash(self.files[place]))
-            if artifact.get("hash", found) != found:
+            yield from self._hashed_problems(located, path)
+            actual_hash = hash_text(content_hash(self.files[path]))
+            if artifact.get("hash", actual_hash) != actual_hash:
                 yield located.problem(
                     "/runtime/artifact/hash",
-                    f"the hash of {place}: expected {artifact['hash']}, found {found}",
+                    f"the hash of {path}: expected {artifact['hash']}, found {actual_hash}",
                     "build the module again, or leave the hash out and it is filled in",
                 )
             if check is not None:
-                for message in check(self.files[place], self._entrypoints(subject[1])):
-                    yield located.problem("/runtime/artifact", f"{place}: {message}")
+                for message in check(self.files[path], self._entrypoints(subject[1])):
+                    yield located.problem("/runtime/artifact", f"{path}: {message}")
 
-    def _hashed_problems(self, located: _Located, place: str) -> Iterator[Problem]:
+    def _hashed_problems(self, located: _Located, path: str) -> Iterator[Problem]:
         """The problems of a file that has the module's SHA-256 in its name (AG-43)."""
-        others = list(_hashed_places(located, self.files))
-        if place in others and len(others) > 1:
+        candidates = list(_hashed_places(located, self.files))
+        if path in candidates and len(candidates) > 1:
             yield located.problem(
                 "/runtime/artifact",
-                f"{len(others)} files are builds of {located.node['name']}: {', '.join(others)}",
+                f"{len(candidates)} files are builds of {located.node['name']}: "
+                f"{', '.join(candidates)}",
                 "say with path which one, or remove the others",
             )
-        sha256 = wrong_sha256(place, self.files[place])
+        sha256 = wrong_sha256(path, self.files[path])
         if sha256 is not None:
             yield located.problem(
                 "/runtime/artifact",
-                f"{place}: the SHA-256 of the file is {sha256}, and not the one in its name",
+                f"{path}: the SHA-256 of the file is {sha256}, and not the one in its name",
                 "build the module again, or rename the file",
             )
 
@@ -450,23 +454,24 @@ class _Source:
         return sorted(entrypoints)
 
     def _artifact_place(self, located: _Located) -> str | None:
-        places = [*_artifact_places(located), *_hashed_places(located, self.files)]
-        return next((place for place in places if place in self.files), None)
+        paths = [*_artifact_places(located), *_hashed_places(located, self.files)]
+        return next((path for path in paths if path in self.files), None)
 
     def _artifact(self, located: _Located) -> bytes:
-        place = self._artifact_place(located)
-        assert place is not None  # a missing artifact is a problem
-        return self.files[place]
+        path = self._artifact_place(located)
+        assert path is not None  # a missing artifact is a problem
+        return self.files[path]
 
     def _wrong_hashes(self, manifest: Node) -> Iterator[Problem]:
         assert self.manifest is not None
         for section, kind in SECTIONS.items():
             for index, entry in enumerate(manifest.get(section, ())):
-                found = self._hash(kind, entry["name"]) if "hash" in entry else None
-                if found is not None and entry["hash"] != found:
+                actual_hash = self._hash(kind, entry["name"]) if "hash" in entry else None
+                if actual_hash is not None and entry["hash"] != actual_hash:
                     yield self.manifest.problem(
                         f"/{section}/{index}/hash",
-                        f"the hash of {entry['name']}: expected {entry['hash']}, found {found}",
+                        f"the hash of {entry['name']}: expected {entry['hash']}, found "
+                        f"{actual_hash}",
                         "the definition has changed; leave the hash out and it is filled in",
                     )
 
@@ -479,26 +484,26 @@ class _Source:
         if located is None:
             return hash_text(definition_hash(dict(builtin[name])))
         if kind == "defmodule":
-            place = self._artifact_place(located)
-            return None if place is None else hash_text(content_hash(self.files[place]))
+            path = self._artifact_place(located)
+            return None if path is None else hash_text(content_hash(self.files[path]))
         try:
             return hash_text(definition_hash(canonical(located.node)))
         except Misshapen:
             return None
 
 
-def _equal(one: _Located, other: _Located) -> bool:
-    if _bare(one.node) != _bare(other.node):
+def _equal(first: _Located, second: _Located) -> bool:
+    if _bare(first.node) != _bare(second.node):
         return False
     # The same relative path in two folders is not the same file.
-    return one.node["$kind"] != "defmodule" or _artifact_places(one) == _artifact_places(other)
+    return first.node["$kind"] != "defmodule" or _artifact_places(first) == _artifact_places(second)
 
 
 def _names_workflow(manifest: Node, name: str) -> bool:
     """Whether a manifest lists the workflow or routes events to it."""
     routes = manifest.get("routing", {}).get("subscriptions", [])
-    listed = [entry["name"] for entry in manifest["workflows"]]
-    return name in (*listed, *(route.get("workflow", route.get("op")) for route in routes))
+    workflow_names = [entry["name"] for entry in manifest["workflows"]]
+    return name in (*workflow_names, *(route.get("workflow", route.get("op")) for route in routes))
 
 
 def _bare(node: Node) -> Node:
@@ -514,35 +519,37 @@ def _artifact_places(located: _Located) -> list[str]:
     path = located.node["runtime"]["artifact"].get("path")
     if path is not None:
         return [posixpath.normpath(posixpath.join(posixpath.dirname(located.file), path))]
-    namespace, _, rest = _spelled(located).partition("/")
-    short, _, _ = rest.partition("@")
-    return [f"modules/{namespace}.{rest}.wasm", f"modules/{short}.wasm"]
+    namespace, _, local_name = _name_in_file(located).partition("/")
+    short, _, _ = local_name.partition("@")
+    return [f"modules/{namespace}.{local_name}.wasm", f"modules/{short}.wasm"]
 
 
 def _hashed_places(located: _Located, files: Iterable[str]) -> Iterator[str]:
     """The files with the module's name and a hash (AG-43); none for a module with ``path``."""
     if "path" in located.node["runtime"]["artifact"]:
         return iter(())
-    return hashed_files(_spelled(located), files)
+    return hashed_files(_name_in_file(located), files)
 
 
-def _spelled(located: _Located) -> str:
+def _name_in_file(located: _Located) -> str:
     """The name of a module as its file spells it."""
     name: str = located.node["name"]
-    return located.spelled or name
+    return located.name_in_file or name
 
 
 def _missing_artifact(located: _Located) -> Problem:
-    places = _artifact_places(located)
-    where = "path" if "path" in located.node["runtime"]["artifact"] else ""
+    paths = _artifact_places(located)
+    path_field = "path" if "path" in located.node["runtime"]["artifact"] else ""
     return located.problem(
-        "/runtime/artifact" + ("/path" if where else ""),
-        f"the artifact of {located.node['name']} is missing: expected {' or '.join(places)}",
-        "build the module first" if where else "build the module first, or say with path where",
+        "/runtime/artifact" + ("/path" if path_field else ""),
+        f"the artifact of {located.node['name']} is missing: expected {' or '.join(paths)}",
+        "build the module first"
+        if path_field
+        else "build the module first, or say with path where",
     )
 
 
-def _place(problem: Problem) -> tuple[str, list[tuple[int, str]], str]:
+def _sort_key(problem: Problem) -> tuple[str, list[tuple[int, str]], str]:
     """Sort key: file, then place in it with array positions as numbers, then message."""
     parts = [
         (int(part), "") if part.isdecimal() else (-1, part) for part in problem.pointer.split("/")

@@ -14,7 +14,7 @@ from typing import Final
 from aos.manifest import builtins
 from aos.manifest.catalog import (
     Catalog,
-    Found,
+    Findings,
     Node,
     RuleFinding,
     Subject,
@@ -49,7 +49,7 @@ def check(
     broken: AbstractSet[Subject] = frozenset(),
     *,
     incomplete: bool = False,
-    more: Callable[[Node, Catalog], Found] | None = None,
+    extra_rule: Callable[[Node, Catalog], Findings] | None = None,
 ) -> Iterator[RuleFinding]:
     """Return every broken rule.
 
@@ -59,20 +59,20 @@ def check(
         broken: Definitions that exist but have an invalid shape. A reference to one is valid.
         incomplete: Some definitions could not be read. An unknown name is then a finding only if
             it is similar to a known one.
-        more: Another rule of the manifest.
+        extra_rule: Another rule of the manifest.
     """
     catalog = Catalog(manifest, definitions, broken, incomplete=incomplete)
-    told = False
-    for finding in chain(_findings(catalog), _more(manifest, catalog, more)):
-        told = True
+    has_findings = False
+    for finding in chain(_findings(catalog), _extra_findings(manifest, catalog, extra_rule)):
+        has_findings = True
         yield finding
     # Other findings can make a schema appear unused, so this rule is checked only without them.
-    if not (told or broken or incomplete):
+    if not (has_findings or broken or incomplete):
         yield from _schemas_are_used(catalog)
 
 
-def _more(
-    manifest: Node | None, catalog: Catalog, rule: Callable[[Node, Catalog], Found] | None
+def _extra_findings(
+    manifest: Node | None, catalog: Catalog, rule: Callable[[Node, Catalog], Findings] | None
 ) -> Iterator[RuleFinding]:
     if manifest is not None and rule is not None:
         for pointer, message, hint in rule(manifest, catalog):
@@ -99,7 +99,7 @@ def _findings(catalog: Catalog) -> Iterator[RuleFinding]:
             yield RuleFinding(subject=MANIFEST, pointer=pointer, message=message, hint=hint)
 
 
-def _manifest(manifest: Node, catalog: Catalog) -> Found:
+def _manifest(manifest: Node, catalog: Catalog) -> Findings:
     for section, kind in SECTIONS.items():
         names = [entry["name"] for entry in manifest.get(section, ())]
         for index, name in each_once(names):
@@ -127,9 +127,9 @@ def _takes_part(catalog: Catalog) -> Iterator[RuleFinding]:
     if catalog.manifest is None:
         return
     for section, kind in SECTIONS.items():
-        listed = {entry["name"] for entry in catalog.manifest.get(section, ())}
+        listed_names = {entry["name"] for entry in catalog.manifest.get(section, ())}
         for subject in sorted(catalog.definitions):
-            if subject[0] == kind != "defschema" and subject[1] not in listed:
+            if subject[0] == kind != "defschema" and subject[1] not in listed_names:
                 yield _unlisted(subject, section, "")
 
 
@@ -138,17 +138,17 @@ def _schemas_are_used(catalog: Catalog) -> Iterator[RuleFinding]:
     if catalog.manifest is None:
         return
     roots = schema_roots(catalog.manifest, catalog.definitions.values())
-    used = closure(roots, catalog.types)
+    reached = closure(roots, catalog.types)
     for subject in sorted(catalog.definitions):
-        if subject[0] == "defschema" and subject[1] not in used:
+        if subject[0] == "defschema" and subject[1] not in reached:
             yield _unlisted(subject, "schemas", ", and nothing in it refers to it")
 
 
-def _unlisted(subject: Subject, section: str, more: str) -> RuleFinding:
+def _unlisted(subject: Subject, section: str, addition: str) -> RuleFinding:
     return RuleFinding(
         subject=subject,
         pointer="/name",
-        message=f"{subject[1]} is defined but not listed in the manifest{more}",
+        message=f"{subject[1]} is defined but not listed in the manifest{addition}",
         hint=f"add it to {section} of the manifest, or remove the definition",
     )
 

@@ -35,11 +35,11 @@ _Versions: TypeAlias = dict[Hash, tuple[HashFields, Schema]]
 _MAP: Final = 0xA0
 
 
-class Named:
-    """Add every manifest, then query. ``named`` finds the blob with a SHA-256 name."""
+class BlobReferences:
+    """Add every manifest, then query. ``blob_by_name`` finds the blob with a SHA-256 name."""
 
-    def __init__(self, named: ByName = lambda _: None) -> None:
-        self._by_name = named
+    def __init__(self, blob_by_name: ByName = lambda _: None) -> None:
+        self._by_name = blob_by_name
         self._opaque: set[str] = set()
         self._events: dict[str, _Versions] = {}
         self._states: dict[str, _Versions] = {}
@@ -118,15 +118,15 @@ class _Shapes:
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
-        self._known: dict[str, Hash] = {}
+        self._hash_by_name: dict[str, Hash] = {}
 
     def of(self, name: str) -> Hash:
-        found = self._known.get(name)
-        if found is None:
+        shape_hash = self._hash_by_name.get(name)
+        if shape_hash is None:
             type_ = self._schemas[name].type
             parts = [repr(type_).encode(), *(self.of(ref) for ref in _refs(type_))]
-            found = self._known[name] = content_hash(b"".join(parts))
-        return found
+            shape_hash = self._hash_by_name[name] = content_hash(b"".join(parts))
+        return shape_hash
 
 
 def _refs(type_: Type) -> Iterator[str]:

@@ -66,13 +66,17 @@ def package(name: str) -> Package:
         if node["$kind"] == "defmodule":
             node["runtime"]["artifact"]["path"] = f"{folder}.wasm"
             files[f"{name}/{folder}.wasm"] = (root / f"{folder}.wasm").read_bytes()
-    listed: dict[str, list[dict[str, str]]] = {section: [] for section in _SECTIONS.values()}
+    entries_by_section: dict[str, list[dict[str, str]]] = {
+        section: [] for section in _SECTIONS.values()
+    }
     for node in definitions:
-        listed[_SECTIONS[node["$kind"]]].append({"name": node["name"]})
+        entries_by_section[_SECTIONS[node["$kind"]]].append({"name": node["name"]})
     return Package(
         file=f"{name}/{folder}.air.json",
         definitions=tuple(definitions),
-        sections=MappingProxyType({section: tuple(found) for section, found in listed.items()}),
+        sections=MappingProxyType(
+            {section: tuple(entries) for section, entries in entries_by_section.items()}
+        ),
         subscriptions=tuple(
             {field: value for field, value in node.items() if field != "$kind"}
             for node in nodes
@@ -83,6 +87,6 @@ def package(name: str) -> Package:
 
 
 def _library() -> Path:
-    here = Path(__file__).resolve()
-    installed = here.parents[1] / "library"
-    return installed if installed.is_dir() else here.parents[3] / "modules"
+    this_file = Path(__file__).resolve()
+    installed = this_file.parents[1] / "library"
+    return installed if installed.is_dir() else this_file.parents[3] / "modules"

@@ -100,12 +100,12 @@ class Patch:
             PatchInvalid: They are malformed, or spelled in another way.
         """
         try:
-            found = read_patch(decode_record(document))
+            patch = read_patch(decode_record(document))
         except ValueProblem as problem:
             raise PatchInvalid(f"the patch is not canonical CBOR: {problem}") from problem
-        if found.document != document:
+        if patch.document != document:
             raise PatchInvalid("the patch is not in its canonical spelling")
-        return found
+        return patch
 
 
 def read_patch(value: object) -> Patch:
@@ -117,18 +117,18 @@ def read_patch(value: object) -> Patch:
     fields = _fields(value, "the patch", ("$kind", "base", "ops"))
     if fields["$kind"] != "patch":
         raise PatchInvalid(
-            sentence("this is no patch", where="/$kind", expected='"patch"',
-                     found=_shown(fields["$kind"]))
+            sentence("this is no patch", location="/$kind", expected='"patch"',
+                     actual=_json_text(fields["$kind"]))
         )  # fmt: skip
     ops = fields["ops"]
     if not isinstance(ops, list) or not 0 < len(ops) <= OPS_MAX:
         raise PatchInvalid(
-            sentence("a patch has no such list of changes", where="/ops",
+            sentence("a patch has no such list of changes", location="/ops",
                      expected=f"a list of 1 to {OPS_MAX}",
-                     found=f"{len(ops)} changes" if isinstance(ops, list) else _shown(ops))
+                     actual=f"{len(ops)} changes" if isinstance(ops, list) else _json_text(ops))
         )  # fmt: skip
     base = _hash(fields["base"], "/base")
-    return Patch(base, tuple(_read_op(each, f"/ops/{index}") for index, each in enumerate(ops)))
+    return Patch(base, tuple(_read_op(op, f"/ops/{index}") for index, op in enumerate(ops)))
 
 
 def node_hash(node: Node) -> Hash:
@@ -152,36 +152,36 @@ def _op_json(op: Op) -> dict[str, Any]:
         case Remove(kind, name, pre_hash):
             return {"remove": {"kind": kind, "name": name, "pre_hash": hash_text(pre_hash)}}
         case Set(field, value, pre_hash):
-            before = None if pre_hash is None else hash_text(pre_hash)
-            return {"set": {"field": field, "value": value, "pre_hash": before}}
+            pre_hash_text = None if pre_hash is None else hash_text(pre_hash)
+            return {"set": {"field": field, "value": value, "pre_hash": pre_hash_text}}
 
 
 def _read_op(value: object, at: str) -> Op:
     if not isinstance(value, dict) or len(value) != 1:
         raise PatchInvalid(
-            f"{at}: expected one of add, replace, remove and set, found {_shown(value)}"
+            f"{at}: expected one of add, replace, remove and set, found {_json_text(value)}"
         )
-    (verb, given), *_ = value.items()
-    where = f"{at}/{excerpt(str(verb))}"
+    (verb, op_fields), *_ = value.items()
+    pointer = f"{at}/{excerpt(str(verb))}"
     match verb:
         case "add":
-            return Add(_node(_fields(given, where, ("node",))["node"], f"{where}/node"))
+            return Add(_node(_fields(op_fields, pointer, ("node",))["node"], f"{pointer}/node"))
         case "replace":
-            fields = _fields(given, where, ("node", "pre_hash"))
-            node = _node(fields["node"], f"{where}/node")
-            return Replace(node, _hash(fields["pre_hash"], f"{where}/pre_hash"))
+            fields = _fields(op_fields, pointer, ("node", "pre_hash"))
+            node = _node(fields["node"], f"{pointer}/node")
+            return Replace(node, _hash(fields["pre_hash"], f"{pointer}/pre_hash"))
         case "remove":
-            fields = _fields(given, where, ("kind", "name", "pre_hash"))
-            kind = _one_of(fields["kind"], KINDS, f"{where}/kind")
+            fields = _fields(op_fields, pointer, ("kind", "name", "pre_hash"))
+            kind = _one_of(fields["kind"], KINDS, f"{pointer}/kind")
             name = fields["name"]
             if not isinstance(name, str):
-                raise PatchInvalid(f"{where}/name: expected text, found {_shown(name)}")
-            return Remove(kind, name, _hash(fields["pre_hash"], f"{where}/pre_hash"))
+                raise PatchInvalid(f"{pointer}/name: expected text, found {_json_text(name)}")
+            return Remove(kind, name, _hash(fields["pre_hash"], f"{pointer}/pre_hash"))
         case "set":
-            return _read_set(_fields(given, where, ("field", "value", "pre_hash")), where)
+            return _read_set(_fields(op_fields, pointer, ("field", "value", "pre_hash")), pointer)
         case _:
             raise PatchInvalid(
-                f"{at}: expected one of add, replace, remove and set, found {_shown(verb)}"
+                f"{at}: expected one of add, replace, remove and set, found {_json_text(verb)}"
             )
 
 
@@ -192,13 +192,13 @@ def _read_set(fields: Mapping[str, Any], at: str) -> Set:
         for section in SECTIONS:
             empty[section] = []
         value = _canonical(empty, f"{at}/value").get(field)
-    before = fields["pre_hash"]
-    return Set(field, value, None if before is None else _hash(before, f"{at}/pre_hash"))
+    pre_hash = fields["pre_hash"]
+    return Set(field, value, None if pre_hash is None else _hash(pre_hash, f"{at}/pre_hash"))
 
 
 def _node(value: object, at: str) -> Node:
     if not isinstance(value, dict) or value.get("$kind") not in KINDS:
-        raise PatchInvalid(f"{at}: expected a definition, found {_shown(value)}")
+        raise PatchInvalid(f"{at}: expected a definition, found {_json_text(value)}")
     node = _canonical(value, at)
     if node["$kind"] == "defmodule":
         _hash(node["runtime"]["artifact"].get("hash"), f"{at}/runtime/artifact/hash")
@@ -216,26 +216,26 @@ def _canonical(value: Mapping[str, Any], at: str) -> Node:
 def _expect_json(value: object) -> None:
     """Check that a JSON file could hold this value. Raises: ValueError: It could not."""
     if isinstance(value, dict):
-        for name, inside in value.items():
+        for name, element in value.items():
             if not isinstance(name, str):
                 raise ValueError("every field has a name that is text")  # noqa: TRY004  # as Misshapen
-            _expect_json(inside)
+            _expect_json(element)
     elif isinstance(value, list):
-        for inside in value:
-            _expect_json(inside)
+        for element in value:
+            _expect_json(element)
     elif value is not None and not isinstance(value, str | int):
-        raise ValueError(f"expected a value of JSON, found {_shown(value)}")
+        raise ValueError(f"expected a value of JSON, found {_json_text(value)}")
 
 
 def _fields(value: object, at: str, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(value, dict) or set(value) != set(names):
-        raise PatchInvalid(f"{at}: expected {' and '.join(names)}, found {_shown(value)}")
+        raise PatchInvalid(f"{at}: expected {' and '.join(names)}, found {_json_text(value)}")
     return value
 
 
 def _one_of(value: object, words: Sequence[str], at: str) -> str:
     if not isinstance(value, str) or value not in words:
-        raise PatchInvalid(f"{at}: expected one of {', '.join(words)}, found {_shown(value)}")
+        raise PatchInvalid(f"{at}: expected one of {', '.join(words)}, found {_json_text(value)}")
     return value
 
 
@@ -243,13 +243,13 @@ def _hash(value: object, at: str) -> Hash:
     try:
         return parse_hash(value if isinstance(value, str) else "")
     except ValueProblem as problem:
-        raise PatchInvalid(f"{at}: {problem.message}, found {_shown(value)}") from problem
+        raise PatchInvalid(f"{at}: {problem.message}, found {_json_text(value)}") from problem
 
 
-def _shown(value: object) -> str:
+def _json_text(value: object) -> str:
     if isinstance(value, dict):
-        names = ", ".join(excerpt(str(name), most=40) for name in list(value)[:8])
+        names = ", ".join(excerpt(str(name), characters_max=40) for name in list(value)[:8])
         return f"an object with {names}" if value else "an empty object"
     if isinstance(value, list):
         return "an array" if value else "an empty array"
-    return excerpt(repr(value), most=80)
+    return excerpt(repr(value), characters_max=80)

@@ -61,13 +61,13 @@ def check_patch(base: Effective, patch: Patch, result: Effective) -> None:
     """
     manifest, definitions = _patched(base, patch)
     try:
-        found = make_like(manifest, definitions, result).hash
+        actual_hash = make_like(manifest, definitions, result).hash
     except ValueError:
-        found = make(manifest, definitions).hash
-    if found != result.hash:
+        actual_hash = make(manifest, definitions).hash
+    if actual_hash != result.hash:
         raise PatchInvalid(
             sentence("the patch leads to another manifest", expected=hash_text(result.hash),
-                     found=hash_text(found))
+                     actual=hash_text(actual_hash))
         )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ class _Draft:
     its other fields. All nodes are canonical."""
 
     definitions: dict[_Subject, Node]
-    listed: set[_Subject]
+    listed_builtins: set[_Subject]
     fields: dict[str, Any]
 
     @classmethod
@@ -103,10 +103,14 @@ class _Draft:
         manifest = canonical(document["manifest"])
         nodes = [canonical(node) for node in document["definitions"]]
         subjects = {(node["$kind"], node["name"]): node for node in nodes}
-        own = {key: node for key, node in subjects.items() if not is_built_in(*key)}
-        draft = cls(own, set(), {name: manifest[name] for name in FIELDS if name in manifest})
+        own_definitions = {key: node for key, node in subjects.items() if not is_built_in(*key)}
+        draft = cls(
+            own_definitions, set(), {name: manifest[name] for name in FIELDS if name in manifest}
+        )
         # A built-in definition is listed only if nothing else makes it a part of the manifest.
-        draft.listed = set(_subjects(effective) - taking_part(draft.manifest(), own))
+        draft.listed_builtins = set(
+            _subjects(effective) - taking_part(draft.manifest(), own_definitions)
+        )
         return draft
 
     def manifest(self) -> Node:
@@ -114,13 +118,13 @@ class _Draft:
         node: Node = {"$kind": "manifest", "air_version": "2"}
         for section in SECTIONS:
             node[section] = []
-        for kind, name in sorted({*self.definitions, *self.listed}):
+        for kind, name in sorted({*self.definitions, *self.listed_builtins}):
             node[_SECTION_OF[kind]].append({"name": name})
         return canonical({**node, **self.fields})
 
-    def found(self, subject: _Subject) -> Node | None:
+    def node_of(self, subject: _Subject) -> Node | None:
         """Return the definition; of built-in ones, only of those that are listed."""
-        if subject in self.listed:
+        if subject in self.listed_builtins:
             return dict(_BUILTIN[subject[0]][subject[1]])
         return self.definitions.get(subject)
 
@@ -130,16 +134,18 @@ def _subjects(effective: Effective) -> AbstractSet[_Subject]:
     return {(node["$kind"], node["name"]) for node in document["definitions"]}
 
 
-def _ops_between(old: _Draft, new: _Draft, wanted: AbstractSet[_Subject]) -> Iterator[Op]:
-    before, after = old.definitions, new.definitions
-    gone = [*(before.keys() - after.keys()), *(old.listed - wanted)]
-    for kind, name in sorted(gone):
+def _ops_between(old: _Draft, new: _Draft, new_subjects: AbstractSet[_Subject]) -> Iterator[Op]:
+    old_nodes, new_nodes = old.definitions, new.definitions
+    removed = [*(old_nodes.keys() - new_nodes.keys()), *(old.listed_builtins - new_subjects)]
+    for kind, name in sorted(removed):
         yield Remove(kind, name, _known_hash(old, (kind, name)))
-    for subject in sorted(before.keys() & after.keys()):
-        if before[subject] != after[subject]:
-            yield Replace(after[subject], node_hash(before[subject]))
-    for kind, name in sorted([*(after.keys() - before.keys()), *(new.listed - old.listed)]):
-        node = new.found((kind, name))
+    for subject in sorted(old_nodes.keys() & new_nodes.keys()):
+        if old_nodes[subject] != new_nodes[subject]:
+            yield Replace(new_nodes[subject], node_hash(old_nodes[subject]))
+    for kind, name in sorted(
+        [*(new_nodes.keys() - old_nodes.keys()), *(new.listed_builtins - old.listed_builtins)]
+    ):
+        node = new.node_of((kind, name))
         assert node is not None
         yield Add(node)
     for name in FIELDS:
@@ -149,7 +155,7 @@ def _ops_between(old: _Draft, new: _Draft, wanted: AbstractSet[_Subject]) -> Ite
 
 
 def _known_hash(draft: _Draft, subject: _Subject) -> Hash:
-    node = draft.found(subject)
+    node = draft.node_of(subject)
     assert node is not None
     return node_hash(node)
 
@@ -158,8 +164,8 @@ def _patched(base: Effective, patch: Patch) -> tuple[Node, Mapping[_Subject, Nod
     """Return the manifest and its own definitions, without a problem."""
     if patch.base != base.hash:
         raise PatchInvalid(
-            sentence("the patch is for another manifest", where="/base",
-                     expected=hash_text(base.hash), found=hash_text(patch.base),
+            sentence("the patch is for another manifest", location="/base",
+                     expected=hash_text(base.hash), actual=hash_text(patch.base),
                      hint="make the patch again from the manifest in force: aos gov patch PATH")
         )  # fmt: skip
     draft = _Draft.of(base)
@@ -172,10 +178,10 @@ def _patched(base: Effective, patch: Patch) -> tuple[Node, Mapping[_Subject, Nod
     findings = list(meaning.check(manifest, draft.definitions))
     if findings:
         first = findings[0]
-        more = f" (and {len(findings) - 1} more problems)" if len(findings) > 1 else ""
+        tail = f" (and {len(findings) - 1} more problems)" if len(findings) > 1 else ""
         raise PatchInvalid(
             f"the patch leads to an invalid manifest: {first.subject[1]}#{first.pointer}: "
-            f"{excerpt(first.message)}{more}"
+            f"{excerpt(first.message)}{tail}"
         )
     return manifest, draft.definitions
 
@@ -186,18 +192,18 @@ def _apply_op(draft: _Draft, op: Op, at: str) -> None:
             _add(draft, node, at)
         case Replace(node, pre_hash):
             subject = (node["$kind"], node["name"])
-            if subject in draft.listed:
+            if subject in draft.listed_builtins:
                 raise PatchInvalid(f"{at}/replace: {subject[1]} is built in and cannot change")
             _expect(draft, subject, pre_hash, f"{at}/replace")
             draft.definitions[subject] = node
         case Remove(kind, name, pre_hash):
             _expect(draft, (kind, name), pre_hash, f"{at}/remove")
             draft.definitions.pop((kind, name), None)
-            draft.listed.discard((kind, name))
+            draft.listed_builtins.discard((kind, name))
         case Set(field, value, pre_hash):
-            found = value_hash(draft.fields.get(field))
-            if found != pre_hash:
-                raise _other(f"{at}/set/pre_hash", field, pre_hash, found)
+            actual = value_hash(draft.fields.get(field))
+            if actual != pre_hash:
+                raise _hash_mismatch(f"{at}/set/pre_hash", field, pre_hash, actual)
             draft.fields.pop(field, None)
             if value is not None:
                 draft.fields[field] = value
@@ -205,7 +211,7 @@ def _apply_op(draft: _Draft, op: Op, at: str) -> None:
 
 def _add(draft: _Draft, node: Node, at: str) -> None:
     subject = (node["$kind"], node["name"])
-    present = draft.found(subject)
+    present = draft.node_of(subject)
     if present is not None:
         raise PatchInvalid(
             f"{at}/add: {subject[1]} is in the manifest already, with "
@@ -217,22 +223,24 @@ def _add(draft: _Draft, node: Node, at: str) -> None:
             raise PatchInvalid(
                 f"{at}/add: {subject[1]} cannot be defined: names that begin with sys/ are built in"
             )
-        draft.listed.add(subject)
+        draft.listed_builtins.add(subject)
     else:
         draft.definitions[subject] = node
 
 
 def _expect(draft: _Draft, subject: _Subject, pre_hash: Hash, at: str) -> None:
-    node = draft.found(subject)
-    found = None if node is None else node_hash(node)
-    if found != pre_hash:
-        raise _other(f"{at}/pre_hash", subject[1], pre_hash, found)
+    node = draft.node_of(subject)
+    actual = None if node is None else node_hash(node)
+    if actual != pre_hash:
+        raise _hash_mismatch(f"{at}/pre_hash", subject[1], pre_hash, actual)
 
 
-def _other(where: str, what: str, expected: Hash | None, found: Hash | None) -> PatchInvalid:
+def _hash_mismatch(
+    pointer: str, name: str, expected: Hash | None, actual: Hash | None
+) -> PatchInvalid:
     return PatchInvalid(
-        sentence(f"{what} is not what the patch was made for", where=where,
+        sentence(f"{name} is not what the patch was made for", location=pointer,
                  expected=_ABSENT if expected is None else hash_text(expected),
-                 found=_ABSENT if found is None else hash_text(found),
+                 actual=_ABSENT if actual is None else hash_text(actual),
                  hint="make the patch again from the manifest in force: aos gov patch PATH")
     )  # fmt: skip

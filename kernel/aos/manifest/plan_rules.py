@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aos.manifest.catalog import Catalog, Found
+from aos.manifest.catalog import Catalog, Findings
 from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE
 from aos.manifest.plans import plan_of, plan_problems
 
 
-def plan_rules(nodes: list[object], catalog: Catalog) -> Found:
+def plan_rules(nodes: list[object], catalog: Catalog) -> Findings:
     """Every broken rule of the plans of a manifest (M-70)."""
     if nodes and not catalog.exists("defworkflow", LINEAR):
         yield (
@@ -15,7 +15,7 @@ def plan_rules(nodes: list[object], catalog: Catalog) -> Found:
             f"plans need the workflow {LINEAR}",
             f'add "uses": ["{LINEAR_PACKAGE}"] to the manifest',
         )
-    seen: dict[tuple[str, int], int] = {}
+    index_by_plan: dict[tuple[str, int], int] = {}
     for index, node in enumerate(nodes):
         broken = False
         for pointer, message in plan_problems(node):
@@ -24,7 +24,7 @@ def plan_rules(nodes: list[object], catalog: Catalog) -> Found:
         if broken:
             continue
         plan = plan_of(node)
-        first = seen.setdefault((plan.type, plan.version), index)
+        first = index_by_plan.setdefault((plan.type, plan.version), index)
         if first != index:
             yield (
                 f"/plans/{index}",

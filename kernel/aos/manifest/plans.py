@@ -57,14 +57,14 @@ class PlanInvalid(Refused):
     """A text or value is not a plan."""
 
 
-def plan_of(node: object, where: str = "") -> StepPlan:
+def plan_of(node: object, prefix: str = "") -> StepPlan:
     """Read a plan as a manifest has it, canonical or not, or as a user wrote it.
 
     Raises:
-        PlanInvalid: It is not one. The message begins with ``where`` and the JSON pointer.
+        PlanInvalid: It is not one. The message begins with ``prefix`` and the JSON pointer.
     """
     for pointer, message in plan_problems(node):
-        raise PlanInvalid(f"{where}{pointer}: {message}" if where or pointer else message)
+        raise PlanInvalid(f"{prefix}{pointer}: {message}" if prefix or pointer else message)
     assert isinstance(node, Mapping)
     return StepPlan(
         type=node["type"],
@@ -79,11 +79,11 @@ def plan_of(node: object, where: str = "") -> StepPlan:
 
 def plan_node(plan: StepPlan) -> dict[str, Any]:
     """The canonical node: without fields that have their default."""
-    made: dict[str, Any] = {"type": plan.type, "version": plan.version}
+    node: dict[str, Any] = {"type": plan.type, "version": plan.version}
     if not plan.wait_timeouts:
-        made["wait_timeouts"] = False
+        node["wait_timeouts"] = False
     defaults = PlanStep(type="")
-    made["steps"] = [
+    node["steps"] = [
         {"type": step.type}
         | {
             field: getattr(step, field)
@@ -92,16 +92,16 @@ def plan_node(plan: StepPlan) -> dict[str, Any]:
         }
         for step in plan.steps
     ]
-    return made
+    return node
 
 
 def newest(plans: Iterable[StepPlan]) -> dict[str, StepPlan]:
     """The newest version of each type."""
-    found: dict[str, StepPlan] = {}
+    plan_by_type: dict[str, StepPlan] = {}
     for plan in plans:
-        if plan.type not in found or plan.version > found[plan.type].version:
-            found[plan.type] = plan
-    return found
+        if plan.type not in plan_by_type or plan.version > plan_by_type[plan.type].version:
+            plan_by_type[plan.type] = plan
+    return plan_by_type
 
 
 def plan_problems(node: object) -> Iterable[tuple[str, str]]:
@@ -113,12 +113,12 @@ def plan_problems(node: object) -> Iterable[tuple[str, str]]:
     yield from _type(node, "")
     yield from _number(node.get("version"), VERSIONS, "/version", "version")
     if not isinstance(node.get("wait_timeouts", True), bool):
-        found = excerpt(repr(node["wait_timeouts"]))
-        yield "/wait_timeouts", f"wait_timeouts: expected true or false, found {found}"
+        actual = excerpt(repr(node["wait_timeouts"]))
+        yield "/wait_timeouts", f"wait_timeouts: expected true or false, found {actual}"
     steps = node.get("steps")
     if not isinstance(steps, (list, tuple)) or len(steps) not in STEPS:
-        found = str(len(steps)) if isinstance(steps, (list, tuple)) else excerpt(repr(steps))
-        yield "/steps", f"steps: expected {STEPS.low} to {STEPS.high} plan steps, found {found}"
+        actual = str(len(steps)) if isinstance(steps, (list, tuple)) else excerpt(repr(steps))
+        yield "/steps", f"steps: expected {STEPS.low} to {STEPS.high} plan steps, found {actual}"
         return
     for index, step in enumerate(steps):
         at = f"/steps/{index}"
@@ -132,24 +132,26 @@ def plan_problems(node: object) -> Iterable[tuple[str, str]]:
                 yield from _number(step[field], allowed, f"{at}/{field}", field)
 
 
-def _unknown(node: Mapping[str, Any], known: tuple[str, ...], at: str) -> Iterable[tuple[str, str]]:
+def _unknown(
+    node: Mapping[str, Any], known_fields: tuple[str, ...], at: str
+) -> Iterable[tuple[str, str]]:
     for field in node:
-        if field not in known:
-            yield at, f"unknown field {excerpt(str(field))}: known are {', '.join(known)}"
+        if field not in known_fields:
+            yield at, f"unknown field {excerpt(str(field))}: known are {', '.join(known_fields)}"
 
 
 def _type(node: Mapping[str, Any], at: str) -> Iterable[tuple[str, str]]:
-    found = node.get("type")
-    if not isinstance(found, str) or TYPE.fullmatch(found) is None:
+    value = node.get("type")
+    if not isinstance(value, str) or TYPE.fullmatch(value) is None:
         yield (
             f"{at}/type",
-            f"type: expected {TYPE_WORDS}, found {excerpt(repr(found))}",
+            f"type: expected {TYPE_WORDS}, found {excerpt(repr(value))}",
         )
 
 
-def _number(found: object, allowed: Range, at: str, field: str) -> Iterable[tuple[str, str]]:
-    if not isinstance(found, int) or isinstance(found, bool) or found not in allowed:
+def _number(value: object, allowed: Range, at: str, field: str) -> Iterable[tuple[str, str]]:
+    if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
         yield (
             at,
-            f"{field}: expected {allowed.low} to {allowed.high}, found {excerpt(repr(found))}",
+            f"{field}: expected {allowed.low} to {allowed.high}, found {excerpt(repr(value))}",
         )

@@ -5,7 +5,7 @@ A manifest that a journal has is not checked so: the rules of time zones may hav
 
 from __future__ import annotations
 
-from aos.manifest.catalog import Catalog, Found, Node
+from aos.manifest.catalog import Catalog, Findings, Node
 from aos.manifest.expressions import closure
 from aos.manifest.linear_names import START
 from aos.manifest.plans import plan_of, plan_problems
@@ -14,10 +14,10 @@ from aos.manifest.schedules import ScheduleEntry, ScheduleInvalid, schedule_of, 
 from aos.values.schema import Schema, compile_schemas
 
 
-def schedules_fit(manifest: Node, catalog: Catalog) -> Found:
+def schedules_fit(manifest: Node, catalog: Catalog) -> Findings:
     """Every schedule whose event, plan, cron text or time zone does not fit (M-75b)."""
     plans = tuple(
-        plan_of(each) for each in manifest.get("plans", ()) if not list(plan_problems(each))
+        plan_of(plan) for plan in manifest.get("plans", ()) if not list(plan_problems(plan))
     )
     for index, node in enumerate(manifest.get("schedules", ())):
         if list(schedule_problems(node)):
@@ -35,4 +35,4 @@ def _schemas(entry: ScheduleEntry, catalog: Catalog) -> dict[str, Schema]:
     if not catalog.is_sound(name):
         return {}
     names = closure([name], catalog.types)
-    return compile_schemas({each: catalog.types[each] for each in names})
+    return compile_schemas({schema_name: catalog.types[schema_name] for schema_name in names})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aos.manifest.catalog import Catalog, Found
+from aos.manifest.catalog import Catalog, Findings
 from aos.manifest.schedule_names import SCHEDULE, SCHEDULE_PACKAGE
 from aos.manifest.schedules import schedule_of, schedule_problems
 
 
-def schedule_rules(nodes: list[object], catalog: Catalog) -> Found:
+def schedule_rules(nodes: list[object], catalog: Catalog) -> Findings:
     """Every broken rule of the form of a manifest's schedules (M-75)."""
     if nodes and not catalog.exists("defworkflow", SCHEDULE):
         yield (
@@ -15,7 +15,7 @@ def schedule_rules(nodes: list[object], catalog: Catalog) -> Found:
             f"schedules need the workflow {SCHEDULE}",
             f'add "uses": ["{SCHEDULE_PACKAGE}"] to the manifest',
         )
-    seen: dict[str, int] = {}
+    index_by_id: dict[str, int] = {}
     for index, node in enumerate(nodes):
         problems = list(schedule_problems(node))
         for pointer, message in problems:
@@ -23,5 +23,5 @@ def schedule_rules(nodes: list[object], catalog: Catalog) -> Found:
         if problems:
             continue
         id = schedule_of(node).id
-        if seen.setdefault(id, index) != index:
+        if index_by_id.setdefault(id, index) != index:
             yield f"/schedules/{index}", f"{id} is there twice", "give each its own id"

@@ -50,7 +50,7 @@ def set_value(
         ScheduleInvalid: Its event, plan, cron text or time zone does not fit.
     """
     event, value, at_field = _emitted(entry, schemas, plans)
-    made: dict[str, Any] = {
+    event_value: dict[str, Any] = {
         "id": entry.id,
         "when": {"$tag": "Every", "$value": {"interval": (entry.every_ms or 0) * _MS}}
         if entry.cron is None
@@ -66,8 +66,8 @@ def set_value(
         "value": value,
         "at_field": at_field,
     }
-    check_set_value(made, schemas)
-    return made
+    check_set_value(event_value, schemas)
+    return event_value
 
 
 def check_set_value(value: Mapping[str, Any], schemas: Mapping[str, Schema]) -> bytes:
@@ -105,15 +105,15 @@ def _schema(event: str, schemas: Mapping[str, Schema]) -> Schema:
     return schemas[event]
 
 
-def _check_calendar(when: Mapping[str, Any]) -> None:
-    if when["$tag"] != "Cron":
+def _check_calendar(calendar: Mapping[str, Any]) -> None:
+    if calendar["$tag"] != "Cron":
         return
     # Calendars are slow to import, and few commands need one.
     from aos.manifest.cron_times import ZONE_UNKNOWN, CronProblem, next_times  # noqa: PLC0415
 
-    asked = when["$value"]
+    cron_fields = calendar["$value"]
     try:
-        next_times(asked["cron"], asked["tz"], 0, 1)
+        next_times(cron_fields["cron"], cron_fields["tz"], 0, 1)
     except CronProblem as problem:
         at = "tz" if problem.code == ZONE_UNKNOWN else "cron"
         raise ScheduleInvalid(f"{at}: {problem.message}", f"/{at}") from problem
@@ -127,19 +127,19 @@ def _emitted(
         return START, _started(entry, entry.plan, schemas, plans), "instance"
     assert entry.event is not None
     schema = _schema(entry.event, schemas)
-    given = dict(entry.value)
+    event_fields = dict(entry.value)
     if entry.at_field is not None:
-        if entry.at_field in given:
+        if entry.at_field in event_fields:
             raise ScheduleInvalid(
                 f"at_field: {entry.at_field} is the due time, and value has it too", "/at_field"
             )
-        given[entry.at_field] = f"{entry.id}@{_SAMPLE}"
+        event_fields[entry.at_field] = f"{entry.id}@{_SAMPLE}"
     try:
         if is_sealing(schemas):
-            unsealed = sealing_problem(schema, given, schemas)
+            unsealed = sealing_problem(schema, event_fields, schemas)
             if unsealed is not None:
                 raise unsealed
-        data = schema.encode(schema.from_json_object(given))
+        data = schema.encode(schema.from_json_object(event_fields))
     except ValueProblem as problem:
         raise ScheduleInvalid(f"value: {entry.event}: {problem}", "/value") from problem
     return entry.event, _fields(data, entry.at_field), entry.at_field
@@ -153,12 +153,12 @@ def _started(
             f'plan: the manifest has no {LINEAR} (add "{LINEAR_PACKAGE}" to its uses)', "/plan"
         )
     try:
-        chosen = chosen_plan(plans, plan, entry.version)
+        step_plan = chosen_plan(plans, plan, entry.version)
     except LinearRefused as problem:
         raise ScheduleInvalid(str(problem), "/plan") from problem
     try:
         context = context_of(entry.context)
-        _, start = start_event(chosen, f"{entry.id}@{_SAMPLE}", context, schedule=entry.id)
+        _, start = start_event(step_plan, f"{entry.id}@{_SAMPLE}", context, schedule=entry.id)
     except (LinearRefused, ValueProblem) as problem:
         raise ScheduleInvalid(str(problem), "/context") from problem
     value: Any = start
@@ -166,22 +166,22 @@ def _started(
 
 
 def _fields(data: bytes, without: str | None) -> dict[str, bytes]:
-    found = decode_record(data)
-    if not isinstance(found, dict):
+    record = decode_record(data)
+    if not isinstance(record, dict):
         raise ScheduleInvalid("event: expected one that is a record", "/event")
-    return {str(name): encode(value) for name, value in found.items() if name != without}
+    return {str(name): encode(value) for name, value in record.items() if name != without}
 
 
 def changes(
-    wanted: Iterable[Mapping[str, Any]], there: Iterable[Mapping[str, Any]]
+    manifest_schedules: Iterable[Mapping[str, Any]], world_schedules: Iterable[Mapping[str, Any]]
 ) -> tuple[list[Mapping[str, Any]], list[str]]:
     """Compare the schedules of a manifest with those of a world (SC-31).
 
     Both are values of ``aos/ScheduleSet@1``. Returns those to set, and the ids to delete.
     """
-    existing = {each["id"]: each for each in there}
-    ours = {each["id"]: each for each in wanted}
+    existing = {schedule["id"]: schedule for schedule in world_schedules}
+    declared = {schedule["id"]: schedule for schedule in manifest_schedules}
     return (
-        [each for id, each in ours.items() if existing.get(id) != each],
-        [id for id, each in existing.items() if each["by_manifest"] and id not in ours],
+        [schedule for id, schedule in declared.items() if existing.get(id) != schedule],
+        [id for id, schedule in existing.items() if schedule["by_manifest"] and id not in declared],
     )

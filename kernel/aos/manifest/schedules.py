@@ -54,7 +54,7 @@ class ScheduleEntry:
     context: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
-FIELDS: Final = tuple(each.name for each in fields(ScheduleEntry))
+FIELDS: Final = tuple(entry_field.name for entry_field in fields(ScheduleEntry))
 
 
 class ScheduleInvalid(BadUsage):
@@ -105,44 +105,44 @@ def schedule_problems(node: object) -> Iterator[tuple[str, str]]:
 
 def _shapes(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, allowed in RANGES.items():
-        found = node.get(name, allowed.low)
-        if not isinstance(found, int) or isinstance(found, bool) or found not in allowed:
+        actual = node.get(name, allowed.low)
+        if not isinstance(actual, int) or isinstance(actual, bool) or actual not in allowed:
             expected = f"{allowed.low} to {allowed.high}"
-            yield f"/{name}", f"{name}: expected {expected}, found {excerpt(repr(found))}"
+            yield f"/{name}", f"{name}: expected {expected}, found {excerpt(repr(actual))}"
     for name in _TEXTS:
-        found = node.get(name, "")
-        if not isinstance(found, str) or _length(found) > 256:
+        actual = node.get(name, "")
+        if not isinstance(actual, str) or _length(actual) > 256:
             expected = "text of at most 256 bytes"
-            yield f"/{name}", f"{name}: expected {expected}, found {excerpt(repr(found))}"
+            yield f"/{name}", f"{name}: expected {expected}, found {excerpt(repr(actual))}"
     for name in _TIMES:
-        found = node.get(name, "1970-01-01T00:00:00Z")
-        ns = time_ns(found) if isinstance(found, str) else None
+        actual = node.get(name, "1970-01-01T00:00:00Z")
+        ns = time_ns(actual) if isinstance(actual, str) else None
         if ns is None or not 0 <= ns < 2**63:
             expected = "a time such as 2026-12-01T00:00:00Z"
-            yield f"/{name}", f"{name}: expected {expected}, found {excerpt(repr(found))}"
+            yield f"/{name}", f"{name}: expected {expected}, found {excerpt(repr(actual))}"
     for name in _OBJECTS:
         if not isinstance(node.get(name, {}), Mapping):
             yield f"/{name}", f"{name}: expected an object, found {excerpt(repr(node[name]))}"
     if node.get("overlap", "allow") not in OVERLAPS:
-        found = excerpt(repr(node["overlap"]))
-        yield "/overlap", f"overlap: expected {' or '.join(OVERLAPS)}, found {found}"
+        actual = excerpt(repr(node["overlap"]))
+        yield "/overlap", f"overlap: expected {' or '.join(OVERLAPS)}, found {actual}"
     if not isinstance(node.get("paused", False), bool):
-        found = excerpt(repr(node["paused"]))
-        yield "/paused", f"paused: expected true or false, found {found}"
+        actual = excerpt(repr(node["paused"]))
+        yield "/paused", f"paused: expected true or false, found {actual}"
 
 
 def _either(
     node: Mapping[str, Any], pair: tuple[str, str], belong: Mapping[str, tuple[str, ...]]
 ) -> Iterator[tuple[str, str]]:
-    there = [name for name in pair if node.get(name) is not None]
-    if len(there) != 1:
-        found = " and ".join(there) or "neither"
-        yield "", f"expected either {pair[0]} or {pair[1]}, found {found}"
+    present = [name for name in pair if node.get(name) is not None]
+    if len(present) != 1:
+        actual = " and ".join(present) or "neither"
+        yield "", f"expected either {pair[0]} or {pair[1]}, found {actual}"
         return
     for owner, names in belong.items():
         for name in names:
-            if owner not in there and name in node:
-                yield f"/{name}", f"{name} goes with {owner}, not with {there[0]}"
+            if owner not in present and name in node:
+                yield f"/{name}", f"{name} goes with {owner}, not with {present[0]}"
 
 
 def _length(text: str) -> int:

@@ -72,14 +72,14 @@ def sealed_parts(
     schema: Schema, value: Any, schemas: Mapping[str, Schema]
 ) -> Iterator[tuple[str, Any]]:
     """(path, part) of each sealed place of a value, in the order of ``changed``."""
-    found: list[tuple[str, Any]] = []
+    parts: list[tuple[str, Any]] = []
 
     def keep(path: str, part: Any) -> Any:
-        found.append((path, part))
+        parts.append((path, part))
         return part
 
     changed(schema, value, schemas, keep)
-    yield from found
+    yield from parts
 
 
 def sealing_problem(
@@ -165,8 +165,8 @@ def _changed_arm(
     tag, at = (value.get("$tag"), "$value") if "$tag" in value else (next(iter(value), None),) * 2
     if not isinstance(tag, str) or tag not in arms or at not in value:
         return value
-    inside = path + segment("$value")
-    return {**value, at: _changed(arms[tag], value[at], inside, schemas, change)}
+    inner_path = path + segment("$value")
+    return {**value, at: _changed(arms[tag], value[at], inner_path, schemas, change)}
 
 
 def _changed_map(
@@ -178,7 +178,7 @@ def _changed_map(
             key: _changed(item, value[key], path + _step(key), schemas, change)
             for key in sorted(value, key=str)
         }
-    if isinstance(value, list) and all(isinstance(each, list) and len(each) == 2 for each in value):
+    if isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value):
         return [
             [key, _changed(item, inner, path + _step(key), schemas, change)] for key, inner in value
         ]

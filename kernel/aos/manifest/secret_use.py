@@ -33,10 +33,10 @@ def problem(effective: Effective, workflow: str, effect: str, params_value: Valu
     ``params_value`` must be in normal form. Without secrets in the manifest the answer is None:
     then HTTP refuses references at its gate (M-52), and for other effects they are plain data.
     """
-    asked = effective.effects[effect]
-    if not asked.takes_secrets or not effective.secrets:
+    definition = effective.effects[effect]
+    if not definition.takes_secrets or not effective.secrets:
         return None
-    for path, name in named_secrets(asked.params, params_value, effective.schemas):
+    for path, name in named_secrets(definition.params, params_value, effective.schemas):
         secret = effective.secrets.get(name)
         if secret is None:
             return f"{path}: secret {quoted(name)} is not in the manifest"
@@ -49,31 +49,31 @@ def named_secrets(
     params: Schema, value: Value, schemas: Mapping[str, Schema]
 ) -> Iterator[tuple[str, str]]:
     """(path, name of a definition) of every reference in a value in normal form, in fixed order."""
-    return _named(TypeRef(params.name), value, "$", schemas)
+    return _secrets_in(TypeRef(params.name), value, "$", schemas)
 
 
-def _named(
+def _secrets_in(
     type_: Type, value: Any, path: str, schemas: Mapping[str, Schema]
 ) -> Iterator[tuple[str, str]]:
     match type_:
         case TypeRef(name) if name == SECRET_REF:
             yield path, secret_name(value["alias"], value["version"])
         case TypeRef(name):
-            yield from _named(schemas[name].type, value, path, schemas)
+            yield from _secrets_in(schemas[name].type, value, path, schemas)
         case Record(fields):
             # By name, because the document does not keep the order in which the author wrote them.
             for name, inside in sorted(fields, key=lambda field: field[0]):
-                yield from _named(inside, value[name], path + segment(name), schemas)
+                yield from _secrets_in(inside, value[name], path + segment(name), schemas)
         case Variant(arms):
             if "$value" in value:
                 inside = dict(arms)[value["$tag"]]
-                yield from _named(inside, value["$value"], path + segment("$value"), schemas)
+                yield from _secrets_in(inside, value["$value"], path + segment("$value"), schemas)
         case Option(inside):
             if value is not None:
-                yield from _named(inside, value, path, schemas)
+                yield from _secrets_in(inside, value, path, schemas)
         case MapOf(item=item) if not isinstance(item, Scalar):
             for key in sorted(value):
-                yield from _named(item, value[key], path + segment(key), schemas)
+                yield from _secrets_in(item, value[key], path + segment(key), schemas)
         case ListOf(item) | SetOf(item) if not isinstance(item, Scalar):
             for index, inner in enumerate(value):
-                yield from _named(item, inner, path + segment(index), schemas)
+                yield from _secrets_in(item, inner, path + segment(index), schemas)

@@ -42,9 +42,9 @@ _ARTICLE: Final[Mapping[str, str]] = {
 
 def schema_folder() -> Path:
     """The folder of the JSON Schemas, in the installed package or in the checkout."""
-    here = Path(__file__).resolve()
-    installed = here.parent / "schemas"
-    return installed if installed.is_dir() else here.parents[3] / "spec" / "schemas"
+    this_file = Path(__file__).resolve()
+    installed = this_file.parent / "schemas"
+    return installed if installed.is_dir() else this_file.parents[3] / "spec" / "schemas"
 
 
 def problems(node: object) -> list[tuple[str, str, str | None]]:
@@ -54,18 +54,20 @@ def problems(node: object) -> list[tuple[str, str, str | None]]:
     node has the shape of its ``$kind``.
     """
     if not isinstance(node, dict):
-        return [("", f"expected a node, found {_found(node)}", "a node is an object with $kind")]
+        return [
+            ("", f"expected a node, found {_json_text(node)}", "a node is an object with $kind")
+        ]
     kind = node.get("$kind")
     if not isinstance(kind, str) or kind not in NODE_KINDS:
         return [_bad_kind(node)]
     if kind == "defschema" and "type" in node:
         node = {**node, "type": {"unit": {}}}
-    found: list[tuple[str, str, str | None]] = []
+    node_problems: list[tuple[str, str, str | None]] = []
     for error in sorted(
         _validator(kind).iter_errors(node), key=lambda error: list(map(str, error.path))
     ):
-        found.extend(_worded(error))
-    return found
+        node_problems.extend(_worded(error))
+    return node_problems
 
 
 def _bad_kind(node: Mapping[str, Any]) -> tuple[str, str, str | None]:
@@ -74,7 +76,7 @@ def _bad_kind(node: Mapping[str, Any]) -> tuple[str, str, str | None]:
         return "", "the field $kind is missing", f"a node is one of {kinds}"
     kind = node["$kind"]
     near = did_you_mean(kind, NODE_KINDS) if isinstance(kind, str) else None
-    return "/$kind", f"expected one of {kinds}, found {_found(kind)}", near
+    return "/$kind", f"expected one of {kinds}, found {_json_text(kind)}", near
 
 
 @cache
@@ -123,49 +125,49 @@ def _worded(error: ValidationError) -> Iterator[tuple[str, str, str | None]]:
             yield at, f"the field {_missing_field(error)} is missing", None
         case "type":
             expected = title or _ARTICLE.get(str(error.validator_value), error.validator_value)
-            yield at, f"expected {expected}, found {_found(instance)}", None
+            yield at, f"expected {expected}, found {_json_text(instance)}", None
         case "enum" | "const":
             allowed = error.validator_value
             options: list[str] = allowed if isinstance(allowed, list) else [str(allowed)]
             near = did_you_mean(instance, options) if isinstance(instance, str) else None
-            listed = " or ".join(json.dumps(option) for option in options)
-            yield at, f"expected {listed}, found {_found(instance)}", near
+            options_text = " or ".join(json.dumps(option) for option in options)
+            yield at, f"expected {options_text}, found {_json_text(instance)}", near
         case "minimum" | "maximum":
             low, high = schema["minimum"], schema.get("maximum")
             expected = f"{low} to {high}" if high is not None else f"{low} or more"
-            yield at, f"expected {expected}, found {_found(instance)}", None
+            yield at, f"expected {expected}, found {_json_text(instance)}", None
         case "minLength" | "minItems":
             yield at, f"expected {title or 'something'}, found nothing", None
         case "maxItems":
             yield at, f"expected {title or 'fewer items'}, found {len(instance)}", None
         case "maxLength":
-            most = error.validator_value
-            yield at, f"expected at most {most} characters, found {len(instance)}", None
+            length_max = error.validator_value
+            yield at, f"expected at most {length_max} characters, found {len(instance)}", None
         case "pattern" if title == _HASH_TITLE:
             yield (at, *_bad_hash(instance))
         case _:
-            yield at, f"expected {title or error.message}, found {_found(instance)}", None
+            yield at, f"expected {title or error.message}, found {_json_text(instance)}", None
 
 
 def _unknown_fields(
     at: str, instance: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, str | None]]:
-    known = schema["properties"]
-    listed = f"known are {', '.join(known)}"
+    known_fields = schema["properties"]
+    known_text = f"known are {', '.join(known_fields)}"
     for field in instance:
-        if field not in known:
-            near = did_you_mean(field, [name for name in known if name not in instance])
-            hint = f"{near} {listed}" if near else listed
+        if field not in known_fields:
+            near = did_you_mean(field, [name for name in known_fields if name not in instance])
+            hint = f"{near} {known_text}" if near else known_text
             yield f"{at}/{escape(excerpt(field))}", f"unknown field {excerpt(field)}", hint
 
 
 def _missing_field(error: ValidationError) -> str:
     """The field of a ``required`` error: jsonschema names it only in the message."""
     instance: Any = error.instance
-    wanted: Any = error.validator_value
+    required: Any = error.validator_value
     if error.validator == "dependentRequired":
-        wanted = [name for given in instance for name in wanted.get(given, ())]
-    return next(str(name) for name in wanted if repr(name) in error.message)
+        required = [name for field in instance for name in required.get(field, ())]
+    return next(str(name) for name in required if repr(name) in error.message)
 
 
 def _bad_hash(text: str) -> tuple[str, str | None]:
@@ -176,7 +178,7 @@ def _bad_hash(text: str) -> tuple[str, str | None]:
     raise AssertionError("the pattern and parse_hash disagree")
 
 
-def _found(value: object) -> str:
+def _json_text(value: object) -> str:
     """``describe`` in the terms of JSON, which the author wrote."""
     if isinstance(value, dict):
         fields = ", ".join(map(excerpt, list(value)[:8]))

@@ -131,12 +131,12 @@ def _encode(value: Value, levels: int) -> bytes:
 
 
 def _encode_list(value: list[Value], levels: int) -> bytes:
-    levels = _inside(levels)
+    levels = _levels_below(levels)
     return head(0x80, len(value)) + b"".join([_encode(item, levels) for item in value])
 
 
 def _encode_map(value: dict[str | int, Value], levels: int) -> bytes:
-    levels = _inside(levels)
+    levels = _levels_below(levels)
     entries = []
     for key, item in value.items():
         if type(item) is bytes:
@@ -150,7 +150,7 @@ def _encode_map(value: dict[str | int, Value], levels: int) -> bytes:
     return head(0xA0, len(entries)) + b"".join(entries)
 
 
-def _inside(levels: int) -> int:
+def _levels_below(levels: int) -> int:
     if levels == 0:
         raise OverflowError(f"a value nests at most {RECORD_DEPTH_MAX} levels deep")
     return levels - 1
@@ -196,15 +196,15 @@ def is_within(value: object, *, levels: int, items: int) -> bool:
         if levels == 0 or items < 0:
             return False
         levels -= 1
-        inside: list[object] = []
+        next_layer: list[object] = []
         for container in layer:
             if type(container) is dict:
                 items -= 2 * len(container)
-                inside += container.values()
+                next_layer += container.values()
             elif type(container) is list:
                 items -= len(container)
-                inside += container
-        layer = inside
+                next_layer += container
+        layer = next_layer
 
 
 class _Gate:
@@ -334,11 +334,11 @@ def _map(
         if canonical:
             encoded = data[start:at]
             if encoded <= last:
-                what = "duplicate" if encoded == last else "not canonical: out of order"
-                raise MalformedCbor(f"map key {_shown(key)}: {what}", offset=start)
+                reason = "duplicate" if encoded == last else "not canonical: out of order"
+                raise MalformedCbor(f"map key {_key_text(key)}: {reason}", offset=start)
             last = encoded
         elif key in out:
-            raise MalformedCbor(f"map key {_shown(key)}: duplicate", offset=start)
+            raise MalformedCbor(f"map key {_key_text(key)}: duplicate", offset=start)
         try:
             out[key], at = _item(data, at, levels, gate)
         except MalformedCbor as problem:
@@ -361,7 +361,7 @@ def _key(data: bytes, at: int, gate: _Gate) -> tuple[str | int, int]:
     raise MalformedCbor("map key: expected text or an integer", offset=at)
 
 
-def _shown(key: str | int) -> str:
+def _key_text(key: str | int) -> str:
     return quoted(key) if type(key) is str else str(key)
 
 
@@ -371,9 +371,9 @@ def _unwanted(data: bytes, at: int, gate: _Gate) -> MalformedCbor:
     if initial < 0xE0:
         tag, _ = _argument(data, at, gate)
         return MalformedCbor(f"tag {tag}: expected a value without tags", offset=at)
-    what = _SIMPLE.get(initial, f"simple value or reserved byte 0x{initial:02x}")
+    kind = _SIMPLE.get(initial, f"simple value or reserved byte 0x{initial:02x}")
     return MalformedCbor(
-        f"{what}: expected null, bool, integer, bytes, text, array or map", offset=at
+        f"{kind}: expected null, bool, integer, bytes, text, array or map", offset=at
     )
 
 

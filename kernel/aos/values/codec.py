@@ -64,14 +64,14 @@ class Codec:
     """The operations on values of one type. Each kind of type has its own subclass.
 
     Attributes:
-        says: The type's name in error messages.
+        type_name: The type's name in error messages.
         may_be_absent: Whether a record may omit a field of this type.
     """
 
-    __slots__ = ("may_be_absent", "says")
+    __slots__ = ("may_be_absent", "type_name")
 
-    def __init__(self, says: str, *, may_be_absent: bool = False) -> None:
-        self.says = says
+    def __init__(self, type_name: str, *, may_be_absent: bool = False) -> None:
+        self.type_name = type_name
         self.may_be_absent = may_be_absent
 
     def normal(self, value: Any, room: Room) -> Value:
@@ -100,7 +100,7 @@ class Codec:
         raise NotImplementedError
 
 
-def wrong(expected: str, value: object) -> ValueProblem:
+def mismatch(expected: str, value: object) -> ValueProblem:
     return ValueProblem(f"expected {expected}, found {describe(value)}")
 
 

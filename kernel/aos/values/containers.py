@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from aos.values.cbor import NULL, Value, encode_key, encode_text, head
-from aos.values.codec import Codec, JsonForm, Miss, Room, read_length, wrong
+from aos.values.codec import Codec, JsonForm, Miss, Room, mismatch, read_length
 from aos.values.errors import FieldsMissing, ValueProblem, quoted
 from aos.values.expressions import (
     UNIT,
@@ -58,7 +58,7 @@ class _Option(Codec):
     __slots__ = ("item",)
 
     def __init__(self, item: Codec) -> None:
-        super().__init__(f"{item.says} or null", may_be_absent=True)
+        super().__init__(f"{item.type_name} or null", may_be_absent=True)
         self.item = item
 
     def normal(self, value: Any, room: Room) -> Value:
@@ -81,11 +81,11 @@ class _Option(Codec):
 
 
 def _walk_list(
-    says: str, value: Any, read: Callable[[Any, Room], Value], room: Room
+    expected: str, value: Any, read: Callable[[Any, Room], Value], room: Room
 ) -> list[Value]:
     """Apply ``read`` to each element of a list, decoded from CBOR or from JSON."""
     if type(value) is not list:
-        raise wrong(says, value)
+        raise mismatch(expected, value)
     out: list[Value] = []
     try:
         for element in value:
@@ -98,8 +98,8 @@ def _walk_list(
 class _List(Codec):
     __slots__ = ("item",)
 
-    def __init__(self, item: Codec, says: str = "list") -> None:
-        super().__init__(says)
+    def __init__(self, item: Codec, type_name: str = "list") -> None:
+        super().__init__(type_name)
         self.item = item
 
     def normal(self, value: Any, room: Room) -> Value:
@@ -139,8 +139,8 @@ class _Set(_List):
     def from_json(self, value: Any, room: Room) -> Value:
         return self._sorted(_walk_list("set, as an array", value, self.item.from_json, room))
 
-    def _sorted(self, found: list[Value]) -> list[Value]:
-        by_bytes = {self.item.encode(element): element for element in found}
+    def _sorted(self, elements: list[Value]) -> list[Value]:
+        by_bytes = {self.item.encode(element): element for element in elements}
         return [by_bytes[key] for key in sorted(by_bytes)]
 
     def read(self, data: bytes, at: int) -> tuple[Value, int]:
@@ -172,9 +172,11 @@ class _Map(Codec):
     def normal(self, value: Any, room: Room) -> Value:
         return self._walk("map", value, self.item.normal, room)
 
-    def _walk(self, says: str, value: Any, read: Callable[[Any, Room], Value], room: Room) -> Value:
+    def _walk(
+        self, expected: str, value: Any, read: Callable[[Any, Room], Value], room: Room
+    ) -> Value:
         if type(value) is not dict:
-            raise wrong(says, value)
+            raise mismatch(expected, value)
         out: Pairs = {}
         for name, element in value.items():
             normal_name = self._name(name, room, out)
@@ -184,12 +186,12 @@ class _Map(Codec):
                 raise problem.under(name) from None
         return _in_order(out)
 
-    def _name(self, value: Any, room: Room, taken: Pairs) -> str | int:
+    def _name(self, value: Any, room: Room, pairs: Pairs) -> str | int:
         try:
             name = cast("str | int", self.key.normal(value, room))
         except ValueProblem as problem:
             raise ValueProblem(f"map key: {problem.message}") from None
-        if name in taken:
+        if name in pairs:
             raise ValueProblem(f"map key: duplicate {describe(name)}")
         return name
 
@@ -240,7 +242,7 @@ class _IntegerMap(_Map):
 
     def from_json(self, value: Any, room: Room) -> Value:
         if type(value) is not list:
-            raise wrong("a JSON array of [key, value] pairs", value)
+            raise mismatch("a JSON array of [key, value] pairs", value)
         out: Pairs = {}
         for index, pair in enumerate(value):
             try:
@@ -251,7 +253,7 @@ class _IntegerMap(_Map):
 
     def _pair(self, pair: object, room: Room, out: Pairs) -> None:
         if type(pair) is not list or len(pair) != 2:
-            raise wrong("a [key, value] pair", pair)
+            raise mismatch("a [key, value] pair", pair)
         name = self._name(pair[0], room, out)
         try:
             out[name] = self.item.from_json(pair[1], room)
@@ -281,7 +283,7 @@ class _Field:
 
 
 def _missing(name: str, codec: Codec) -> ValueProblem:
-    return ValueProblem(f"missing: expected {codec.says}").under(name)
+    return ValueProblem(f"missing: expected {codec.type_name}").under(name)
 
 
 class _Record(Codec):
@@ -315,39 +317,39 @@ class _Record(Codec):
         names = [name for name, _ in self.in_json]
         at = next(i for i, name in enumerate(names) if first.is_below(name))
         is_own = names[at] not in value
-        found = [] if is_own else [*first.each()]
+        problems = [] if is_own else [*first.problems()]
         for name, read in self.in_json if is_own else self.in_json[at + 1 :]:
             if name in value:
                 try:
                     read(value[name], room)
                 except FieldsMissing as inner:
-                    found += inner.under(name).each()
+                    problems += inner.under(name).problems()
                 except ValueProblem:
                     pass  # it is reported once nothing is missing
             elif not self.fields[name].may_be_absent:
-                found.append(_missing(name, self.fields[name]))
-        return FieldsMissing(found[0], found[1:])
+                problems.append(_missing(name, self.fields[name]))
+        return FieldsMissing(problems[0], problems[1:])
 
     def _walk(
         self,
-        says: str,
+        expected: str,
         value: Any,
         parts: Sequence[tuple[str, Callable[[Any, Room], Value]]],
         room: Room,
     ) -> Value:
         if type(value) is not dict:
-            raise wrong(says, value)
-        given: Mapping[Any, object] = value
+            raise mismatch(expected, value)
+        members: Mapping[Any, object] = value
         # If there are as many keys as fields, and each field is among them, no other key is left.
-        if len(given) != len(parts) or room.leaves_out:
-            given = self._complete(given, room)
+        if len(members) != len(parts) or room.leaves_out:
+            members = self._complete(members, room)
         out: Pairs = {}
         name = ""
         try:
             for name, read in parts:
-                out[name] = read(given[name], room)
+                out[name] = read(members[name], room)
         except KeyError:
-            self._complete(given, room)  # reports the unknown or the missing field
+            self._complete(members, room)  # reports the unknown or the missing field
             raise
         except ValueProblem as problem:
             raise problem.under(name) from None
@@ -360,7 +362,7 @@ class _Record(Codec):
         for name, part in value.items():
             if name not in self.fields and not (room.leaves_out and part is None):
                 but = " that is not null" if room.leaves_out else ""
-                raise ValueProblem(f"unknown field{but} (known: {_listed(names)})").under(name)
+                raise ValueProblem(f"unknown field{but} (known: {_names_text(names)})").under(name)
         absent = [name for name in names if name not in value]
         for name in absent:
             if not self.fields[name].may_be_absent:
@@ -424,8 +426,8 @@ class _Arm:
         return self.codec is None or self.codec is SCALAR_CODECS["unit"]
 
     @property
-    def says(self) -> str:
-        return "" if self.codec is None else self.codec.says
+    def type_name(self) -> str:
+        return "" if self.codec is None else self.codec.type_name
 
 
 class _Variant(Codec):
@@ -441,10 +443,10 @@ class _Variant(Codec):
 
     def _arm(self, tag: object) -> _Arm:
         if type(tag) is not str:
-            raise wrong("an arm name", tag)
+            raise mismatch("an arm name", tag)
         if tag not in self.arms:
-            known = _listed(sorted(self.arms))
-            raise ValueProblem(f"unknown arm {quoted(tag)} (known: {known})")
+            arm_names = _names_text(sorted(self.arms))
+            raise ValueProblem(f"unknown arm {quoted(tag)} (known: {arm_names})")
         return self.arms[tag]
 
     def _tagged(self, value: Mapping[Any, object]) -> tuple[_Arm, object]:
@@ -459,7 +461,7 @@ class _Variant(Codec):
         if arm.codec is None and "$value" in value:
             raise ValueProblem("expected no $value in a unit arm").under("$value")
         if "$value" not in value and not arm.is_unit:
-            raise ValueProblem(f"missing: expected {arm.says}").under("$value")
+            raise ValueProblem(f"missing: expected {arm.type_name}").under("$value")
         return arm, value.get("$value")
 
     def _short(self, value: Mapping[str, object]) -> tuple[_Arm, object]:
@@ -472,12 +474,12 @@ class _Variant(Codec):
         ((tag, inner),) = value.items()
         arm = self._arm(tag)
         if arm.codec is None and inner is not None:
-            raise wrong("null in a unit arm", inner).under(tag)
+            raise mismatch("null in a unit arm", inner).under(tag)
         return arm, inner
 
     def normal(self, value: Any, room: Room) -> Value:
         if type(value) is not dict or "$tag" not in value:
-            raise wrong('variant {"$tag", "$value"}', value)
+            raise mismatch('variant {"$tag", "$value"}', value)
         arm, inner = self._tagged(value)
         if arm.codec is None:
             return {"$tag": arm.tag}
@@ -494,7 +496,7 @@ class _Variant(Codec):
                 )
             value = {"$tag": value}
         if type(value) is not dict:
-            raise wrong('variant {"$tag", "$value"}, {Arm: value} or "Arm"', value)
+            raise mismatch('variant {"$tag", "$value"}, {Arm: value} or "Arm"', value)
         is_tagged = "$tag" in value
         arm, inner = self._tagged(value) if is_tagged else self._short(value)
         if arm.codec is None:
@@ -531,7 +533,7 @@ class _Variant(Codec):
         return {"$tag": arm.tag, "$value": inner}, at
 
 
-def _listed(names: list[str]) -> str:
+def _names_text(names: list[str]) -> str:
     if not names:
         return "none"
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

@@ -59,28 +59,28 @@ class FieldsMissing(ValueProblem):
         super().__init__(first.message, path=first.path)
         self.others = tuple(others)
 
-    def each(self) -> Iterator[ValueProblem]:
+    def problems(self) -> Iterator[ValueProblem]:
         yield ValueProblem(self.message, path=self.path)
         yield from self.others
 
     def is_below(self, name: str) -> bool:
         """Whether the first missing field is the field ``name`` or in it."""
-        place = "$" + segment(name)
-        return self.path == place or self.path.startswith((f"{place}.", f"{place}["))
+        prefix = "$" + segment(name)
+        return self.path == prefix or self.path.startswith((f"{prefix}.", f"{prefix}["))
 
     def __str__(self) -> str:
-        more = len(self.others) - _MISSING_SHOWN_MAX
-        shown = [str(each) for each in self.others[:_MISSING_SHOWN_MAX]]
-        if more > 0:
-            shown.append(f"and {more} more")
-        return "; ".join([super().__str__(), *shown])
+        hidden_count = len(self.others) - _MISSING_SHOWN_MAX
+        texts = [str(problem) for problem in self.others[:_MISSING_SHOWN_MAX]]
+        if hidden_count > 0:
+            texts.append(f"and {hidden_count} more")
+        return "; ".join([super().__str__(), *texts])
 
     def _fields(self) -> dict[str, object]:
         return {**super()._fields(), "others": self.others}
 
     def under(self, key: str | int) -> Self:
-        for each in self.others:
-            each.under(key)
+        for problem in self.others:
+            problem.under(key)
         return super().under(key)
 
 
@@ -116,7 +116,7 @@ class SchemaProblem:
     hint: str | None = None
 
     def __str__(self) -> str:
-        return sentence(self.message, where=f"{self.schema}#{self.pointer}", hint=self.hint)
+        return sentence(self.message, location=f"{self.schema}#{self.pointer}", hint=self.hint)
 
 
 class SchemaProblems(Refused):

@@ -140,8 +140,8 @@ def resolve(type_: Type, types: Mapping[str, Type]) -> Type:
 class _Reader:
     """Reads expressions and collects all problems; an unreadable part becomes None."""
 
-    def __init__(self, known: Iterable[str]) -> None:
-        self.known = frozenset(known)
+    def __init__(self, schema_names: Iterable[str]) -> None:
+        self.schema_names = frozenset(schema_names)
         self.schema = ""
         self.problems: list[SchemaProblem] = []
         self.refs: dict[str, dict[str, str]] = {}  # schema -> name referred to -> first pointer
@@ -157,8 +157,8 @@ class _Reader:
             )
         forms = [key for key in expression if key != "$comment"]
         if len(forms) != 1:
-            found = ", ".join(quoted(str(form)) for form in forms[:8]) if forms else "none"
-            return self._refuse(pointer, f"expected one type form, found {found}", _FORMS_HINT)
+            actual = ", ".join(quoted(str(form)) for form in forms[:8]) if forms else "none"
+            return self._refuse(pointer, f"expected one type form, found {actual}", _FORMS_HINT)
         form = forms[0]
         if form not in FORMS:
             return self._refuse(pointer, f"unknown type form {quoted(str(form))}", _FORMS_HINT)
@@ -183,7 +183,7 @@ class _Reader:
     def _ref(self, argument: object, pointer: str) -> Type | None:
         if not isinstance(argument, str):
             return self._refuse(pointer, f"expected a schema name, found {describe(argument)}")
-        if argument not in self.known:
+        if argument not in self.schema_names:
             return self._refuse(
                 pointer,
                 f"unknown ref {quoted(argument)}",
@@ -195,9 +195,9 @@ class _Reader:
     def _parts(
         self, form: str, argument: object, pointer: str, levels: int
     ) -> tuple[tuple[str, Type], ...] | None:
-        what = "field" if form == "record" else "arm"
+        noun = "field" if form == "record" else "arm"
         if not isinstance(argument, dict):
-            self._refuse(pointer, f"expected an object of {what}s, found {describe(argument)}")
+            self._refuse(pointer, f"expected an object of {noun}s, found {describe(argument)}")
             return None
         if form == "variant" and not argument:
             self._refuse(pointer, "expected at least one arm, found none")
@@ -209,7 +209,7 @@ class _Reader:
             if not _is_part_name(name):
                 self._refuse(
                     inner,
-                    f"bad {what} name {quoted(str(name))}: expected 1 to {NAME_BYTES_MAX} bytes"
+                    f"bad {noun} name {quoted(str(name))}: expected 1 to {NAME_BYTES_MAX} bytes"
                     " of text that does not begin with $",
                 )
                 complete = False
@@ -300,11 +300,11 @@ def _check_resolved(types: Mapping[str, Type]) -> Iterator[SchemaProblem]:
             if isinstance(type_, Option):
                 inner = resolve(type_.item, types)
                 if isinstance(inner, Option) or inner == UNIT:
-                    what = "an option" if isinstance(inner, Option) else "unit"
+                    content = "an option" if isinstance(inner, Option) else "unit"
                     yield SchemaProblem(
                         schema=name,
                         pointer=f"{pointer}/option",
-                        message=f"option of {what}",
+                        message=f"option of {content}",
                         hint="null would mean two things; use a variant",
                     )
             pending.extend((pointer + step, inner) for step, inner in _children(type_))
@@ -330,11 +330,11 @@ def _dependency_order(
     for root in needs:
         work = [] if root in index else [(root, iter(needs[root]))]
         while work:
-            name, rest = work[-1]
+            name, remaining_needs = work[-1]
             if name not in index:
                 index[name] = low[name] = len(index)
                 open_[name] = None
-            for need in rest:
+            for need in remaining_needs:
                 if need not in index:
                     work.append((need, iter(needs[need])))
                     break

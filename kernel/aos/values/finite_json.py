@@ -17,8 +17,8 @@ def finite_json(data: str | bytes) -> object:
         ValueError: It is no JSON, or has a number that is too large for a float.
         RecursionError: Lists and objects are nested too deeply.
     """
-    found: object = json.loads(data, parse_constant=_refuse, parse_float=_finite)
-    return found
+    value: object = json.loads(data, parse_constant=_refuse, parse_float=_finite)
+    return value
 
 
 def _finite(text: str) -> float:

@@ -79,7 +79,7 @@ class _Reader:
         if major == 6:
             self._argument(info)
             # A tag counts as a level, which bounds a chain of tags.
-            return self.item(self._inside(levels))
+            return self.item(self._levels_below(levels))
         if info == _INDEFINITE and major > 1:
             return self._indefinite(major, levels)
         n = self._argument(info)
@@ -111,13 +111,13 @@ class _Reader:
     def _container(self, major: int, n: int, levels: int) -> Value:
         if n > len(self.data) - self.at:
             raise self._problem(f"cut short: expected {n} items")
-        inside = self._inside(levels)
+        levels_below = self._levels_below(levels)
         if major == 4:
-            return [self.item(inside) for _ in range(n)]
-        return dict([self._entry(inside) for _ in range(n)])
+            return [self.item(levels_below) for _ in range(n)]
+        return dict([self._entry(levels_below) for _ in range(n)])
 
     def _indefinite(self, major: int, levels: int) -> Value:
-        inside = self._inside(levels)
+        levels_below = self._levels_below(levels)
         if major < 4:
             parts = []
             while not self._ends():
@@ -129,11 +129,11 @@ class _Reader:
         if major == 4:
             items: list[Value] = []
             while not self._ends():
-                items.append(self.item(inside))
+                items.append(self.item(levels_below))
             return items
         entries: dict[str | int, Value] = {}
         while not self._ends():
-            entries.update([self._entry(inside)])
+            entries.update([self._entry(levels_below)])
         return entries
 
     def _entry(self, levels: int) -> tuple[str | int, Value]:
@@ -159,11 +159,11 @@ class _Reader:
         end = self.at + n
         if end > len(self.data):
             raise self._problem(f"cut short: expected {n} bytes")
-        taken = self.data[self.at : end]
+        chunk = self.data[self.at : end]
         self.at = end
-        return taken
+        return chunk
 
-    def _inside(self, levels: int) -> int:
+    def _levels_below(self, levels: int) -> int:
         if levels == 0:
             raise self._problem("nested too deep: expected no container here")
         return levels - 1
@@ -182,26 +182,26 @@ def relaxed(type_: Type, value: Value, schemas: Mapping[str, Schema]) -> Value:
     """
     match type_:
         case TypeRef(name):
-            known = schemas.get(name)
-            return value if known is None else relaxed(known.type, value, schemas)
+            schema = schemas.get(name)
+            return value if schema is None else relaxed(schema.type, value, schemas)
         case Option(item):
             return None if value is None else relaxed(item, value, schemas)
         case ListOf(item) | SetOf(item):
             if isinstance(value, list):
-                return [relaxed(item, each, schemas) for each in value]
+                return [relaxed(item, element, schemas) for element in value]
         case MapOf(_, item):
             if isinstance(value, dict):
-                return {key: relaxed(item, each, schemas) for key, each in value.items()}
+                return {key: relaxed(item, element, schemas) for key, element in value.items()}
         case Record(fields):
             if value is None and not fields:
                 return {}
             if isinstance(value, dict):
                 types = dict(fields)
                 return {
-                    key: relaxed(types[key], each, schemas)
+                    key: relaxed(types[key], part, schemas)
                     if isinstance(key, str) and key in types
-                    else each
-                    for key, each in value.items()
+                    else part
+                    for key, part in value.items()
                 }
         case Variant(arms):
             return _variant(dict(arms), value, schemas)
@@ -211,13 +211,13 @@ def relaxed(type_: Type, value: Value, schemas: Mapping[str, Schema]) -> Value:
 
 
 def _variant(arms: Mapping[str, Type], value: Value, schemas: Mapping[str, Schema]) -> Value:
-    tag, inside, has_value = _arm(value)
+    tag, content, has_value = _arm(value)
     arm = None if tag is None else arms.get(tag)
     if arm == _UNIT:
         return {"$tag": tag}
     if arm is None or not (has_value or _needs_no_value(arm, schemas)):
         return value
-    return {"$tag": tag, "$value": relaxed(arm, inside, schemas)}
+    return {"$tag": tag, "$value": relaxed(arm, content, schemas)}
 
 
 def _needs_no_value(arm: Type, schemas: Mapping[str, Schema]) -> bool:
@@ -239,8 +239,8 @@ def _arm(value: Value) -> tuple[str | None, Value, bool]:
         is_plain = value.keys() <= {"$tag", "$value"} and isinstance(tag, str)
         return (str(tag) if is_plain else None), value.get("$value"), "$value" in value
     if len(value) == 1:
-        [(name, inside)] = value.items()
-        return (name, inside, True) if isinstance(name, str) else (None, None, False)
+        [(name, content)] = value.items()
+        return (name, content, True) if isinstance(name, str) else (None, None, False)
     return None, None, False
 
 
@@ -257,7 +257,7 @@ def _scalar(type_: Scalar, value: Value) -> Value:
 def _bytes(value: Value) -> Value:
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, list) and all(type(each) is int and 0 <= each < 256 for each in value):
+    if isinstance(value, list) and all(type(byte) is int and 0 <= byte < 256 for byte in value):
         return bytes(cast("list[int]", value))
     return value
 

@@ -42,14 +42,14 @@ _SPELLED: Final = re.compile(rb"(?:blake3|sha256):[0-9a-f]{64}")
 class HashFields:
     """Finds hashes in values. ``schemas`` has all schemas that their schemas refer to."""
 
-    def __init__(self, schemas: Mapping[str, Schema], named: Named = lambda _: None) -> None:
-        self._named_so = named
+    def __init__(self, schemas: Mapping[str, Schema], blob_by_name: Named = lambda _: None) -> None:
+        self._named_so = blob_by_name
         self._types = {name: schema.type for name, schema in schemas.items()}
         self._walks: dict[str, _Walk | None] = {}
 
     def are_in(self, name: str) -> bool:
         """Whether a value of this schema can name a blob. KeyError for an unknown schema."""
-        return self._named(name) is not None
+        return self._schema_walk(name) is not None
 
     def of(self, schema: Schema, data: bytes) -> Iterator[Hash]:
         """The hashes that a value of ``schema`` names, in its order and with repetitions.
@@ -57,7 +57,7 @@ class HashFields:
         ``data`` is canonical CBOR, or bytes of another program. If they do not fit the schema there
         are no hashes: no one can have read one by this type.
         """
-        walk = self._named(schema.name)
+        walk = self._schema_walk(schema.name)
         if walk is not None:
             try:
                 value = _value(schema, data)
@@ -96,7 +96,7 @@ class HashFields:
             case Scalar():
                 return None
 
-    def _named(self, name: str) -> _Walk | None:
+    def _schema_walk(self, name: str) -> _Walk | None:
         if name not in self._walks:
             # References have no cycles (V-25).
             self._walks[name] = self._walk(self._types[name])
@@ -106,9 +106,9 @@ class HashFields:
         """A function that finds the hashes in a value of this type; None if it cannot have any."""
         match type_:
             case Scalar():
-                return _spelled if type_ == _HASH else None
+                return _walk_hash if type_ == _HASH else None
             case TypeRef(name):
-                return self._named(name)
+                return self._schema_walk(name)
             case Option(item):
                 return _in_option(self._walk(item))
             case ListOf(item) | SetOf(item):
@@ -121,8 +121,8 @@ class HashFields:
                 return _in_variant(self._walks_of(arms))
 
     def _walks_of(self, parts: tuple[tuple[str, Type], ...]) -> dict[str, _Walk]:
-        found = {name: self._walk(part) for name, part in parts}
-        return {name: walk for name, walk in found.items() if walk is not None}
+        walks = {name: self._walk(part) for name, part in parts}
+        return {name: walk for name, walk in walks.items() if walk is not None}
 
 
 def _value(schema: Schema, data: bytes) -> Value:
@@ -133,23 +133,23 @@ def _value(schema: Schema, data: bytes) -> Value:
         return schema.from_ingress_value(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))[1]
 
 
-def blobs_of(spelled: Iterable[str], named: Named) -> Iterator[Hash]:
+def blobs_of(hash_texts: Iterable[str], blob_by_name: Named) -> Iterator[Hash]:
     """The blobs that hashes name; hashes of other algorithms name none."""
-    for text in spelled:
+    for text in hash_texts:
         name = parse_sha256(text)
         if text.startswith(_BLAKE3):
             yield parse_hash(text)
-        elif name is not None and (blob := named(name)) is not None:
+        elif name is not None and (blob := blob_by_name(name)) is not None:
             yield blob
 
 
 def spelled_in(data: bytes) -> Iterator[str]:
     """Every hash that occurs in ``data`` as text, whatever the bytes are otherwise (V-74)."""
-    for found in _SPELLED.finditer(data):
-        yield found[0].decode()
+    for match in _SPELLED.finditer(data):
+        yield match[0].decode()
 
 
-def _spelled(value: Any) -> Iterator[str]:
+def _walk_hash(value: Any) -> Iterator[str]:
     yield value
 
 
@@ -169,8 +169,8 @@ def _in_list(item: _Walk | None) -> _Walk | None:
         return None
 
     def walk(value: Any) -> Iterator[str]:
-        for each in value:
-            yield from item(each)
+        for element in value:
+            yield from item(element)
 
     return walk
 
@@ -180,11 +180,11 @@ def _in_map(key: _Walk | None, item: _Walk | None) -> _Walk | None:
         return None
 
     def walk(value: Any) -> Iterator[str]:
-        for name, each in value.items():
+        for name, element in value.items():
             if key is not None:
                 yield from key(name)
             if item is not None:
-                yield from item(each)
+                yield from item(element)
 
     return walk
 

@@ -48,10 +48,10 @@ class HashRewrite:
         return value if write is None else write(value, change)
 
     def _of(self, schema: Schema) -> _Write | None:
-        known = schema.name in self._types
-        return self._named(schema.name) if known else self._write(schema.type)
+        is_known = schema.name in self._types
+        return self._schema_write(schema.name) if is_known else self._write(schema.type)
 
-    def _named(self, name: str) -> _Write | None:
+    def _schema_write(self, name: str) -> _Write | None:
         if name not in self._writes:
             # References have no cycles (V-25).
             type_ = self._types.get(name)
@@ -61,9 +61,9 @@ class HashRewrite:
     def _write(self, type_: Type) -> _Write | None:
         match type_:
             case Scalar():
-                return _spelled if type_ == _HASH else None
+                return _write_hash if type_ == _HASH else None
             case TypeRef(name):
-                return self._named(name)
+                return self._schema_write(name)
             case Option(item):
                 return _in_option(self._write(item))
             case ListOf(item) | SetOf(item):
@@ -76,11 +76,11 @@ class HashRewrite:
                 return _in_variant(self._writes_of(arms))
 
     def _writes_of(self, parts: tuple[tuple[str, Type], ...]) -> dict[str, _Write]:
-        found = {name: self._write(part) for name, part in parts}
-        return {name: write for name, write in found.items() if write is not None}
+        writes = {name: self._write(part) for name, part in parts}
+        return {name: write for name, write in writes.items() if write is not None}
 
 
-def _spelled(value: Any, change: Change) -> Any:
+def _write_hash(value: Any, change: Change) -> Any:
     return change(value) if isinstance(value, str) else value
 
 
@@ -94,7 +94,7 @@ def _in_list(item: _Write | None) -> _Write | None:
     if item is None:
         return None
     return lambda value, change: (
-        [item(each, change) for each in value] if isinstance(value, list) else value
+        [item(element, change) for element in value] if isinstance(value, list) else value
     )
 
 
@@ -106,8 +106,10 @@ def _in_map(key: _Write | None, item: _Write | None) -> _Write | None:
         if not isinstance(value, dict):
             return value
         return {
-            name if key is None else key(name, change): each if item is None else item(each, change)
-            for name, each in value.items()
+            name if key is None else key(name, change): element
+            if item is None
+            else item(element, change)
+            for name, element in value.items()
         }
 
     return write
@@ -120,8 +122,8 @@ def _in_record(fields: Mapping[str, _Write]) -> _Write | None:
     def write(value: Any, change: Change) -> Any:
         if not isinstance(value, dict):
             return value
-        found = {name: field for name, field in fields.items() if name in value}
-        return value | {name: field(value[name], change) for name, field in found.items()}
+        present_fields = {name: field for name, field in fields.items() if name in value}
+        return value | {name: field(value[name], change) for name, field in present_fields.items()}
 
     return write
 

@@ -52,7 +52,7 @@ def parse_json(
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise ValueProblem(
-            f"lone surrogate: expected Unicode text{_place(text, error.start)}"
+            f"lone surrogate: expected Unicode text{_position_text(text, error.start)}"
         ) from None
     if size > max_bytes:
         raise ValueProblem(f"too large: expected at most {max_bytes} bytes of JSON, found {size}")
@@ -72,10 +72,10 @@ def parse_json(
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError
-    return found
+    return members
 
 
 def _integer(digits: str) -> int:
@@ -101,7 +101,7 @@ _SCANNER: Final = json.JSONDecoder(
 # The slow path
 
 
-def _place(text: str, offset: int) -> str:
+def _position_text(text: str, offset: int) -> str:
     line = text.count("\n", 0, offset) + 1
     column = offset - text.rfind("\n", 0, offset)
     return f" at line {line}, column {column}"
@@ -135,13 +135,15 @@ class _Parser:
                 else:
                     cast("dict[str, object]", top)[cast("str", keys[-1])] = value
                     keys[-1] = None
-                if self._more(top):
+                if self._continues(top):
                     break
                 value = stack.pop()
                 keys.pop()
             else:
                 if self._peek():
-                    raise self._problem(f"expected the end of the text, found {self._found()}")
+                    raise self._problem(
+                        f"expected the end of the text, found {self._upcoming_text()}"
+                    )
                 return value
 
     def _value(self) -> tuple[object, bool]:
@@ -158,7 +160,7 @@ class _Parser:
         if word and self.text.startswith(word[0], self.pos):
             self.pos += len(word[0])
             return word[1], False
-        raise self._problem(f"expected a JSON value, found {self._found()}")
+        raise self._problem(f"expected a JSON value, found {self._upcoming_text()}")
 
     def _open(self, mark: str) -> tuple[object, bool]:
         if len(self.stack) >= self.depth_max:
@@ -174,12 +176,12 @@ class _Parser:
             self._key(value)
         return None, True
 
-    def _more(self, top: list[object] | dict[str, object]) -> bool:
+    def _continues(self, top: list[object] | dict[str, object]) -> bool:
         """Whether a comma follows in ``top`` (and then its next key), or else its end."""
         close = "]" if type(top) is list else "}"
         mark = self._peek()
         if mark not in (",", close):
-            raise self._problem(f"expected a comma or {close}, found {self._found()}")
+            raise self._problem(f"expected a comma or {close}, found {self._upcoming_text()}")
         self.pos += 1
         if mark == close:
             return False
@@ -190,7 +192,7 @@ class _Parser:
 
     def _key(self, into: dict[str, object]) -> None:
         if self.text[self.pos : self.pos + 1] != '"':
-            raise self._problem(f"expected a key in double quotes, found {self._found()}")
+            raise self._problem(f"expected a key in double quotes, found {self._upcoming_text()}")
         self._count()
         at = self.pos
         key = self._string()
@@ -199,7 +201,7 @@ class _Parser:
             raise self._problem(f"duplicate key {quoted(key)}")
         if self._peek() != ":":
             raise self._problem(
-                f"expected a colon after the key {quoted(key)}, found {self._found()}"
+                f"expected a colon after the key {quoted(key)}, found {self._upcoming_text()}"
             )
         self.pos += 1
         self.keys[-1] = key
@@ -248,11 +250,11 @@ class _Parser:
         self.pos = match.end()
         return self.text[self.pos : self.pos + 1]
 
-    def _found(self) -> str:
-        rest = self.text[self.pos : self.pos + 13]
-        if not rest:
+    def _upcoming_text(self) -> str:
+        upcoming = self.text[self.pos : self.pos + 13]
+        if not upcoming:
             return "the end of the text"
-        return quoted(rest[:12]) if len(rest) < 13 else quoted(rest[:12])[:-1] + '…"'
+        return quoted(upcoming[:12]) if len(upcoming) < 13 else quoted(upcoming[:12])[:-1] + '…"'
 
     def _problem(self, message: str) -> ValueProblem:
         path = "$"
@@ -261,7 +263,7 @@ class _Parser:
                 path += f"[{len(container)}]"
             elif key is not None:
                 path += segment(key)
-        return ValueProblem(message + _place(self.text, self.pos), path=path)
+        return ValueProblem(message + _position_text(self.text, self.pos), path=path)
 
 
 def _cut(number: str) -> str:

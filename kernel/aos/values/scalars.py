@@ -12,10 +12,10 @@ from aos.values.codec import (
     JsonForm,
     Miss,
     Room,
+    mismatch,
     read_argument,
     read_bytes,
     read_text,
-    wrong,
 )
 from aos.values.finite_json import finite_json
 from aos.values.spelling import (
@@ -40,7 +40,7 @@ class _Bool(Codec):
     def normal(self, value: Any, _: Room) -> Value:
         if type(value) is bool:
             return value
-        raise wrong("bool", value)
+        raise mismatch("bool", value)
 
     def encode(self, value: Any) -> bytes:
         return b"\xf5" if value else b"\xf4"
@@ -60,7 +60,7 @@ class _Unit(Codec):
     def normal(self, value: Any, _: Room) -> Value:
         if value is None:
             return None
-        raise wrong(self.says, value)
+        raise mismatch(self.type_name, value)
 
     def encode(self, _: Any) -> bytes:
         return b"\xf6"
@@ -77,7 +77,7 @@ class _Text(Codec):
     def normal(self, value: Any, _: Room) -> Value:
         if type(value) is str:
             return value
-        raise wrong("text", value)
+        raise mismatch("text", value)
 
     def encode(self, value: Any) -> bytes:
         return encode_text(value)
@@ -98,17 +98,17 @@ class _Integer(Codec):
 
     def __init__(
         self,
-        says: str,
+        type_name: str,
         low: int,
         high: int,
         *,
         spelling: Callable[[str], int | None] | None = None,
         form: str = "",
     ) -> None:
-        super().__init__(says)
+        super().__init__(type_name)
         self.low = low
         self.high = high
-        self.limits = f"{says} ({'0 to 2^64-1' if low == 0 else '-2^63 to 2^63-1'})"
+        self.limits = f"{type_name} ({'0 to 2^64-1' if low == 0 else '-2^63 to 2^63-1'})"
         self.spelling = spelling
         self.form = form
 
@@ -116,18 +116,18 @@ class _Integer(Codec):
         if type(value) is int:
             if self.low <= value <= self.high:
                 return value
-            raise wrong(self.limits, value)
-        raise wrong(self.says, value)
+            raise mismatch(self.limits, value)
+        raise mismatch(self.type_name, value)
 
     def from_json(self, value: Any, room: Room) -> Value:
         if self.spelling is None or type(value) is not str:
             return self.normal(value, room)
         ns = self.spelling(value)
         if ns is None:
-            raise wrong(f"{self.says} as integer ns or as text such as {self.form}", value)
+            raise mismatch(f"{self.type_name} as integer ns or as text such as {self.form}", value)
         if self.low <= ns <= self.high:
             return ns
-        raise wrong(f"{self.limits} in ns", value)
+        raise mismatch(f"{self.limits} in ns", value)
 
     def encode(self, value: Any) -> bytes:
         return encode_integer(value)
@@ -161,22 +161,22 @@ class _Nanoseconds(_Integer):
         return value if form is JsonForm.NUMBERS else self.to_text(value)
 
 
-class _Spelled(Codec):
+class _FormattedText(Codec):
     """dec128, hash, uuid: text of a form, the same in CBOR and in JSON."""
 
     __slots__ = ("form", "normal_form")
 
-    def __init__(self, says: str, normal_form: Callable[[str], str | None], form: str) -> None:
-        super().__init__(says)
+    def __init__(self, type_name: str, normal_form: Callable[[str], str | None], form: str) -> None:
+        super().__init__(type_name)
         self.normal_form = normal_form
         self.form = form
 
     def normal(self, value: Any, _: Room) -> Value:
         if type(value) is not str:
-            raise wrong(self.says, value)
+            raise mismatch(self.type_name, value)
         text = self.normal_form(value)
         if text is None:
-            raise wrong(f"{self.says} ({self.form})", value)
+            raise mismatch(f"{self.type_name} ({self.form})", value)
         return text
 
     def encode(self, value: Any) -> bytes:
@@ -195,19 +195,19 @@ class _Bytes(Codec):
     def normal(self, value: Any, _: Room) -> Value:
         if type(value) is bytes:
             return value
-        raise wrong("bytes", value)
+        raise mismatch("bytes", value)
 
     def from_json(self, value: Any, _: Room) -> Value:
         data = base64_bytes(value) if type(value) is str else None
         if data is None:
-            raise wrong("bytes (base64 text, standard alphabet, padded)", value)
+            raise mismatch("bytes (base64 text, standard alphabet, padded)", value)
         return data
 
     def to_json(self, value: Any, *, form: JsonForm = JsonForm.NUMBERS) -> object:
         if form is JsonForm.PEOPLE:
-            found = held_by(value)
-            if found is not None:
-                return found
+            content = held_by(value)
+            if content is not None:
+                return content
         return base64_text(value)
 
     def encode(self, value: Any) -> bytes:
@@ -234,12 +234,12 @@ SCALAR_CODECS: Final[Mapping[str, Codec]] = {
     "bool": _Bool("bool"),
     "int": _Integer("int", _I64_LOW, _I64_HIGH),
     "nat": _Integer("nat", 0, (1 << 64) - 1),
-    "dec128": _Spelled("dec128", normal_decimal, 'decimal such as "12.5", at most 34 digits'),
+    "dec128": _FormattedText("dec128", normal_decimal, 'decimal such as "12.5", at most 34 digits'),
     "bytes": _Bytes("bytes"),
     "text": _Text("text"),
     "time": _Nanoseconds("time", of=time_ns, to=time_text, form='"2026-01-02T03:04:05.123456789Z"'),
     "duration": _Nanoseconds("duration", of=duration_ns, to=duration_text, form='"1m30s"'),
-    "hash": _Spelled("hash", normal_hash, "blake3:<64 lower-case hex digits>"),
-    "uuid": _Spelled("uuid", normal_uuid, "hex digits as 8-4-4-4-12"),
+    "hash": _FormattedText("hash", normal_hash, "blake3:<64 lower-case hex digits>"),
+    "uuid": _FormattedText("uuid", normal_uuid, "hex digits as 8-4-4-4-12"),
     "unit": _Unit("unit (null)"),
 }

@@ -189,45 +189,47 @@ def compile_schemas(types: Mapping[str, object]) -> dict[str, Schema]:
 
 def value_at(value: Value, dotted: str) -> Value:
     """The part of ``value`` that a key_field names: "order_id", "a.b", "$value.note_id"."""
-    here = value
+    part = value
     path = "$"
     for name in dotted.split("."):
-        if not isinstance(here, dict):
+        if not isinstance(part, dict):
             raise ValueProblem(
-                f"expected a record with the field {quoted(name)}, found {describe(here)}",
+                f"expected a record with the field {quoted(name)}, found {describe(part)}",
                 path=path,
             )
-        if name not in here:
+        if name not in part:
             raise ValueProblem(f"expected the field {quoted(name)}, found none", path=path)
-        here = here[name]
+        part = part[name]
         path = f"{path}.{name}"
-    return here
+    return part
 
 
-def _differs_in_nulls_alone(normal: Value, found: Value) -> bool:
+def _differs_in_nulls_alone(normal: Value, actual: Value) -> bool:
     """Whether a value is its normal form except for fields that one of both has, as null."""
-    if isinstance(normal, dict) and isinstance(found, dict):
+    if isinstance(normal, dict) and isinstance(actual, dict):
         return all(
-            _differs_in_nulls_alone(part, found[name]) if name in found else part is None
+            _differs_in_nulls_alone(part, actual[name]) if name in actual else part is None
             for name, part in normal.items()
-        ) and all(part is None or name in normal for name, part in found.items())
-    if isinstance(normal, list) and isinstance(found, list):
-        return len(normal) == len(found) and all(map(_differs_in_nulls_alone, normal, found))
-    return normal == found
+        ) and all(part is None or name in normal for name, part in actual.items())
+    if isinstance(normal, list) and isinstance(actual, list):
+        return len(normal) == len(actual) and all(map(_differs_in_nulls_alone, normal, actual))
+    return normal == actual
 
 
-def _difference(normal: Value, found: Value) -> ValueProblem:
+def _difference(normal: Value, actual: Value) -> ValueProblem:
     """Describe the first place where a canonical value differs from its normal form."""
-    if isinstance(normal, dict) and isinstance(found, dict):
+    if isinstance(normal, dict) and isinstance(actual, dict):
         for name, part in normal.items():
-            if name not in found:
+            if name not in actual:
                 return ValueProblem("not in normal form: expected null, found no such field").under(
                     name
                 )
-            if part != found[name]:
-                return _difference(part, found[name]).under(name)
-    if isinstance(normal, list) and isinstance(found, list) and len(normal) == len(found):
-        for index, (part, other) in enumerate(zip(normal, found, strict=True)):
-            if part != other:
-                return _difference(part, other).under(index)
-    return ValueProblem(f"not in normal form: expected {describe(normal)}, found {describe(found)}")
+            if part != actual[name]:
+                return _difference(part, actual[name]).under(name)
+    if isinstance(normal, list) and isinstance(actual, list) and len(normal) == len(actual):
+        for index, (part, actual_part) in enumerate(zip(normal, actual, strict=True)):
+            if part != actual_part:
+                return _difference(part, actual_part).under(index)
+    return ValueProblem(
+        f"not in normal form: expected {describe(normal)}, found {describe(actual)}"
+    )

@@ -48,7 +48,7 @@ def sha256_text(data: bytes) -> str:
 def given_text(text: str) -> str:
     """The given name of a content hash in text form. Other text is returned unchanged."""
     try:
-        return sha256_text(_given(parse_hash(text)))
+        return sha256_text(_given_preimage(parse_hash(text)))
     except ValueProblem:
         return text
 
@@ -76,7 +76,7 @@ class Name:
 
     @property
     def is_given(self) -> bool:
-        return self.sha256 == sha256(_given(self.blob))
+        return self.sha256 == sha256(_given_preimage(self.blob))
 
     def is_of(self, data: bytes) -> bool:
         """Whether it names the blob with these bytes, whose content hash has been checked."""
@@ -93,10 +93,10 @@ def true_name(data: bytes) -> Name:
 
 
 def given_name(blob: Hash) -> Name:
-    return Name(sha256(_given(blob)), blob)
+    return Name(sha256(_given_preimage(blob)), blob)
 
 
-def _given(blob: Hash) -> bytes:
+def _given_preimage(blob: Hash) -> bytes:
     """The preimage of a given name."""
     return _GIVEN_HEAD + blob
 

@@ -48,10 +48,10 @@ def normal_decimal(text: str) -> str | None:
     match = _DECIMAL.fullmatch(text)
     if match is None:
         return None
-    sign, whole, fraction, exponent = match.groups()
-    digits = whole + (fraction or "")
+    sign, integer, fraction, exponent = match.groups()
+    digits = integer + (fraction or "")
     # The value is 0.<digits> times ten to the power of `point`.
-    point = len(whole) + int(exponent or "0")
+    point = len(integer) + int(exponent or "0")
     bare = digits.lstrip("0")
     point -= len(digits) - len(bare)
     bare = bare.rstrip("0")
@@ -131,22 +131,22 @@ def duration_ns(text: str) -> int | None:
 def time_text(ns: int) -> str:
     """ns since 1970 -> RFC 3339 text in UTC, with as many digits as are needed (none, 3, 6 or 9).
     ``time_ns`` reads it. A time outside of the years 1 to 9999 is a plain number."""
-    seconds, rest = divmod(ns, 1_000_000_000)
+    seconds, remainder = divmod(ns, 1_000_000_000)
     try:
-        whole = (_EPOCH + timedelta(seconds=seconds)).isoformat()
+        seconds_text = (_EPOCH + timedelta(seconds=seconds)).isoformat()
     except OverflowError:
         return f"{ns} ns"
-    digits = f"{rest:09}"
+    digits = f"{remainder:09}"
     while digits.endswith("000"):
         digits = digits[:-3]
-    return f"{whole}{'.' if digits else ''}{digits}Z"
+    return f"{seconds_text}{'.' if digits else ''}{digits}Z"
 
 
 def duration_text(ns: int) -> str:
     """ns -> ``1d2h30m10s``, without parts that are 0; ``0s`` for 0. ``duration_ns`` reads it."""
-    rest, parts = abs(ns), []
+    remainder, parts = abs(ns), []
     for unit, size in _UNITS.items():
-        count, rest = divmod(rest, size)
+        count, remainder = divmod(remainder, size)
         if count:
             parts.append(f"{count}{unit}")
     return ("-" if ns < 0 else "") + "".join(parts or ["0s"])

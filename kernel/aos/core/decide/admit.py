@@ -21,7 +21,7 @@ from aos.core.decide.manifest_problems import keys_problem, leaves_problem
 from aos.core.decide.migration import Failed, MigratedCells
 from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
 from aos.core.decide.refusing import refusal
-from aos.core.decide.routing import pinned_problem, place, route
+from aos.core.decide.routing import pinned_problem, place_event, route
 from aos.core.journal.faults import clipped
 from aos.core.journal.identity import submission_hash
 from aos.core.journal.inputs import (
@@ -63,39 +63,39 @@ Migrator = Callable[[Change], MigratedCells | Failed]
 """Runs the migrations of a change."""
 
 
-def admit_start(state: State, given: StartInput, stamp: Stamp) -> Decided:
+def admit_start(state: State, start: StartInput, stamp: Stamp) -> Decided:
     """Record the software that executes from now on. It is never refused."""
-    record = Start(seq=state.next_seq, stamp=stamp, host=tuple(sorted(given.host)))
+    record = Start(seq=state.next_seq, stamp=stamp, host=tuple(sorted(start.host)))
     return Decided(record=record, blobs={})
 
 
 def admit_snapshot(
-    state: State, given: SnapshotInput, stamp: Stamp
+    state: State, snapshot: SnapshotInput, stamp: Stamp
 ) -> Decided | Duplicate | Refusal:
     """Admit a snapshot if it is newer than the last one (SN-3)."""
     last = state.snapshot
-    if last is not None and (last.at, last.document) == (given.at, given.document):
+    if last is not None and (last.at, last.document) == (snapshot.at, snapshot.document):
         return Duplicate(seq=last.seq)
-    before = 0 if last is None else last.at
-    if not before < given.at < state.next_seq:
+    previous_at = 0 if last is None else last.at
+    if not previous_at < snapshot.at < state.next_seq:
         return refusal(
             Rule.SNAPSHOT_IS_OLD,
-            f"a snapshot after record {given.at}: expected one after record {before}, "
+            f"a snapshot after record {snapshot.at}: expected one after record {previous_at}, "
             f"of which the last is, and before record {state.next_seq}",
         )
     record = Snapshot(
         seq=state.next_seq,
         stamp=stamp,
-        at=given.at,
-        frame=given.frame,
-        document=Ref(given.document, given.size),
+        at=snapshot.at,
+        frame=snapshot.frame,
+        document=Ref(snapshot.document, snapshot.size),
     )
     return Decided(record=record, blobs={})
 
 
 def admit_manifest(
     state: State,
-    given: ManifestInput,
+    manifest_input: ManifestInput,
     stamp: Stamp,
     *,
     read: BlobReader,
@@ -107,37 +107,40 @@ def admit_manifest(
         Damage: A stored state or an earlier manifest cannot be read. Nothing has changed.
         Exceptions of ``migrator``. Nothing has changed.
     """
-    key = next((each.key for each in state.operators if each.name == given.principal), None)
+    key = next(
+        (operator.key for operator in state.operators if operator.name == manifest_input.principal),
+        None,
+    )
     if key is None:
         return refusal(
             Rule.MANIFEST_PRINCIPAL_IS_UNKNOWN,
-            f"{quoted(given.principal)} is not an operator of this world: expected "
-            + " or ".join(each.name for each in state.operators),
+            f"{quoted(manifest_input.principal)} is not an operator of this world: expected "
+            + " or ".join(operator.name for operator in state.operators),
         )
-    if given.serial != state.serial:
+    if manifest_input.serial != state.serial:
         return refusal(
             Rule.MANIFEST_SERIAL_IS_WRONG,
-            f"manifest serial: expected {state.serial}, found {describe(given.serial)} "
+            f"manifest serial: expected {state.serial}, found {describe(manifest_input.serial)} "
             "(another manifest was applied meanwhile: look at it and apply again)",
         )
-    document = content_hash(given.document)
+    document = content_hash(manifest_input.document)
     message = ManifestInput.message(
-        state.world, state.serial, document, mode=given.mode, leaves=given.leaves,
-        proposal=given.proposal,
+        state.world, state.serial, document, mode=manifest_input.mode, leaves=manifest_input.leaves,
+        proposal=manifest_input.proposal,
     )  # fmt: skip
-    if not is_signed(message, given.signature, key):
+    if not is_signed(message, manifest_input.signature, key):
         return refusal(
             Rule.MANIFEST_SIGNATURE_IS_WRONG,
-            f"the signature is not {given.principal}'s over this manifest with serial "
+            f"the signature is not {manifest_input.principal}'s over this manifest with serial "
             f"{state.serial}",
         )
-    mode = word_of(MODES, given.mode)
+    mode = word_of(MODES, manifest_input.mode)
     if mode is None:
         return refusal(
             Rule.MANIFEST_MODE_IS_UNKNOWN,
-            f"mode: expected {' or '.join(MODES)}, found {quoted(given.mode)}",
+            f"mode: expected {' or '.join(MODES)}, found {quoted(manifest_input.mode)}",
         )
-    unapproved = proposal_problem(state, given, document)
+    unapproved = proposal_problem(state, manifest_input, document)
     if unapproved is not None:
         return unapproved
     if state.manifest is not None and state.manifest.hash == document:
@@ -145,20 +148,25 @@ def admit_manifest(
             Rule.MANIFEST_IS_IN_FORCE, "this manifest is already in force; nothing to do"
         )
     try:
-        effective = Effective.from_document(given.document)
+        effective = Effective.from_document(manifest_input.document)
     except Damage as error:
         return refusal(Rule.MANIFEST_IS_INVALID, f"the effective manifest cannot be read: {error}")
-    problem = keys_problem(effective, state) or leaves_problem(effective, given.leaves)
+    problem = keys_problem(effective, state) or leaves_problem(effective, manifest_input.leaves)
     if problem is not None:
         return refusal(Rule.MANIFEST_IS_INVALID, problem)
-    if given.checked is not None and given.checked < state.cells.at:
+    if manifest_input.checked is not None and manifest_input.checked < state.cells.at:
         return refusal(
             Rule.MANIFEST_CHECK_IS_OLD,
-            f"stored states were checked up to record {given.checked}, and later changes are known "
+            f"stored states were checked up to record {manifest_input.checked}, and later "
+            "changes are known "
             f"only from record {state.cells.at} on (check them again)",
         )
-    change = Change(in_force=state.manifest, effective=effective, mode=mode, leaves=given.leaves)
-    standing = blockers(state, change, read, since=given.checked, is_recorded=given.is_recorded)
+    change = Change(
+        in_force=state.manifest, effective=effective, mode=mode, leaves=manifest_input.leaves
+    )
+    standing = blockers(
+        state, change, read, since=manifest_input.checked, is_recorded=manifest_input.is_recorded
+    )
     if standing:
         return in_the_way(standing)
     taken_over = migrator(change) if mode == MIGRATE else MigratedCells((), {})
@@ -167,39 +175,41 @@ def admit_manifest(
     record = Manifest(
         seq=state.next_seq,
         stamp=stamp,
-        document=Ref(document, len(given.document)),
-        principal=given.principal,
+        document=Ref(document, len(manifest_input.document)),
+        principal=manifest_input.principal,
         serial=state.serial,
-        signature=given.signature,
+        signature=manifest_input.signature,
         mode=None if mode == STRICT else mode,
-        leaves=given.leaves,
+        leaves=manifest_input.leaves,
         migrated=taken_over.migrated,
-        proposal=given.proposal,
+        proposal=manifest_input.proposal,
     )
-    return Decided(record=record, blobs={**taken_over.blobs, document: given.document})
+    return Decided(record=record, blobs={**taken_over.blobs, document: manifest_input.document})
 
 
 def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:
     """The refusal of a manifest that cannot come into force now."""
     first = standing[0]
     many = "1 blocker" if len(standing) == 1 else f"{len(standing)} blockers"
-    what = f"{many}, first {first.cell[0]}: {first.kind}, "
+    summary = f"{many}, first {first.cell[0]}: {first.kind}, "
     if first.kind in IN_FLIGHT:
         return Refusal(
             rule=Rule.WORLD_IS_NOT_QUIESCENT,
-            message=f"the world is not quiescent: {what}{first.detail} "
+            message=f"the world is not quiescent: {summary}{first.detail} "
             "(let it run until they are done)",
             blockers=standing,
         )
     return Refusal(
         rule=Rule.MANIFEST_DOES_NOT_FIT,
-        message=clipped(f"the manifest does not fit what this world holds: {what}{first.detail}"),
+        message=clipped(
+            f"the manifest does not fit what this world holds: {summary}{first.detail}"
+        ),
         blockers=standing,
     )
 
 
 def admit_event(
-    state: State, given: EventInput, stamp: Stamp, read: BlobReader
+    state: State, event: EventInput, stamp: Stamp, read: BlobReader
 ) -> Decided | Duplicate | Refusal:
     """Validate, deduplicate and route one event. An event without a route is admitted, too.
 
@@ -211,18 +221,18 @@ def admit_event(
         return refusal(
             Rule.WORLD_HAS_NO_MANIFEST, "this world has no manifest yet (apply one: aos apply PATH)"
         )
-    schema = effective.schemas.get(given.schema)
-    if given.schema in CONTINUATIONS:
-        return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, f"{given.schema} {ONLY_DELIVERED}")
+    schema = effective.schemas.get(event.schema)
+    if event.schema in CONTINUATIONS:
+        return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, f"{event.schema} {ONLY_DELIVERED}")
     if schema is None:
-        return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, _unknown_schema(effective, given.schema))
-    if not effective.is_open(given.schema):
-        return refusal(Rule.EVENT_IS_INTERNAL, f"{given.schema} {ONLY_OWN_STEPS}")
+        return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, _unknown_schema(effective, event.schema))
+    if not effective.is_open(event.schema):
+        return refusal(Rule.EVENT_IS_INTERNAL, f"{event.schema} {ONLY_OWN_STEPS}")
     try:
-        data = schema.from_ingress(given.value, max_bytes=effective.limits.event_bytes)
+        data = schema.from_ingress(event.value, max_bytes=effective.limits.event_bytes)
     except ValueProblem as error:
-        return refusal(Rule.EVENT_IS_INVALID, f"{given.schema}: {error}")
-    known_id = _submitted(state, given, stamp, data)
+        return refusal(Rule.EVENT_IS_INVALID, f"{event.schema}: {error}")
+    known_id = _submitted(state, event, stamp, data)
     if known_id is not None:
         return known_id
     if len(state.intents) >= effective.limits.open_intents:
@@ -230,36 +240,36 @@ def admit_event(
             Rule.WORLD_IS_BUSY,
             f"{len(state.intents)} intents are open, the world's limit (send it again later)",
         )
-    reached = len(effective.routes(given.schema))
-    most = state.limits.deliveries
-    if reached > most:
+    reached = len(effective.routes(event.schema))
+    deliveries_max = state.limits.deliveries
+    if reached > deliveries_max:
         return refusal(
             Rule.EVENT_REACHES_TOO_MANY,
-            f"{given.schema} has {reached} subscriptions: expected at most {most}",
+            f"{event.schema} has {reached} subscriptions: expected at most {deliveries_max}",
         )
     try:
         targets = route(effective, schema, data)
     except ValueProblem as error:
-        return refusal(Rule.EVENT_KEY_IS_INVALID, f"{given.schema}: {error}")
-    kept = kept_of(state, targets, read)
-    problem = pinned_problem(state, targets, given.schema, data, kept=kept)
+        return refusal(Rule.EVENT_KEY_IS_INVALID, f"{event.schema}: {error}")
+    left_behind = kept_of(state, targets, read)
+    problem = pinned_problem(state, targets, event.schema, data, left_behind=left_behind)
     if problem is not None:
-        return refusal(Rule.EVENT_DOES_NOT_FIT_INSTANCE, f"{given.schema}: {problem}")
-    placed = place(state, effective.routes(given.schema), targets, Counter())
+        return refusal(Rule.EVENT_DOES_NOT_FIT_INSTANCE, f"{event.schema}: {problem}")
+    placed = place_event(state, effective.routes(event.schema), targets, Counter())
     if placed.unknown:
         return refusal(
-            Rule.INSTANCE_IS_UNKNOWN, _unknown_instance(effective, given.schema, placed.unknown[0])
+            Rule.INSTANCE_IS_UNKNOWN, _unknown_instance(effective, event.schema, placed.unknown[0])
         )
     blobs: dict[Hash, bytes] = {}
     record = Event(
         seq=state.next_seq,
         stamp=stamp,
-        schema=given.schema,
+        schema=event.schema,
         value=slot(data, blobs),
-        submission_id=given.submission_id,
+        submission_id=event.submission_id,
         to=placed.to,
         overloaded=placed.overloaded,
-        kept=kept,
+        kept=left_behind,
     )
     return Decided(record=record, blobs=blobs)
 
@@ -269,11 +279,11 @@ def _unknown_instance(effective: Effective, event: str, id: CellId) -> str:
     name, key = id
     schema = effective.workflows[name].key
     value = None if schema is None else schema.from_record(key)
-    which = (
+    key_text = (
         "" if value is None else f" {quoted(value) if isinstance(value, str) else describe(value)}"
     )
     return (
-        f"{name}{which} does not exist, and {event} is only for instances that do "
+        f"{name}{key_text} does not exist, and {event} is only for instances that do "
         "(check the key; the route says creates: false)"
     )
 
@@ -281,26 +291,26 @@ def _unknown_instance(effective: Effective, event: str, id: CellId) -> str:
 def _unknown_schema(effective: Effective, name: str) -> str:
     """The message for an unknown schema; it suggests events that a subscription takes."""
     routed = sorted({route.event for route in effective.subscriptions})
-    taken = _events_of(effective, name)
-    if taken:
-        return f"{quoted(name)} is a workflow: expected an event that it takes, {taken}"
+    event_names = _events_of(effective, name)
+    if event_names:
+        return f"{quoted(name)} is a workflow: expected an event that it takes, {event_names}"
     text = f"event schema {quoted(name)} is not in the manifest in force"
     near = difflib.get_close_matches(name[:_NAME_CHARACTERS], routed, n=1, cutoff=0.75)
     if near:
         return f"{text} (did you mean {near[0]}?)"
-    more = f" and {len(routed) - _NAMES_SAID} more" if len(routed) > _NAMES_SAID else ""
-    return f"{text}: expected one of {', '.join(routed[:_NAMES_SAID])}{more}" if routed else text
+    tail = f" and {len(routed) - _NAMES_SAID} more" if len(routed) > _NAMES_SAID else ""
+    return f"{text}: expected one of {', '.join(routed[:_NAMES_SAID])}{tail}" if routed else text
 
 
 def _events_of(effective: Effective, name: str) -> str:
     """The events that the workflow of this name takes; empty if there is none. The name may lack
     its namespace and version."""
-    found = {
+    events = {
         route.event
         for route in effective.subscriptions
         if name in {route.workflow, *_short_names(route.workflow)}
     }
-    return " or ".join(sorted(found)[:_NAMES_SAID])
+    return " or ".join(sorted(events)[:_NAMES_SAID])
 
 
 def _short_names(name: str) -> tuple[str, str, str]:
@@ -309,26 +319,27 @@ def _short_names(name: str) -> tuple[str, str, str]:
 
 
 def _submitted(
-    state: State, given: EventInput, stamp: Stamp, data: bytes
+    state: State, event: EventInput, stamp: Stamp, data: bytes
 ) -> Duplicate | Refusal | None:
     """The answer if an earlier event has the same submission id; None if the event is new."""
-    if given.submission_id is None:
+    if event.submission_id is None:
         return None
-    size = _utf8_size(given.submission_id)
+    size = _utf8_size(event.submission_id)
     if size is None or not 0 < size <= SUBMISSION_ID_BYTES_MAX:
-        found = "text that is not Unicode" if size is None else str(size)
+        actual = "text that is not Unicode" if size is None else str(size)
         return refusal(
             Rule.SUBMISSION_ID_IS_INVALID,
-            f"submission_id: expected 1 to {SUBMISSION_ID_BYTES_MAX} bytes of UTF-8, found {found}",
+            f"submission_id: expected 1 to {SUBMISSION_ID_BYTES_MAX} bytes of UTF-8, found "
+            f"{actual}",
         )
-    earlier = state.submissions.get(given.submission_id)
+    earlier = state.submissions.get(event.submission_id)
     if earlier is None or _is_forgotten(state, earlier, stamp):
         return None
-    if earlier.payload == submission_hash(given.schema, content_hash(data)):
+    if earlier.payload == submission_hash(event.schema, content_hash(data)):
         return Duplicate(seq=earlier.seq)
     return refusal(
         Rule.SUBMISSION_ID_IS_TAKEN,
-        f"submission_id {quoted(given.submission_id)} is record {earlier.seq}, which is another "
+        f"submission_id {quoted(event.submission_id)} is record {earlier.seq}, which is another "
         "event (an id names one event: choose a new one)",
     )
 

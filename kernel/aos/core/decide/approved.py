@@ -12,24 +12,24 @@ from aos.values.digests import Hash, hash_text
 from aos.values.show import describe
 
 
-def proposal_problem(state: State, given: ManifestInput, document: Hash) -> Refusal | None:
+def proposal_problem(state: State, manifest_input: ManifestInput, document: Hash) -> Refusal | None:
     """Why a signed manifest may not come into force in this world without more votes (GV-40)."""
     block = None if state.manifest is None else state.manifest.governance
     if block is None:
-        if given.proposal is None:
+        if manifest_input.proposal is None:
             return None
         return refusal(
             Rule.WORLD_IS_NOT_GOVERNED,
             "the manifest in force names no approvers, so no manifest has a proposal (aos apply "
             "PATH)",
         )
-    if given.proposal is None:
+    if manifest_input.proposal is None:
         return refusal(
             Rule.MANIFEST_NEEDS_PROPOSAL,
             f"{block.quorum} of {len(block.approvers)} approvers must approve a manifest of this "
             "world (propose it: aos gov propose PATH)",
         )
-    proposal = open_proposal(state, given.proposal)
+    proposal = open_proposal(state, manifest_input.proposal)
     if isinstance(proposal, Refusal):
         return proposal
     if proposal.status(block) != "approved":
@@ -39,7 +39,7 @@ def proposal_problem(state: State, given: ManifestInput, document: Hash) -> Refu
             f"{len(block.approvers)} approvers, found {len(proposal.voters('approve'))} "
             "(aos gov approve)",
         )
-    applied = (document, given.mode, given.leaves)
+    applied = (document, manifest_input.mode, manifest_input.leaves)
     if applied != (proposal.document.hash, proposal.mode or STRICT, proposal.leaves):
         return refusal(
             Rule.PROPOSAL_DIFFERS,
@@ -69,8 +69,8 @@ def open_proposal(state: State, seq: object) -> Proposal | Refusal:
 
 def unknown_proposal(seq: object) -> str:
     """The sentence about a record that is no proposal."""
-    named = str(seq) if type(seq) is int else describe(seq)
-    return f"no proposal is record {named} (see aos gov list)"
+    seq_text = str(seq) if type(seq) is int else describe(seq)
+    return f"no proposal is record {seq_text} (see aos gov list)"
 
 
 def found_proposal(state: State, seq: object) -> Proposal | None:

@@ -50,47 +50,47 @@ WHY_BYTES_MAX: Final = 1024
 
 
 def admit_control(
-    state: State, given: ControlInput, stamp: Stamp, read: BlobReader
+    state: State, control: ControlInput, stamp: Stamp, read: BlobReader
 ) -> Decided | Refusal:
     """Admit an operator's command if it is signed, new and possible.
 
     Raises:
         Damage: A blob that the decision needs is missing or altered. Nothing has changed.
     """
-    problem = _authority(state, given)
-    return decide_control(state, given, stamp, read) if problem is None else problem
+    problem = _authority(state, control)
+    return decide_control(state, control, stamp, read) if problem is None else problem
 
 
 def decide_control(
-    state: State, given: ControlInput, stamp: Stamp, read: BlobReader
+    state: State, control: ControlInput, stamp: Stamp, read: BlobReader
 ) -> Decided | Refusal:
     """Admit a command whose authority was checked, or does not matter. Raises as
     ``admit_control``."""
-    action = word_of(ACTIONS, given.action)
+    action = word_of(ACTIONS, control.action)
     if action is None:
         return refusal(
             Rule.CONTROL_IS_INVALID,
-            f"action: expected {' or '.join(ACTIONS)}, found {quoted(given.action)}",
+            f"action: expected {' or '.join(ACTIONS)}, found {quoted(control.action)}",
         )
-    problem = _shape(given, action) or _impossible(state, given, action, stamp, read)
+    problem = _shape(control, action) or _impossible(state, control, action, stamp, read)
     if problem is not None:
         return problem
-    ended = state.cells.get(given.cell) if action in (END, REMOVE) and given.cell else None
+    ended = state.cells.get(control.cell) if action in (END, REMOVE) and control.cell else None
     blobs: dict[Hash, bytes] = {}
     record = Control(
         seq=state.next_seq,
         stamp=stamp,
         action=action,
-        cell=given.cell,
-        intent=given.intent,
-        value=given.value,
-        principal=given.principal,
-        serial=given.serial,
-        signature=given.signature,
-        status=word_of(CONTROL_STATUSES, given.status),
-        payload=None if given.payload is None else slot(given.payload, blobs),
-        why=given.why,
-        restamp=given.restamp,
+        cell=control.cell,
+        intent=control.intent,
+        value=control.value,
+        principal=control.principal,
+        serial=control.serial,
+        signature=control.signature,
+        status=word_of(CONTROL_STATUSES, control.status),
+        payload=None if control.payload is None else slot(control.payload, blobs),
+        why=control.why,
+        restamp=control.restamp,
         dropped=None if ended is None else len(ended.mailbox) or None,
         abandoned=() if ended is None else tuple(ended.inflight),
     )
@@ -98,46 +98,48 @@ def decide_control(
 
 
 def _impossible(
-    state: State, given: ControlInput, action: ControlAction, stamp: Stamp, read: BlobReader
+    state: State, control: ControlInput, action: ControlAction, stamp: Stamp, read: BlobReader
 ) -> Refusal | None:
     """The reason why the state does not allow the command; None if it does."""
     match action:
         case "retry" | "skip":
-            return _retriable(state, given, read)
+            return _retriable(state, control, read)
         case "cancel":
-            return _cancelable(state, given.intent)
+            return _cancelable(state, control.intent)
         case "settle":
-            return _settleable(state, given)
+            return _settleable(state, control)
         case "end" | "remove":
-            return _endable(state, given)
+            return _endable(state, control)
         case "erase":
-            return _erasable(state, given.value, read)
+            return _erasable(state, control.value, read)
         case "unpin":
-            return _movable(state, given, read)
+            return _movable(state, control, read)
         case "clock":
             return _clock_problem(state, stamp)
         case _:
             assert_never(action)
 
 
-def _authority(state: State, given: ControlInput) -> Refusal | None:
-    key = next((each.key for each in state.operators if each.name == given.principal), None)
+def _authority(state: State, control: ControlInput) -> Refusal | None:
+    key = next(
+        (operator.key for operator in state.operators if operator.name == control.principal), None
+    )
     if key is None:
         return refusal(
             Rule.CONTROL_PRINCIPAL_IS_UNKNOWN,
-            f"{quoted(given.principal)} is not an operator of this world: expected "
-            + " or ".join(each.name for each in state.operators),
+            f"{quoted(control.principal)} is not an operator of this world: expected "
+            + " or ".join(operator.name for operator in state.operators),
         )
-    if type(given.serial) is not int or given.serial != state.controls:
+    if type(control.serial) is not int or control.serial != state.controls:
         return refusal(
             Rule.CONTROL_SERIAL_IS_WRONG,
-            f"control serial: expected {state.controls}, found {describe(given.serial)} "
+            f"control serial: expected {state.controls}, found {describe(control.serial)} "
             "(another command came in meanwhile: look and try again)",
         )
-    if not is_signed(given.message(state.world), given.signature, key):
+    if not is_signed(control.message(state.world), control.signature, key):
         return refusal(
             Rule.CONTROL_SIGNATURE_IS_WRONG,
-            f"the signature is not {given.principal}'s over this command with serial "
+            f"the signature is not {control.principal}'s over this command with serial "
             f"{state.controls}",
         )
     if state.manifest is None:
@@ -147,72 +149,73 @@ def _authority(state: State, given: ControlInput) -> Refusal | None:
     return None
 
 
-def _shape(given: ControlInput, action: ControlAction) -> Refusal | None:
+def _shape(control: ControlInput, action: ControlAction) -> Refusal | None:
     """The command has its own fields and nothing else, each well-formed."""
     fields = {
-        "cell": given.cell, "intent": given.intent, "value": given.value, "status": given.status,
-        "payload": given.payload, "why": given.why, "restamp": given.restamp,
+        "cell": control.cell, "intent": control.intent, "value": control.value,
+        "status": control.status,
+        "payload": control.payload, "why": control.why, "restamp": control.restamp,
     }  # fmt: skip
     if not has_fields_of(action, [name for name, value in fields.items() if value is not None]):
-        needed = " and ".join(needed_fields(action))
-        expected = f"{needed} and nothing else" if needed else "no field"
+        required_text = " and ".join(needed_fields(action))
+        expected = f"{required_text} and nothing else" if required_text else "no field"
         return refusal(Rule.CONTROL_IS_INVALID, f"{action}: expected {expected}")
-    for name, hash in (("intent", given.intent), ("value", given.value)):
+    for name, hash in (("intent", control.intent), ("value", control.value)):
         if hash is not None and len(hash) != HASH_BYTES:
             return refusal(
                 Rule.CONTROL_IS_INVALID, f"{name}: expected a hash of {HASH_BYTES} bytes"
             )
     statuses: tuple[str, ...] = TERMINAL if action == END else SETTLED_STATUSES
-    if given.status is not None and given.status not in statuses:
+    if control.status is not None and control.status not in statuses:
         return refusal(
             Rule.CONTROL_IS_INVALID,
-            f"status: expected {' or '.join(statuses)}, found {quoted(given.status)}",
+            f"status: expected {' or '.join(statuses)}, found {quoted(control.status)}",
         )
-    if given.why is not None and not _is_reason(given.why):
+    if control.why is not None and not _is_reason(control.why):
         return refusal(
             Rule.CONTROL_IS_INVALID, f"why: expected 1 to {WHY_BYTES_MAX} bytes of UTF-8"
         )
     return None
 
 
-def _is_reason(why: str) -> bool:
+def _is_reason(reason: str) -> bool:
     try:
-        return 0 < len(why.encode()) <= WHY_BYTES_MAX
+        return 0 < len(reason.encode()) <= WHY_BYTES_MAX
     except UnicodeEncodeError:
         return False
 
 
-def _cancelable(state: State, named: Hash | None) -> Refusal | None:
-    intent = None if named is None else state.intents.get(named)
+def _cancelable(state: State, intent_hash: Hash | None) -> Refusal | None:
+    intent = None if intent_hash is None else state.intents.get(intent_hash)
     if intent is not None and intent.effect.name not in KERNEL_EFFECTS:
         return None
-    text = "" if named is None else hash_text(named)
+    text = "" if intent_hash is None else hash_text(intent_hash)
     return refusal(Rule.INTENT_IS_NOT_OPEN, f"intent {text} is not open (it may be settled)")
 
 
 # Settle: the operator states how an effect ended.
 
 
-def _settleable(state: State, given: ControlInput) -> Refusal | None:
+def _settleable(state: State, control: ControlInput) -> Refusal | None:
     """K-108."""
-    assert given.intent is not None
-    assert given.payload is not None
-    problem = _cancelable(state, given.intent)
+    assert control.intent is not None
+    assert control.payload is not None
+    problem = _cancelable(state, control.intent)
     if problem is not None:
         return problem
-    if any(owed.intent == given.intent for owed in state.owed):
+    if any(owed.intent == control.intent for owed in state.owed):
         return refusal(
             Rule.INTENT_IS_NOT_OPEN,
-            f"intent {hash_text(given.intent)} is ending already, by an earlier record",
+            f"intent {hash_text(control.intent)} is ending already, by an earlier record",
         )
-    intent = state.intents[given.intent]
-    schema = intent.effect.receipt if given.status == "ok" else EFFECT_ERROR
+    intent = state.intents[control.intent]
+    schema = intent.effect.receipt if control.status == "ok" else EFFECT_ERROR
     try:
-        schema.from_ingress_value(given.payload, max_bytes=state.effective.limits.event_bytes)
+        schema.from_ingress_value(control.payload, max_bytes=state.effective.limits.event_bytes)
     except ValueProblem as error:
         return refusal(
             Rule.SETTLEMENT_DOES_NOT_FIT,
-            f"a receipt of {intent.effect.name} with status {given.status} is a {schema.name}: "
+            f"a receipt of {intent.effect.name} with status {control.status} is a {schema.name}: "
             f"{error}",
         )
     return None
@@ -221,16 +224,16 @@ def _settleable(state: State, given: ControlInput) -> Refusal | None:
 # End and remove: no work of an instance is left.
 
 
-def _endable(state: State, given: ControlInput) -> Refusal | None:
+def _endable(state: State, control: ControlInput) -> Refusal | None:
     """K-109: a command that would change nothing is refused."""
-    assert given.cell is not None
-    cell, name = state.cells.get(given.cell), given.cell[0]
+    assert control.cell is not None
+    cell, name = state.cells.get(control.cell), control.cell[0]
     if cell is None:
         return refusal(
             Rule.CELL_IS_UNKNOWN,
             f"{name} has no cell with this key: nothing has reached it, or it was deleted",
         )
-    if given.action == REMOVE or not cell.is_at_rest or cell.declared != given.status:
+    if control.action == REMOVE or not cell.is_at_rest or cell.declared != control.status:
         return None
     return refusal(
         Rule.CELL_HAS_ENDED, f"this instance of {name} is {cell.status} already, and has no work"
@@ -240,25 +243,25 @@ def _endable(state: State, given: ControlInput) -> Refusal | None:
 # Retry: a cell that a fault has failed continues under the manifest in force now.
 
 
-def _retriable(state: State, given: ControlInput, read: BlobReader) -> Refusal | None:
-    assert given.cell is not None
-    cell = state.cells.get(given.cell)
+def _retriable(state: State, control: ControlInput, read: BlobReader) -> Refusal | None:
+    assert control.cell is not None
+    cell = state.cells.get(control.cell)
     if cell is None or cell.fault is None:
-        found = "there is no such cell" if cell is None else f"its status is {cell.status}"
-        return refusal(Rule.CELL_HAS_NOT_FAILED, f"no fault has failed {given.cell[0]}: {found}")
-    is_skip = given.action == SKIP
+        actual = "there is no such cell" if cell is None else f"its status is {cell.status}"
+        return refusal(Rule.CELL_HAS_NOT_FAILED, f"no fault has failed {control.cell[0]}: {actual}")
+    is_skip = control.action == SKIP
     if is_skip and not cell.fault.by_entry:
         return refusal(
             Rule.CELL_HAS_NOTHING_TO_SKIP,
-            f"{given.cell[0]} failed on no entry of its mailbox but by {cell.fault.kind.value}: "
+            f"{control.cell[0]} failed on no entry of its mailbox but by {cell.fault.kind.value}: "
             "expected retry",
         )
-    problem = next(_misfits(state, given.cell, cell, read, skips=is_skip), None)
+    problem = next(_misfits(state, control.cell, cell, read, skips=is_skip), None)
     if problem is None:
         return None
     return refusal(
         Rule.CELL_DOES_NOT_FIT,
-        f"{given.cell[0]} cannot continue under the manifest in force: {problem} "
+        f"{control.cell[0]} cannot continue under the manifest in force: {problem} "
         "(apply a manifest that takes it, or skip)",
     )
 
@@ -282,17 +285,17 @@ def _misfits(
 # Unpin: an instance takes the manifest in force before it is done.
 
 
-def _movable(state: State, given: ControlInput, read: BlobReader) -> Refusal | None:
-    assert given.cell is not None
-    cell, name = state.cells.get(given.cell), given.cell[0]
+def _movable(state: State, control: ControlInput, read: BlobReader) -> Refusal | None:
+    assert control.cell is not None
+    cell, name = state.cells.get(control.cell), control.cell[0]
     if cell is None or not is_pinned(state, cell):
-        found = "there is no such cell" if cell is None else "it runs under the manifest in force"
-        return refusal(Rule.CELL_IS_NOT_PINNED, f"{name} is not pinned: {found}")
+        actual = "there is no such cell" if cell is None else "it runs under the manifest in force"
+        return refusal(Rule.CELL_IS_NOT_PINNED, f"{name} is not pinned: {actual}")
     workflow = state.effective.workflows.get(name)
     if workflow is None:
         problem: str | None = "that has no such workflow"
     else:
-        intents = [state.intents[each] for each in cell.inflight]
+        intents = [state.intents[intent_hash] for intent_hash in cell.inflight]
         problem = next(
             chain(
                 cell_problems(state.effective, workflow, cell, read, skips=False),
@@ -315,11 +318,11 @@ def _clock_problem(state: State, stamp: Stamp) -> Refusal | None:
     ahead_ns = state.clock_ns - stamp.ns
     if ahead_ns > CLOCK_AHEAD_NS:
         return None
-    found = "behind it or equal" if ahead_ns <= 0 else f"{ahead_ns / 10**9:.1f} s ahead"
+    actual = "behind it or equal" if ahead_ns <= 0 else f"{ahead_ns / 10**9:.1f} s ahead"
     return refusal(
         Rule.CLOCK_IS_NOT_AHEAD,
         f"the journal clock is not ahead of this machine's clock: expected more than "
-        f"{CLOCK_AHEAD_NS // 10**9} s, found {found} (nothing is to be set)",
+        f"{CLOCK_AHEAD_NS // 10**9} s, found {actual} (nothing is to be set)",
     )
 
 
@@ -343,23 +346,23 @@ def _uses(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
     mark = state.snapshot
     if mark is not None and any(part == value for part in parts(mark.document, read)):
         yield "a part of the newest snapshot"
-    yield from needed(state, value, read)
+    yield from uses_in_state(state, value, read)
 
 
-def needed(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
+def uses_in_state(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
     """The parts of the current state that need a value.
 
     Raises:
         Damage: The manifest of an open proposal cannot be read.
     """
     for proposal in state.proposals.open.values():
-        yield from [what for hash, what in proposal_blobs(proposal, read) if hash == value]
+        yield from [use for hash, use in proposal_blobs(proposal, read) if hash == value]
     for cell in state.cells.naming(value):
         is_state = cell.state is not None and slot_hash(cell.state) == value
         yield f"the {'state' if is_state else 'keys'} of a cell of {cell.id[0]}"
     for cell in state.cells.active.values():
         for mail in cell.mailbox:
-            if any(_is(each, value) for each in (*_slots(mail), *_hashed(state, cell, mail))):
+            if any(_is(slot, value) for slot in (*_slots(mail), *_hashed(state, cell, mail))):
                 yield f"mail of a cell of {cell.id[0]}"
     for owed in state.owed:
         if owed.settlement is not None and _is(owed.settlement.payload, value):
@@ -383,5 +386,5 @@ def _hashed(state: State, cell: Cell, mail: Mail) -> tuple[Slot, ...]:
     return () if workflow is None else dialect_of(workflow).reads_of(mail)
 
 
-def _is(held: Slot | None, value: Hash) -> bool:
-    return isinstance(held, Ref) and held.hash == value
+def _is(slot: Slot | None, value: Hash) -> bool:
+    return isinstance(slot, Ref) and slot.hash == value

@@ -143,8 +143,8 @@ def _effect(value: Value, path: str, names: frozenset[str]) -> EffectRequest:
     if key is not None and not isinstance(key, str | bytes):
         _malformed(f"{path}.idempotency_key", "text or bytes", _kind(key))
     issuer_ref = _optional(fields, "issuer_ref", str, path)
-    for name, found in (("idempotency_key", key), ("issuer_ref", issuer_ref)):
-        size = len(found.encode() if isinstance(found, str) else found or b"")
+    for name, identifier in (("idempotency_key", key), ("issuer_ref", issuer_ref)):
+        size = len(identifier.encode() if isinstance(identifier, str) else identifier or b"")
         if size > NAME_BYTES_MAX:
             _malformed(f"{path}.{name}", f"at most {NAME_BYTES_MAX} bytes", f"{size}")
     return EffectRequest(
@@ -159,10 +159,10 @@ def _guest_fault(fields: _Fields) -> NoReturn:
     beside = sorted(str(name) for name in fields if name != "fault")
     if beside:
         _malformed("$", "fault alone", "fault beside " + ", ".join(beside))
-    said = _record(fields["fault"], "$.fault", _FAULT)
-    kind = _required(said, "kind", str, "$.fault")
-    message = _required(said, "message", str, "$.fault")
-    detail = _optional(said, "detail", bytes, "$.fault")
+    fault = _record(fields["fault"], "$.fault", _FAULT)
+    kind = _required(fault, "kind", str, "$.fault")
+    message = _required(fault, "message", str, "$.fault")
+    detail = _optional(fault, "detail", bytes, "$.fault")
     text = f"{kind}: {message}"
     if len(text.encode()) > MESSAGE_BYTES_MAX:
         _malformed("$.fault.message", f"at most {MESSAGE_BYTES_MAX} bytes with the kind", "more")
@@ -176,11 +176,11 @@ def _record(value: Value, path: str, names: frozenset[str]) -> _Fields:
         _malformed(path, "a map", _kind(value))
     if not value.keys() <= names:
         unknown = next(name for name in value if name not in names)
-        _malformed(path, "only " + ", ".join(sorted(names)), _shown(unknown))
+        _malformed(path, "only " + ", ".join(sorted(names)), _name_text(unknown))
     return value
 
 
-def _shown(name: str | int) -> str:
+def _name_text(name: str | int) -> str:
     return quoted(name) if isinstance(name, str) else str(name)
 
 
@@ -218,5 +218,5 @@ def _kind(value: Value) -> str:
     )
 
 
-def _malformed(path: str, expected: str, found: str) -> NoReturn:
-    raise Misfit(FaultKind.OUTPUT_MALFORMED, f"{path}: expected {expected}, found {found}")
+def _malformed(path: str, expected: str, actual: str) -> NoReturn:
+    raise Misfit(FaultKind.OUTPUT_MALFORMED, f"{path}: expected {expected}, found {actual}")

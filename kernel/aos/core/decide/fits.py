@@ -113,11 +113,11 @@ def event_problem(
     effective: Effective, workflow: Workflow, schema: str, value: bytes
 ) -> str | None:
     """The reason why ``workflow`` of ``effective`` cannot take an event of this schema (K-73)."""
-    known = effective.schemas.get(schema)
-    if known is None or not takes(workflow, schema):
+    event_schema = effective.schemas.get(schema)
+    if event_schema is None or not takes(workflow, schema):
         return f"{workflow.name} takes no {schema}"
     try:
-        known.fitted(value)
+        event_schema.fitted(value)
     except ValueProblem as problem:
         return f"it is no {schema}: {problem}"
     return None

@@ -71,7 +71,7 @@ def taken_over(manifest: Effective) -> dict[str, frozenset[str]]:
 def flow_gate(
     state: State,
     manifest: Effective,
-    tried: Mapping[str, frozenset[str]],
+    statuses_by_flow: Mapping[str, frozenset[str]],
     *,
     runner: Runner,
     read: BlobReader,
@@ -80,7 +80,7 @@ def flow_gate(
     """Try flows of ``manifest`` on each of their instances that is in progress.
 
     Args:
-        tried: The flows, each with the statuses of the instances to try.
+        statuses_by_flow: The flows, each with the statuses of the instances to try.
         skips_unchanged: Leave out instances that run this workflow and module already.
 
     Raises:
@@ -88,7 +88,7 @@ def flow_gate(
         Unavailable: This machine lacks the memory to run a flow.
     """
     checked, stopped = 0, []
-    for name, statuses in tried.items():
+    for name, statuses in statuses_by_flow.items():
         declaration = declared_flow(manifest, name)
         assert declaration is not None, "named as a flow of this manifest"
         new = manifest.workflows[name]
@@ -100,11 +100,11 @@ def flow_gate(
             fault = rehearse(state, cell, event, manifest=manifest, runner=runner, read=read)
             if fault is not None:
                 _refuse_host_memory(fault, cell)
-                found = FlowDivergence.read(fault.detail)
-                stopped.append(StoppedFlow(cell=cell.id, fault=fault, divergence=found))
-            elif (found := stored_divergence(flow, declaration, manifest)) is not None:
+                divergence = FlowDivergence.read(fault.detail)
+                stopped.append(StoppedFlow(cell=cell.id, fault=fault, divergence=divergence))
+            elif (divergence := stored_divergence(flow, declaration, manifest)) is not None:
                 stopped.append(
-                    StoppedFlow(cell=cell.id, fault=_later_fault(found), divergence=found)
+                    StoppedFlow(cell=cell.id, fault=_later_fault(divergence), divergence=divergence)
                 )
     return FlowGate(checked=checked, stopped=tuple(stopped))
 
@@ -123,29 +123,30 @@ def _in_progress(
         ):
             continue
         try:
-            found = FlowState.read(slot_bytes(cell.state, read))
+            flow = FlowState.read(slot_bytes(cell.state, read))
         except ValueProblem:
             continue  # no state of a flow: an apply refuses it anyway (K-71), as a misfit key
-        if found.status in statuses:
-            yield cell, found
+        if flow.status in statuses:
+            yield cell, flow
 
 
 def _is_unchanged(state: State, cell: Cell, new: Workflow, manifest: Effective) -> bool:
     """Whether a flow runs this workflow, module and definitions of effects already."""
-    old, before = workflow_of(state, cell), manifest_under(state, runs_under(state, cell))
+    old, old_manifest = workflow_of(state, cell), manifest_under(state, runs_under(state, cell))
     return (
         old is not None
         and (old.hash, old.module.hash) == (new.hash, new.module.hash)
         and all(
-            before.effects[name].hash == manifest.effects[name].hash for name in new.effects_emitted
+            old_manifest.effects[name].hash == manifest.effects[name].hash
+            for name in new.effects_emitted
         )
     )
 
 
-def _later_fault(found: FlowDivergence) -> Fault:
+def _later_fault(divergence: FlowDivergence) -> Fault:
     """The fault for something that no turn has come to yet."""
-    where = found.path or "the flow"
-    message = f"at {where}: the history has {found.expected}, the new code {found.found}"
+    path = divergence.path or "the flow"
+    message = f"at {path}: the history has {divergence.expected}, the new code {divergence.found}"
     return Fault(kind=FaultKind.GUEST, message=f"diverged: {message}")
 
 
@@ -155,7 +156,7 @@ def _refuse_host_memory(fault: Fault, cell: Cell) -> None:
         raise Unavailable(
             sentence(
                 f"this machine could not run it: {fault.message}",
-                where=f"a flow of {cell.id[0]}",
+                location=f"a flow of {cell.id[0]}",
                 hint="try where there is more memory",
             )
         )

@@ -43,7 +43,7 @@ class _Reading:
         if flow.failure is None:
             yield from self._messages("inbox", flow.inbox)
         if flow.parent is not None:
-            yield from self._named("", "a caller", flow.parent.schema)
+            yield from self._event_schema("", "a caller", flow.parent.schema)
 
     def _undone(self, history: History) -> Iterator[FlowDivergence]:
         for undo in history.compensations:
@@ -60,12 +60,12 @@ class _Reading:
         if details.unknown is not None:
             yield from self._compensation(node.path, *details.unknown)
         if details.control is not None:
-            yield from self._named(node.path, "a call", details.control)
+            yield from self._event_schema(node.path, "a call", details.control)
 
     def _effect(self, path: str, part: str, effect: str) -> Iterator[FlowDivergence]:
         if effect not in self._declaration.workflow.effects_emitted:
-            found = "does not have it in effects(…)"
-            yield FlowDivergence(path=path, expected=f"{part} of {effect}", found=found)
+            actual = "does not have it in effects(…)"
+            yield FlowDivergence(path=path, expected=f"{part} of {effect}", found=actual)
 
     def _compensation(self, step: str, effect: str, params: bytes) -> Iterator[FlowDivergence]:
         path = joined(step, UNDO)
@@ -89,7 +89,7 @@ class _Reading:
                 expected = f"message {message.number} of {message.schema}"
                 yield FlowDivergence(path=path, expected=expected, found=f"another type: {problem}")
 
-    def _named(self, path: str, part: str, schema: str) -> Iterator[FlowDivergence]:
+    def _event_schema(self, path: str, part: str, schema: str) -> Iterator[FlowDivergence]:
         """The schema of an event that a later turn emits."""
         if schema not in self._manifest.schemas:
             expected = f"{part} with the schema {schema}"

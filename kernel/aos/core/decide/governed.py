@@ -51,7 +51,7 @@ _FIELDS: Final[dict[GovernanceAction, tuple[tuple[str, ...], tuple[str, ...]]]] 
 
 
 def admit_governance(
-    state: State, given: GovernanceInput, stamp: Stamp, read: BlobReader
+    state: State, governance_input: GovernanceInput, stamp: Stamp, read: BlobReader
 ) -> Decided | Duplicate | Refusal:
     """Admit a proposal, a shadow report, a vote or a withdrawal.
 
@@ -65,38 +65,40 @@ def admit_governance(
             "the manifest in force names no approvers: an operator applies the next one "
             "(aos apply PATH)",
         )
-    keys = _keys_of(state, block, given)
+    keys = _keys_of(state, block, governance_input)
     if isinstance(keys, Refusal):
         return keys
-    if given.action == PROPOSE:
-        return _propose(state, given, stamp, keys)
-    proposal = open_proposal(state, given.proposal)
+    if governance_input.action == PROPOSE:
+        return _propose(state, governance_input, stamp, keys)
+    proposal = open_proposal(state, governance_input.proposal)
     if isinstance(proposal, Refusal):
         return proposal
-    problem = _unsigned(state, given, proposal.change, keys) or _misshapen(given)
+    problem = _unsigned(state, governance_input, proposal.change, keys) or _misshapen(
+        governance_input
+    )
     if problem is not None:
         return problem
-    action = word_of(GOVERNANCE_ACTIONS, given.action)
+    action = word_of(GOVERNANCE_ACTIONS, governance_input.action)
     match action:
         case "report":
-            found = _report_problem(state, given, proposal)
+            answer = _report_problem(state, governance_input, proposal)
         case "approve" | "reject":
-            found = _vote_problem(state, given, proposal, action, read)
+            answer = _vote_problem(state, governance_input, proposal, action, read)
         case "withdraw":
-            found = None
+            answer = None
         case "propose" | None:
             raise AssertionError("checked before")
         case _:
             assert_never(action)
-    return _decided(state, given, stamp) if found is None else found
+    return _decided(state, governance_input, stamp) if answer is None else answer
 
 
-def _decided(state: State, given: GovernanceInput, stamp: Stamp) -> Decided:
-    action = word_of(GOVERNANCE_ACTIONS, given.action)
+def _decided(state: State, governance_input: GovernanceInput, stamp: Stamp) -> Decided:
+    action = word_of(GOVERNANCE_ACTIONS, governance_input.action)
     assert action is not None, "checked before"
     blobs: dict[Hash, bytes] = {}
 
-    def kept(data: bytes | None) -> Ref | None:
+    def ref_of(data: bytes | None) -> Ref | None:
         if data is None:
             return None
         hash_ = content_hash(data)
@@ -107,18 +109,18 @@ def _decided(state: State, given: GovernanceInput, stamp: Stamp) -> Decided:
         seq=state.next_seq,
         stamp=stamp,
         action=action,
-        principal=given.principal,
-        signature=given.signature,
-        proposal=given.proposal,
-        serial=given.serial,
-        base=given.base,
-        document=kept(given.document),
-        patch=kept(given.patch),
-        mode=None if given.mode == STRICT else word_of(MODES, given.mode),
-        leaves=given.leaves,
-        report=kept(given.report),
-        seen=given.seen,
-        note=given.note,
+        principal=governance_input.principal,
+        signature=governance_input.signature,
+        proposal=governance_input.proposal,
+        serial=governance_input.serial,
+        base=governance_input.base,
+        document=ref_of(governance_input.document),
+        patch=ref_of(governance_input.patch),
+        mode=None if governance_input.mode == STRICT else word_of(MODES, governance_input.mode),
+        leaves=governance_input.leaves,
+        report=ref_of(governance_input.report),
+        seen=governance_input.seen,
+        note=governance_input.note,
     )
     return Decided(record=record, blobs=blobs)
 
@@ -126,94 +128,113 @@ def _decided(state: State, given: GovernanceInput, stamp: Stamp) -> Decided:
 # Authority
 
 
-def _keys_of(state: State, block: GovernanceBlock, given: GovernanceInput) -> list[bytes] | Refusal:
+def _keys_of(
+    state: State, block: GovernanceBlock, governance_input: GovernanceInput
+) -> list[bytes] | Refusal:
     """The keys of which one must have signed. An operator and an approver may have one name."""
-    approvers = [each.name for each in block.approvers]
-    keys = [each.public_key for each in block.approvers if each.name == given.principal]
-    if word_of(VOTES, given.action) is not None:
+    approvers = [approver.name for approver in block.approvers]
+    keys = [
+        approver.public_key
+        for approver in block.approvers
+        if approver.name == governance_input.principal
+    ]
+    if word_of(VOTES, governance_input.action) is not None:
         expected = f"an approver in force, {' or '.join(approvers)}"
     else:
-        keys += [each.key for each in state.operators if each.name == given.principal]
-        operators = [each.name for each in state.operators]
+        keys += [
+            operator.key
+            for operator in state.operators
+            if operator.name == governance_input.principal
+        ]
+        operators = [operator.name for operator in state.operators]
         expected = f"an operator or approver, {' or '.join(dict.fromkeys(operators + approvers))}"
-    proposal = found_proposal(state, given.proposal)
-    if given.action == WITHDRAW and proposal is not None:
-        keys = keys if proposal.principal == given.principal else []
+    proposal = found_proposal(state, governance_input.proposal)
+    if governance_input.action == WITHDRAW and proposal is not None:
+        keys = keys if proposal.principal == governance_input.principal else []
         expected = f"{quoted(proposal.principal)}, who proposed it"
     if keys:
         return keys
     return refusal(
         Rule.GOVERNANCE_PRINCIPAL_IS_UNKNOWN,
-        f"{quoted(given.principal)} may not {quoted(given.action)}: expected {expected}",
+        f"{quoted(governance_input.principal)} may not {quoted(governance_input.action)}: "
+        f"expected {expected}",
     )
 
 
 def _unsigned(
-    state: State, given: GovernanceInput, change: ProposedChange, keys: list[bytes]
+    state: State, governance_input: GovernanceInput, change: ProposedChange, keys: list[bytes]
 ) -> Refusal | None:
     try:
-        message = given.message(state.world, change)
+        message = governance_input.message(state.world, change)
     except (TypeError, ValueError):  # a number or text that has no CBOR
-        return _invalid(given.action, "expected UTF-8 text, and numbers below 2^64")
-    if any(is_signed(message, given.signature, key) for key in keys):
+        return _invalid(governance_input.action, "expected UTF-8 text, and numbers below 2^64")
+    if any(is_signed(message, governance_input.signature, key) for key in keys):
         return None
     return refusal(
         Rule.GOVERNANCE_SIGNATURE_IS_WRONG,
-        f"the signature is not {given.principal}'s over this {given.action} in this world (look at "
+        f"the signature is not {governance_input.principal}'s over this "
+        f"{governance_input.action} in this world (look at "
         "the proposal and sign again)",
     )
 
 
-def _misshapen(given: GovernanceInput) -> Refusal | None:
+def _misshapen(governance_input: GovernanceInput) -> Refusal | None:
     """The input has the fields of its action and no others, each well-formed."""
-    action = word_of(GOVERNANCE_ACTIONS, given.action)
+    action = word_of(GOVERNANCE_ACTIONS, governance_input.action)
     if action is None:
         return _invalid(
-            "action", f"expected {' or '.join(GOVERNANCE_ACTIONS)}, found {quoted(given.action)}"
+            "action",
+            f"expected {' or '.join(GOVERNANCE_ACTIONS)}, found {quoted(governance_input.action)}",
         )
-    needed, options = _FIELDS[action]
-    found = {
-        "proposal": given.proposal is not None, "serial": given.serial is not None,
-        "base": given.base is not None, "document": given.document is not None,
-        "patch": given.patch is not None, "mode": given.mode != STRICT,
-        "leaves": bool(given.leaves), "report": given.report is not None,
-        "seen": given.seen is not None, "note": given.note is not None,
+    required, options = _FIELDS[action]
+    presence = {
+        "proposal": governance_input.proposal is not None,
+        "serial": governance_input.serial is not None,
+        "base": governance_input.base is not None,
+        "document": governance_input.document is not None,
+        "patch": governance_input.patch is not None, "mode": governance_input.mode != STRICT,
+        "leaves": bool(governance_input.leaves), "report": governance_input.report is not None,
+        "seen": governance_input.seen is not None, "note": governance_input.note is not None,
     }  # fmt: skip
-    present = {name for name, is_there in found.items() if is_there}
-    if not set(needed) <= present <= {*needed, *options}:
+    present = {name for name, is_there in presence.items() if is_there}
+    if not set(required) <= present <= {*required, *options}:
         return _invalid(
-            action, f"expected {' and '.join(needed)}, and of others at most {', '.join(options)}"
+            action, f"expected {' and '.join(required)}, and of others at most {', '.join(options)}"
         )
-    for name, hash_ in (("base", given.base), ("seen", given.seen)):
+    for name, hash_ in (("base", governance_input.base), ("seen", governance_input.seen)):
         if hash_ is not None and len(hash_) != HASH_BYTES:
             return _invalid(name, f"expected a hash of {HASH_BYTES} bytes")
-    if given.note is not None and not 0 < len(given.note.encode()) <= NOTE_BYTES_MAX:
+    if (
+        governance_input.note is not None
+        and not 0 < len(governance_input.note.encode()) <= NOTE_BYTES_MAX
+    ):
         return _invalid("note", f"expected 1 to {NOTE_BYTES_MAX} bytes of UTF-8")
     return None
 
 
-def _invalid(what: str, message: str) -> Refusal:
-    return refusal(Rule.PROPOSAL_IS_INVALID, f"{what}: {message}")
+def _invalid(subject: str, message: str) -> Refusal:
+    return refusal(Rule.PROPOSAL_IS_INVALID, f"{subject}: {message}")
 
 
 # Propose
 
 
 def _propose(
-    state: State, given: GovernanceInput, stamp: Stamp, keys: list[bytes]
+    state: State, governance_input: GovernanceInput, stamp: Stamp, keys: list[bytes]
 ) -> Decided | Refusal:
     expected = state.proposals.count
-    if type(given.serial) is not int or given.serial != expected:
+    if type(governance_input.serial) is not int or governance_input.serial != expected:
         return refusal(
             Rule.GOVERNANCE_SERIAL_IS_WRONG,
-            f"proposal serial: expected {expected}, found {describe(given.serial)} (another "
+            f"proposal serial: expected {expected}, found {describe(governance_input.serial)} "
+            "(another "
             "proposal came in meanwhile: look and try again)",
         )
-    change = given.change
+    change = governance_input.change
     problem = (
-        _misshapen(given)
+        _misshapen(governance_input)
         if change is None
-        else _unsigned(state, given, change, keys) or _misshapen(given)
+        else _unsigned(state, governance_input, change, keys) or _misshapen(governance_input)
     )
     if problem is not None:
         return problem
@@ -224,30 +245,30 @@ def _propose(
             f"base: expected {hash_text(state.effective.hash)}, the manifest in force, found "
             f"{hash_text(change.base)} (make the patch again)",
         )
-    found = next(change_problems(state, given), None)
-    if found is not None:
-        return refusal(Rule.PROPOSAL_IS_INVALID, found)
+    change_problem = next(change_problems(state, governance_input), None)
+    if change_problem is not None:
+        return refusal(Rule.PROPOSAL_IS_INVALID, change_problem)
     if len(state.proposals.open) >= PROPOSALS_MAX:
         return refusal(
             Rule.TOO_MANY_PROPOSALS,
             f"{PROPOSALS_MAX} proposals are open, the most that may be (apply, reject or withdraw "
             "one)",
         )
-    return _decided(state, given, stamp)
+    return _decided(state, governance_input, stamp)
 
 
 # Report
 
 
 def _report_problem(
-    state: State, given: GovernanceInput, proposal: Proposal
+    state: State, governance_input: GovernanceInput, proposal: Proposal
 ) -> Duplicate | Refusal | None:
-    assert given.report is not None
-    earlier = proposal.reports.get(content_hash(given.report))
+    assert governance_input.report is not None
+    earlier = proposal.reports.get(content_hash(governance_input.report))
     if earlier is not None:
         return Duplicate(seq=earlier.seq)
     try:
-        head = read_report_head(given.report)
+        head = read_report_head(governance_input.report)
     except ReportInvalid as error:
         return refusal(Rule.REPORT_IS_INVALID, f"this is no shadow report: {error}")
     problem = next(_lies(state, head, proposal), None)
@@ -262,13 +283,13 @@ def _report_problem(
 
 def _lies(state: State, head: ReportHead, proposal: Proposal) -> Iterator[str]:
     """The parts of a report that cannot be true of this proposal and this journal."""
-    for what, found, expected in (
+    for field, actual, expected in (
         ("world", head.world, state.world),
         ("base", head.base, proposal.base),
         ("document", head.document, proposal.document.hash),
     ):
-        if found != expected:
-            yield f"{what}: expected {hash_text(expected)}, found {hash_text(found)}"
+        if actual != expected:
+            yield f"{field}: expected {hash_text(expected)}, found {hash_text(actual)}"
     mode = proposal.mode or STRICT
     if head.mode != mode:
         yield f"mode: expected {mode}, found {quoted(head.mode)}"
@@ -285,27 +306,32 @@ def _lies(state: State, head: ReportHead, proposal: Proposal) -> Iterator[str]:
 
 
 def _vote_problem(
-    state: State, given: GovernanceInput, proposal: Proposal, vote: Vote, read: BlobReader
+    state: State,
+    governance_input: GovernanceInput,
+    proposal: Proposal,
+    vote: Vote,
+    read: BlobReader,
 ) -> Refusal | None:
-    cast = proposal.votes.get(given.principal)
+    cast = proposal.votes.get(governance_input.principal)
     if cast is not None and not (cast.vote == "approve" and vote == "reject"):
         return refusal(
             Rule.VOTE_IS_TAKEN,
-            f"{given.principal} has voted on proposal {proposal.seq} already: {cast.vote}, in "
+            f"{governance_input.principal} has voted on proposal {proposal.seq} already: "
+            f"{cast.vote}, in "
             f"record {cast.seq} (an approval may be taken back once, with reject)",
         )
-    if given.seen is not None and given.seen not in proposal.reports:
+    if governance_input.seen is not None and governance_input.seen not in proposal.reports:
         return refusal(
             Rule.REPORT_IS_NEEDED,
             f"seen: expected a journaled report of proposal {proposal.seq}, found "
-            f"{hash_text(given.seen)}",
+            f"{hash_text(governance_input.seen)}",
         )
     block = state.effective.governance
-    needed = block.shadow_records if block is not None and vote == "approve" else 0
-    if needed and not _covers(state, proposal, given.seen, needed, read):
+    records_min = block.shadow_records if block is not None and vote == "approve" else 0
+    if records_min and not _covers(state, proposal, governance_input.seen, records_min, read):
         return refusal(
             Rule.REPORT_IS_NEEDED,
-            f"seen: an approval needs a journaled report of {needed} records, or of all from "
+            f"seen: an approval needs a journaled report of {records_min} records, or of all from "
             f"record {state.manifest_seq} to the proposal (aos gov shadow {proposal.seq} "
             "--record)",
         )
@@ -313,11 +339,11 @@ def _vote_problem(
 
 
 def _covers(
-    state: State, proposal: Proposal, seen: Hash | None, needed: int, read: BlobReader
+    state: State, proposal: Proposal, report: Hash | None, records_min: int, read: BlobReader
 ) -> bool:
     """Whether the report that the approver has seen covers enough records (GV-32)."""
-    if seen is None:
+    if report is None:
         return False
-    head = read_report_head(read(seen))
+    head = read_report_head(read(report))
     is_whole = head.first == state.manifest_seq and head.last >= proposal.seq - 1
-    return is_whole or head.records >= needed
+    return is_whole or head.records >= records_min

@@ -33,12 +33,12 @@ def kept_of(state: State, targets: Iterable[CellId], read: BlobReader) -> tuple[
     """
     if state.eras.is_one:
         return ()
-    found: dict[CellId, None] = {}
+    receivers: dict[CellId, None] = {}
     for id in targets:
         cell = state.cells.get(id)
         if cell is not None and is_left_behind(state, cell, read):
-            found[id] = None
-    return tuple(found)
+            receivers[id] = None
+    return tuple(receivers)
 
 
 def next_under(state: State, cell: Cell, read: BlobReader) -> int:
@@ -64,9 +64,13 @@ def is_left_behind(state: State, cell: Cell, read: BlobReader) -> bool:
 def misfits_under(state: State, cell: Cell, new: Effective, read: BlobReader) -> bool:
     """Whether a finished instance can stay with its own manifest and does not fit ``new``. Raises
     as ``next_under``."""
-    name, own = cell.id[0], manifest_under(state, home(state, cell))
+    name, own_manifest = cell.id[0], manifest_under(state, home(state, cell))
     workflow = new.workflows.get(name)
-    if workflow is None or name not in own.workflows or not may_differ(own, new, name):
+    if (
+        workflow is None
+        or name not in own_manifest.workflows
+        or not may_differ(own_manifest, new, name)
+    ):
         return False
     return (
         key_problem(workflow, cell.id[1]) is not None
@@ -78,10 +82,14 @@ def misfits_under(state: State, cell: Cell, new: Effective, read: BlobReader) ->
 def may_differ(old: Effective, new: Effective, workflow: str) -> bool:
     """Whether a key or state of a workflow of the old manifest may not fit the new one. Both must
     have the workflow."""
-    before, after, shapes = old.workflows[workflow], new.workflows[workflow], Shapes(old, new)
+    old_workflow, new_workflow, shapes = (
+        old.workflows[workflow],
+        new.workflows[workflow],
+        Shapes(old, new),
+    )
     return (
-        not shapes.same(before.key, after.key)
-        or not shapes.same(before.state, after.state)
+        not shapes.same(old_workflow.key, new_workflow.key)
+        or not shapes.same(old_workflow.state, new_workflow.state)
         # The content of an opaque state was never checked.
-        or before.has_opaque_state != after.has_opaque_state
+        or old_workflow.has_opaque_state != new_workflow.has_opaque_state
     )

@@ -19,10 +19,10 @@ def keys_problem(effective: Effective, state: State) -> str | None:
     if problem is not None:
         return f"executors: {problem}"
     revoked = state.revoked
-    used = approver_with_used_key(effective.governance, revoked, state.world_key)
-    if used is None:
+    reused_key = approver_with_used_key(effective.governance, revoked, state.world_key)
+    if reused_key is None:
         return None
-    name, owner = used
+    name, owner = reused_key
     return f"governance: approver {name} has {owner}: expected a key that only the approver has"
 
 
@@ -38,11 +38,11 @@ def leaves_problem(effective: Effective, leaves: tuple[str, ...]) -> str | None:
 
 def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None:
     """The problem of an executor that has only one of the world's own key and the name ``node``."""
-    for each in executors.values():
-        if is_misnamed(each, world_key):
+    for executor in executors.values():
+        if is_misnamed(executor, world_key):
             return (
                 f"{NODE} must have this world's own key and no other may: expected ed25519:"
-                f"{world_key.hex()}, found {each.name} with ed25519:{each.public_key.hex()}"
+                f"{world_key.hex()}, found {executor.name} with ed25519:{executor.public_key.hex()}"
             )
     return None
 

@@ -37,11 +37,11 @@ Keep = Callable[[Mapping[Hash, bytes]], None]
 
 
 class Puts:
-    """The blobs of a migration. With ``keep``, memory holds a bounded part of them; ``left`` are
-    those that are committed with the manifest's record."""
+    """The blobs of a migration. With ``keep``, memory holds a bounded part of them; ``uncommitted``
+    are those that are committed with the manifest's record."""
 
     def __init__(self, read: BlobReader, keep: Keep | None, *, kept_bytes: int) -> None:
-        self.left: dict[Hash, bytes] = {}
+        self.uncommitted: dict[Hash, bytes] = {}
         self._size = 0
         self._read = read
         self._keep = keep
@@ -51,12 +51,12 @@ class Puts:
 
     def put(self, data: bytes) -> Hash:
         hash = content_hash(data)
-        if hash not in self.left:
-            self.left[hash] = data
+        if hash not in self.uncommitted:
+            self.uncommitted[hash] = data
             self._size += len(data)
             if self._keep is not None and self._size >= self._kept_bytes:
-                self._keep(self.left)
-                self.left, self._size = {}, 0
+                self._keep(self.uncommitted)
+                self.uncommitted, self._size = {}, 0
         return hash
 
     def put_node(self, data: bytes) -> Hash:
@@ -70,9 +70,9 @@ class Puts:
         self._nodes_before, self._nodes = self._nodes, {}
 
     def read(self, hash: Hash, /) -> bytes:
-        for held in (self._nodes, self._nodes_before, self.left):
-            if hash in held:
-                return held[hash]
+        for blobs in (self._nodes, self._nodes_before, self.uncommitted):
+            if hash in blobs:
+                return blobs[hash]
         return self._read(hash)
 
 
@@ -103,7 +103,7 @@ def migrate(
         Damage: A stored state cannot be read.
         Exceptions of ``keep``.
     """
-    found: list[Migrated] = []
+    migrated: list[Migrated] = []
     failed: list[Blocker] = []
     for name, shelf in sorted(state.cells.shelves.items()):
         if not shelf.count or not change.migrates(name):
@@ -113,8 +113,8 @@ def migrate(
         run = _Run(state, change, workflow, conversion, read, puts)
         index = run.index(failed)
         if index.root is not None:
-            found.append(Migrated(workflow=name, root=index.root, count=index.count))
-    return Failed(tuple(failed[: state.limits.blockers])) if failed else tuple(found)
+            migrated.append(Migrated(workflow=name, root=index.root, count=index.count))
+    return Failed(tuple(failed[: state.limits.blockers])) if failed else tuple(migrated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +124,8 @@ class Converted:
 
     cell: CellId
     source: Workflow
-    before: bytes
-    after: bytes | Fault
+    old_state: bytes
+    result: bytes | Fault
 
 
 def conversions(
@@ -158,7 +158,7 @@ class StateConversion:
         self._to = _schema(effective, workflow)
         self._from: dict[Hash, Value] = {}
 
-    def converted(self, source: Effective, id: CellId, held: bytes) -> bytes | Fault:
+    def converted(self, source: Effective, id: CellId, old_state: bytes) -> bytes | Fault:
         """Convert a complete state of the cell, which ran under ``source`` (K-77)."""
         workflow, limits = self._workflow, self._workflow.limits
         assert workflow.migrate is not None
@@ -166,7 +166,7 @@ class StateConversion:
             Call(
                 module=workflow.module.hash,
                 entrypoint=workflow.migrate.entrypoint,
-                input=self._input(source, id, held),
+                input=self._input(source, id, old_state),
                 fuel=limits.fuel,
                 memory_bytes=limits.memory_bytes,
                 output_bytes=limits.output_bytes,
@@ -180,12 +180,12 @@ class StateConversion:
         except Misfit as misfit:
             return misfit.fault
 
-    def _input(self, source: Effective, id: CellId, held: bytes) -> bytes:
+    def _input(self, source: Effective, id: CellId, old_state: bytes) -> bytes:
         if source.hash not in self._from:
             self._from[source.hash] = _schema(source, source.workflows[id[0]])
         fields: dict[str | int, Value] = {
             "version": 1,
-            "state": held,
+            "state": old_state,
             "from": self._from[source.hash],
             "to": self._to,
         }
@@ -199,11 +199,11 @@ class StateConversion:
             raise Misfit(FaultKind.OUTPUT_MALFORMED, "a migration returns a state and nothing else")
         if output.state is None:
             raise Misfit(FaultKind.STATE_INVALID, "a migration returns a state, found null")
-        most = self._workflow.limits.state_bytes
-        if len(output.state) > most:
+        max_bytes = self._workflow.limits.state_bytes
+        if len(output.state) > max_bytes:
             raise Misfit(
                 FaultKind.STATE_INVALID,
-                f"state: expected at most {most} bytes, found {len(output.state)}",
+                f"state: expected at most {max_bytes} bytes, found {len(output.state)}",
             )
         if self._workflow.has_opaque_state:
             return output.state
@@ -235,14 +235,14 @@ class _Run:
         for cell in self.state.cells.of(self.workflow.name):
             if cell.state is None:
                 continue
-            after = self._after(cell)
-            if isinstance(after, Fault):
-                detail = f"{after.kind.value}: {after.message}"
+            result = self._migrated_cell(cell)
+            if isinstance(result, Fault):
+                detail = f"{result.kind.value}: {result.message}"
                 failed.append(Blocker(kind=FAILED_MIGRATION, cell=cell.id, detail=detail))
                 if len(failed) >= limits.blockers:
                     break
             elif not failed:
-                changes[content_hash(cell.id[1])] = self._stored(after)
+                changes[content_hash(cell.id[1])] = self._stored(result)
                 if len(changes) >= limits.slice_cells:
                     index = index.updated(changes, self.puts.put_node)
                     self.puts.turn()
@@ -259,9 +259,9 @@ class _Run:
         assert source is not None
         if cell.fault is not None and self._is_of_another_time(under, cell):
             return None
-        before = slot_bytes(cell.state, self.read)
-        after = self._migrated(under, cell.id, before)
-        return Converted(cell=cell.id, source=source, before=before, after=after)
+        old_state = slot_bytes(cell.state, self.read)
+        result = self._migrated(under, cell.id, old_state)
+        return Converted(cell=cell.id, source=source, old_state=old_state, result=result)
 
     def _stored(self, cell: Cell) -> bytes:
         if isinstance(cell.state, bytes):
@@ -271,7 +271,7 @@ class _Run:
             self.puts.put(keys)
         return entry_of(cell).data
 
-    def _after(self, cell: Cell) -> Cell | Fault:
+    def _migrated_cell(self, cell: Cell) -> Cell | Fault:
         under = next_under(self.state, cell, self.read)
         # The cell no longer belongs to an earlier manifest.
         plain = replace(cell, version=0, is_kept=False)
@@ -281,15 +281,15 @@ class _Run:
         if cell.fault is not None and self._is_of_another_time(under, cell):
             return plain
         old = workflow_under(self.state, cell.id, under)
-        held = slot_bytes(cell.state, self.read)
+        old_state = slot_bytes(cell.state, self.read)
         if old is not None and not old.has_opaque_state:
-            held = completed(old.state, held)
-        after = self._migrated(under, cell.id, held)
-        if isinstance(after, Fault):
-            return after
+            old_state = completed(old.state, old_state)
+        result = self._migrated(under, cell.id, old_state)
+        if isinstance(result, Fault):
+            return result
         return replace(
             plain,
-            state=after,
+            state=result,
             workflow_hash=self.workflow.hash,
             module_hash=self.workflow.module.hash,
         )
@@ -299,19 +299,19 @@ class _Run:
         old = workflow_under(self.state, cell.id, under)
         return old is None or state_problem(old, cell.state, self.read) is not None
 
-    def _migrated(self, under: int, id: CellId, held: bytes) -> bytes | Fault:
-        return self.conversion.converted(manifest_under(self.state, under), id, held)
+    def _migrated(self, under: int, id: CellId, old_state: bytes) -> bytes | Fault:
+        return self.conversion.converted(manifest_under(self.state, under), id, old_state)
 
 
 def _schema(effective: Effective, workflow: Workflow) -> Value:
     """The state schema of a workflow, in the form of a migration's input."""
     document: Any = decode_record(effective.document)
-    hashes = {each["name"]: each["hash"] for each in document["manifest"]["schemas"]}
+    hashes = {entry["name"]: entry["hash"] for entry in document["manifest"]["schemas"]}
     return {"schema": workflow.state.name, "hash": hashes[workflow.state.name]}
 
 
 def migrated_blobs(
-    migrated: Migrated, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
+    migrated: Migrated, read: BlobReader, skip: Callable[[Hash], bool] = lambda _: False
 ) -> Iterator[tuple[Hash, str]]:
     """Every blob that the result of a migration needs, with a description.
 
@@ -319,7 +319,7 @@ def migrated_blobs(
         Damage: A node cannot be read.
     """
     index = CellIndex(migrated.root, migrated.count, read)
-    for node, entries in index.leaves(seen):
+    for node, entries in index.leaves(skip):
         yield node, "a node of an index"
         for data in entries:
             for hash in Entry(data).references():

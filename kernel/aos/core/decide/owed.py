@@ -80,10 +80,10 @@ def _answer(run: _Answering, intent: OpenIntent) -> KernelReceipt:
     if owed.settlement is not None:
         payload = slot_bytes(owed.settlement.payload, read)
         return _receipt(run, intent, owed.settlement.status, payload)
-    if owed.why is Debt.CANCEL:
+    if owed.debt is Debt.CANCEL:
         error = _Error(CANCELED, owed.problem or "it was canceled")
         return _receipt(run, intent, CANCELED, error.payload())
-    if owed.why is Debt.LOSS:
+    if owed.debt is Debt.LOSS:
         text = owed.problem or "the process that ran it ended before it told"
         error = _Error(UNKNOWN_OUTCOME, f"it may have run, and may not run again: {text}")
         return _receipt(run, intent, "error", error.payload())
@@ -95,9 +95,11 @@ def _answer(run: _Answering, intent: OpenIntent) -> KernelReceipt:
     if isinstance(answer, _Error):
         return _receipt(run, intent, "error", answer.payload())
     payload = intent.effect.receipt.encode(answer)
-    most = state.effective.limits.event_bytes
-    if len(payload) > most:
-        error = _Error("too_large", f"the answer has {len(payload)} bytes: expected at most {most}")
+    max_bytes = state.effective.limits.event_bytes
+    if len(payload) > max_bytes:
+        error = _Error(
+            "too_large", f"the answer has {len(payload)} bytes: expected at most {max_bytes}"
+        )
         return _receipt(run, intent, "error", error.payload())
     return _receipt(run, intent, "ok", payload)
 
@@ -110,9 +112,9 @@ def _receipt(
     *,
     by: Hash | None = None,
 ) -> KernelReceipt:
-    came, schema, problem = outcome(run.state, intent, status, payload)
+    receipt_outcome, schema, problem = outcome(run.state, intent, status, payload)
     inflight = run.state.cells[intent.cell].inflight
-    others = tuple(each for each in inflight if each != intent.intent)
+    other_intents = tuple(intent_hash for intent_hash in inflight if intent_hash != intent.intent)
     return KernelReceipt(
         seq=run.state.next_seq,
         intent=intent.intent,
@@ -124,9 +126,9 @@ def _receipt(
         root=run.owed.root.seq,
         depth=run.owed.depth,
         by=by,
-        outcome=came,
+        outcome=receipt_outcome,
         problem=problem,
-        abandoned=others if came == "faulted" else (),
+        abandoned=other_intents if receipt_outcome == "faulted" else (),
     )
 
 
@@ -134,50 +136,53 @@ def _receipt(
 
 
 def _cancel(run: _Answering, intent: OpenIntent, params: _Params) -> KernelReceipt:
-    found = _targets(run.state, intent, params)
-    if isinstance(found, _Error):
-        return _receipt(run, intent, "error", found.payload())
-    if found is not None:
+    target = _targets(run.state, intent, params)
+    if isinstance(target, _Error):
+        return _receipt(run, intent, "error", target.payload())
+    if target is not None:
         error = _Error(CANCELED, f"{intent.cell[0]} canceled it")
-        return _receipt(run, found, CANCELED, error.payload(), by=intent.intent)
+        return _receipt(run, target, CANCELED, error.payload(), by=intent.intent)
     if run.owed.canceled:
         return _receipt(run, intent, "ok", encode({"cancelled": True}))
-    gone = _Error(
-        ALREADY_SETTLED, f"nothing is open under {_named(params)}: it is settled, or never was"
+    already_settled = _Error(
+        ALREADY_SETTLED,
+        f"nothing is open under {_target_text(params)}: it is settled, or never was",
     )
-    return _receipt(run, intent, "error", gone.payload())
+    return _receipt(run, intent, "error", already_settled.payload())
 
 
 def _targets(state: State, intent: OpenIntent, params: _Params) -> OpenIntent | _Error | None:
     """The first intent of this cell that the cancel has still to end; None if none is left."""
-    named, ref = params["intent"], params["issuer_ref"]
-    if (named is None) == (ref is None):
+    intent_text, ref = params["intent"], params["issuer_ref"]
+    if (intent_text is None) == (ref is None):
         return _Error("params_invalid", "expected either intent or issuer_ref")
     only_timers = intent.effect.name == TIMER_CANCEL
     if ref is None:
-        assert isinstance(named, str)
-        if not named.startswith("blake3:"):
-            return _Error("params_invalid", f"{quoted(named)} is no intent of this world")
-        found = state.intents.get(parse_hash(named))
-        if found is None or found.cell != intent.cell:
+        assert isinstance(intent_text, str)
+        if not intent_text.startswith("blake3:"):
+            return _Error("params_invalid", f"{quoted(intent_text)} is no intent of this world")
+        target = state.intents.get(parse_hash(intent_text))
+        if target is None or target.cell != intent.cell:
             return None
-        if found.effect.name in KERNEL_EFFECTS:
-            return _Error("not_cancelable", f"{found.effect.name} is answered by the kernel itself")
-        if only_timers and found.effect.name != TIMER:
-            return _Error("not_a_timer", f"the intent is of {found.effect.name}")
-        return found
-    for each in state.cells[intent.cell].inflight:
-        found = state.intents[each]
-        if found.issuer_ref != ref or found.effect.name in KERNEL_EFFECTS:
+        if target.effect.name in KERNEL_EFFECTS:
+            return _Error(
+                "not_cancelable", f"{target.effect.name} is answered by the kernel itself"
+            )
+        if only_timers and target.effect.name != TIMER:
+            return _Error("not_a_timer", f"the intent is of {target.effect.name}")
+        return target
+    for intent_hash in state.cells[intent.cell].inflight:
+        target = state.intents[intent_hash]
+        if target.issuer_ref != ref or target.effect.name in KERNEL_EFFECTS:
             continue
-        if not only_timers or found.effect.name == TIMER:
-            return found
+        if not only_timers or target.effect.name == TIMER:
+            return target
     return None
 
 
-def _named(params: _Params) -> str:
-    named, ref = params["intent"], params["issuer_ref"]
-    return f"intent {named!s}" if ref is None else f"issuer_ref {quoted(str(ref))}"
+def _target_text(params: _Params) -> str:
+    intent_text, ref = params["intent"], params["issuer_ref"]
+    return f"intent {intent_text!s}" if ref is None else f"issuer_ref {quoted(str(ref))}"
 
 
 # Introspect: the state of the world at this record.
@@ -196,11 +201,11 @@ def _snapshot_hash(state: State) -> str | None:
 
 
 def _consistency(params: _Params) -> _Error | None:
-    asked = params["consistency"]
-    if asked is None or asked == "head":
+    consistency = params["consistency"]
+    if consistency is None or consistency == "head":
         return None
     return _Error(
-        "consistency_unsupported", f'consistency: expected "head", found {quoted(str(asked))}'
+        "consistency_unsupported", f'consistency: expected "head", found {quoted(str(consistency))}'
     )
 
 
@@ -249,42 +254,42 @@ def _journal_head(run: _Answering, _: _Params) -> Value | _Error:
 
 
 def _list_cells(run: _Answering, params: _Params) -> Value | _Error:
-    """A page of cells with a state, in the order of their key hashes, from behind ``after``."""
+    """A page of cells with a state, in the order of their key hashes, from behind ``after_key``."""
     problem = _consistency(params) or _workflow(run.state, params)
     if problem is not None:
         return problem
-    after, limit = params["after"], params["limit"]
-    assert after is None or isinstance(after, bytes)
+    after_key, limit = params["after"], params["limit"]
+    assert after_key is None or isinstance(after_key, bytes)
     assert limit is None or isinstance(limit, int)
-    most = CELLS_LISTED_MAX if limit is None else min(max(limit, 1), CELLS_LISTED_MAX)
-    above = None if after is None else content_hash(after)
+    cells_max = CELLS_LISTED_MAX if limit is None else min(max(limit, 1), CELLS_LISTED_MAX)
+    above = None if after_key is None else content_hash(after_key)
     listing = run.state.cells.of(str(params["workflow"]), above)
     first: list[Cell] = []
     for cell in listing:
         if cell.state is not None:
             first.append(cell)
-            if len(first) > most:
+            if len(first) > cells_max:
                 break
     room = run.state.effective.limits.event_bytes - 1024
-    listed: list[Value] = []
+    cell_infos: list[Value] = []
     last: bytes | None = None
-    for cell in first[:most]:
+    for cell in first[:cells_max]:
         key = cell.id[1]
         room -= _CELL_BYTES + len(key)
         if room < 0:
             break
         assert cell.state is not None
-        listed.append(_info(key, cell, cell.state))
+        cell_infos.append(_info(key, cell, cell.state))
         last = key
-    is_cut = len(listed) < len(first)
-    return {"cells": listed, "next": last if is_cut else None, "meta": dict(_meta(run.state))}
+    is_cut = len(cell_infos) < len(first)
+    return {"cells": cell_infos, "next": last if is_cut else None, "meta": dict(_meta(run.state))}
 
 
-def _info(key: bytes, cell: Cell, held: Slot) -> Value:
+def _info(key: bytes, cell: Cell, state: Slot) -> Value:
     return {
         "key": key,
-        "state_hash": hash_text(slot_hash(held)),
-        "size": len(held) if isinstance(held, bytes) else held.size,
+        "state_hash": hash_text(slot_hash(state)),
+        "size": len(state) if isinstance(state, bytes) else state.size,
         "last_active_ns": cell.last_active_ns,
     }
 

@@ -17,28 +17,30 @@ from aos.values.digests import content_hash
 from aos.values.errors import quoted
 
 
-def change_problems(state: State, given: GovernanceInput) -> Iterator[str]:
+def change_problems(state: State, governance_input: GovernanceInput) -> Iterator[str]:
     """The problems of the proposed manifest, as an apply would find them, and of its patch."""
-    assert given.document is not None
-    assert given.patch is not None
-    if word_of(MODES, given.mode) is None:
-        yield f"mode: expected {' or '.join(MODES)}, found {quoted(given.mode)}"
+    assert governance_input.document is not None
+    assert governance_input.patch is not None
+    if word_of(MODES, governance_input.mode) is None:
+        yield f"mode: expected {' or '.join(MODES)}, found {quoted(governance_input.mode)}"
         return
-    if content_hash(given.document) == state.effective.hash:
+    if content_hash(governance_input.document) == state.effective.hash:
         yield "this manifest is already in force: a proposal changes something"
         return
     try:
-        effective = Effective.from_document(given.document)
+        effective = Effective.from_document(governance_input.document)
     except Damage as error:
         yield f"the effective manifest cannot be read: {error}"
         return
-    problem = keys_problem(effective, state) or leaves_problem(effective, given.leaves)
+    problem = keys_problem(effective, state) or leaves_problem(effective, governance_input.leaves)
     if problem is not None:
         yield problem
-    if len(given.patch) > PATCH_BYTES_MAX:
-        yield f"patch: expected at most {PATCH_BYTES_MAX} bytes, found {len(given.patch)}"
+    if len(governance_input.patch) > PATCH_BYTES_MAX:
+        yield (
+            f"patch: expected at most {PATCH_BYTES_MAX} bytes, found {len(governance_input.patch)}"
+        )
         return
     try:
-        check_patch(state.effective, Patch.from_document(given.patch), effective)
+        check_patch(state.effective, Patch.from_document(governance_input.patch), effective)
     except PatchInvalid as error:
         yield f"patch: {error}"

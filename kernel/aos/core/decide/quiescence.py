@@ -55,8 +55,10 @@ class Change:
 
     def moves(self, workflow: str) -> bool:
         """Whether instances in flight of this workflow continue under the new manifest."""
-        found = self.effective.workflows.get(workflow)
-        return found is not None and (found.upgrade == "in_place" or self.migrates(workflow))
+        new_workflow = self.effective.workflows.get(workflow)
+        return new_workflow is not None and (
+            new_workflow.upgrade == "in_place" or self.migrates(workflow)
+        )
 
     def migrates(self, workflow: str) -> bool:
         """Whether the new module converts the stored states of this workflow (K-76)."""
@@ -97,13 +99,13 @@ def blockers(
     *,
     since: int | None = None,
     is_recorded: bool = False,
-    most: int | None = None,
+    limit: int | None = None,
 ) -> tuple[Blocker, ...]:
     """The first blockers of a change; none if the manifest can come into force. Which are the first
     depends on the order of cells in memory.
 
     Args:
-        most: How many, instead of the limit.
+        limit: How many, instead of the limit.
         since: Stored states up to this record are known to fit.
         is_recorded: The change is replayed. Stored states were checked when it was first applied
             and are not checked again.
@@ -118,11 +120,11 @@ def blockers(
         () if is_recorded else _removed(state, change),
         _unserved(state, change, read),
     )
-    most = state.limits.blockers if most is None else most
-    found = tuple(islice(at_once, most))
-    if found or is_recorded:
-        return found
-    return tuple(islice(misfits(state, change, read, since=since), most))
+    limit = state.limits.blockers if limit is None else limit
+    first_blockers = tuple(islice(at_once, limit))
+    if first_blockers or is_recorded:
+        return first_blockers
+    return tuple(islice(misfits(state, change, read, since=since), limit))
 
 
 def _in_flight(state: State, change: Change) -> Iterator[Blocker]:
@@ -156,22 +158,23 @@ def _explicit(state: State) -> list[str]:
     return [
         name
         for name, shelf in sorted(state.cells.shelves.items())
-        if shelf.undeclared and any(each.lifecycle == "explicit" for each in versions(state, name))
+        if shelf.undeclared
+        and any(version.lifecycle == "explicit" for version in versions(state, name))
     ]
 
 
 def versions(state: State, workflow: str) -> Iterator[Workflow]:
     """The versions of a workflow in all eras that have it."""
     for era in state.eras.all:
-        found = manifest_under(state, era.seq).workflows.get(workflow)
-        if found is not None:
-            yield found
+        version = manifest_under(state, era.seq).workflows.get(workflow)
+        if version is not None:
+            yield version
 
 
 def _removed(state: State, change: Change) -> Iterator[Blocker]:
     for name, shelf in sorted(state.cells.shelves.items()):
-        gone = name not in change.effective.workflows and name in state.effective.workflows
-        if shelf.count and gone and name not in change.leaves:
+        is_removed = name not in change.effective.workflows and name in state.effective.workflows
+        if shelf.count and is_removed and name not in change.leaves:
             cells = f"{shelf.count} cells" if shelf.count > 1 else "1 cell"
             yield Blocker(kind=REMOVED, cell=(name, b""), detail=f"it is removed, and has {cells}")
 
@@ -193,8 +196,8 @@ def _unserved(state: State, change: Change, read: BlobReader) -> Iterator[Blocke
             )
             shapes[hash] = Shapes(old, change.effective)
         if (hash, effect.name) not in problems:
-            found = _effect_problem(effect, change.effective, shapes[hash])
-            problems[hash, effect.name] = found
+            effect_problem = _effect_problem(effect, change.effective, shapes[hash])
+            problems[hash, effect.name] = effect_problem
         return problems[hash, effect.name]
 
     for intent in state.intents.values():
@@ -217,20 +220,20 @@ def _unserved(state: State, change: Change, read: BlobReader) -> Iterator[Blocke
 
 def _pinned(state: State, change: Change) -> set[tuple[str, int]]:
     """The workflows, each with a manifest's record, whose instances would be pinned."""
-    found = {
+    candidates = {
         (cell.id[0], home(state, cell))
         for cell in state.cells.active.values()
         if is_in_flight(state, cell)
     }
     for name in _explicit(state):
-        found |= {
+        candidates |= {
             (name, era.seq)
             for era in state.eras.all
             if name in manifest_under(state, era.seq).workflows
         }
     return {
         (name, seq)
-        for name, seq in found
+        for name, seq in candidates
         if not change.moves(name) and name in manifest_under(state, seq).workflows
     }
 
@@ -238,10 +241,10 @@ def _pinned(state: State, change: Change) -> set[tuple[str, int]]:
 def _effect_problem(old: Effect, new: Effective, shapes: Shapes) -> str | None:
     if old.name in KERNEL_EFFECTS:
         return None
-    found = new.effects.get(old.name)
-    if found is None:
+    new_effect = new.effects.get(old.name)
+    if new_effect is None:
         return "the manifest does not have it"
-    if not shapes.same_effect(old, found):
+    if not shapes.same_effect(old, new_effect):
         return "the manifest gives it other params, another receipt or another executor"
     return None
 
@@ -292,15 +295,15 @@ def _checks(state: State, change: Change, workflow: Workflow, read: BlobReader) 
     )
 
     def problems(cell: Cell) -> Iterator[str]:
-        found = (
+        stored_problems = (
             key_problem(workflow, cell.id[1]) if key_differs else None,
             state_problem(workflow, cell.state, read)
             if state_differs and not migrates(state, change, cell, read)
             else None,
         )
-        yield from filter(None, found)
+        yield from filter(None, stored_problems)
         if moves:
-            intents = [state.intents[each] for each in cell.inflight]
+            intents = [state.intents[intent_hash] for intent_hash in cell.inflight]
             yield from work_problems(change.effective, workflow, cell.mailbox, intents, read)
 
     return _Checks(everybody, key_differs or state_differs, problems)
@@ -322,14 +325,14 @@ def _differs(state: State, change: Change, workflow: Workflow) -> tuple[bool, bo
     key_differs = state_differs = False
     for era in state.eras.all:
         old = manifest_under(state, era.seq)
-        before = old.workflows.get(workflow.name)
-        if before is None:
+        old_workflow = old.workflows.get(workflow.name)
+        if old_workflow is None:
             return True, True
         shapes = Shapes(old, change.effective)
-        key_differs |= not shapes.same(before.key, workflow.key)
-        state_differs |= not shapes.same(before.state, workflow.state)
+        key_differs |= not shapes.same(old_workflow.key, workflow.key)
+        state_differs |= not shapes.same(old_workflow.state, workflow.state)
         # The content of an opaque state was never checked.
-        state_differs |= before.has_opaque_state != workflow.has_opaque_state
+        state_differs |= old_workflow.has_opaque_state != workflow.has_opaque_state
     return key_differs, state_differs
 
 

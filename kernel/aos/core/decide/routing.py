@@ -37,24 +37,29 @@ def route(effective: Effective, schema: Schema, data: bytes) -> list[CellId]:
     targets: list[CellId] = []
     routes = effective.routes(schema.name)
     value = schema.from_record(data) if routes else None
-    for each in routes:
-        key = each.key(value)
+    for route in routes:
+        key = route.key(value)
         if len(key) > KEY_BYTES_MAX:
             raise ValueProblem(
-                f"too long for a key of {each.workflow}: expected at most {KEY_BYTES_MAX} bytes, "
+                f"too long for a key of {route.workflow}: expected at most {KEY_BYTES_MAX} bytes, "
                 f"found {len(key)}",
-                path=f"$.{each.key_field}",
+                path=f"$.{route.key_field}",
             )
-        targets.append((each.workflow, key))
+        targets.append((route.workflow, key))
     return targets
 
 
 def pinned_problem(
-    state: State, targets: list[CellId], schema: str, data: bytes, *, kept: tuple[CellId, ...]
+    state: State,
+    targets: list[CellId],
+    schema: str,
+    data: bytes,
+    *,
+    left_behind: tuple[CellId, ...],
 ) -> str | None:
     """The reason why an event cannot go to one of its targets: the target is pinned to a manifest
-    under which it does not take such events (K-73). None if there is no such target. ``kept`` are
-    the targets that are left behind.
+    under which it does not take such events (K-73). None if there is no such target.
+    ``left_behind`` are the targets that are left behind.
 
     Raises:
         Damage: That manifest cannot be read.
@@ -63,13 +68,15 @@ def pinned_problem(
         return None
     for id in targets:
         cell = state.cells.get(id)
-        if cell is None or not (id in kept or is_pinned(state, cell)):
+        if cell is None or not (id in left_behind or is_pinned(state, cell)):
             continue
         effective = manifest_under(state, home(state, cell))
         problem = event_problem(effective, effective.workflows[id[0]], schema, data)
         if problem is not None:
             return (
-                _left_behind_problem(id, problem) if id in kept else _in_flight_problem(id, problem)
+                _left_behind_problem(id, problem)
+                if id in left_behind
+                else _in_flight_problem(id, problem)
             )
     return None
 
@@ -88,27 +95,27 @@ def _left_behind_problem(id: CellId, problem: str) -> str:
     )
 
 
-def place(
-    state: State, routes: tuple[Route, ...], targets: list[CellId], taken: Counter[CellId]
+def place_event(
+    state: State, routes: tuple[Route, ...], targets: list[CellId], mail_counts: Counter[CellId]
 ) -> Placed:
     """Split the targets of an event, to which ``routes`` lead in the same order.
 
-    ``taken`` counts the events that the same record has put into each mailbox so far; this function
-    adds to it. A cell that an earlier event of the record creates exists. Events also reach failed
-    instances, which keep or count them (K-44).
+    ``mail_counts`` counts the events that the same record has put into each mailbox so far; this
+    function adds to it. A cell that an earlier event of the record creates exists. Events also
+    reach failed instances, which keep or count them (K-44).
     """
-    most = state.effective.limits.mailbox
+    mailbox_max = state.effective.limits.mailbox
     to: list[CellId] = []
     overloaded: list[CellId] = []
     unknown: list[CellId] = []
-    for each, id in zip(routes, targets, strict=True):
+    for route, id in zip(routes, targets, strict=True):
         cell = state.cells.get(id)
-        if cell is None and not each.creates and not taken[id]:
+        if cell is None and not route.creates and not mail_counts[id]:
             unknown.append(id)
         elif cell is not None and cell.fault is not None:
             to.append(id)
-        elif (0 if cell is None else len(cell.mailbox)) + taken[id] < most:
-            taken[id] += 1
+        elif (0 if cell is None else len(cell.mailbox)) + mail_counts[id] < mailbox_max:
+            mail_counts[id] += 1
             to.append(id)
         else:
             overloaded.append(id)

@@ -44,60 +44,62 @@ SECOND_NS: Final = 10**9
 
 def admit_receipt(
     state: State,
-    given: ReceiptInput,
+    receipt: ReceiptInput,
     stamp: Stamp,
     read: BlobReader,
     *,
     verify: Verify = is_signed,
 ) -> Decided | Refusal:
     """Settle an open intent. A receipt that is itself invalid changes nothing."""
-    is_abandoned = given.intent in state.abandoned
-    intent = state.abandoned.get(given.intent) or state.intents.get(given.intent)
+    is_abandoned = receipt.intent in state.abandoned
+    intent = state.abandoned.get(receipt.intent) or state.intents.get(receipt.intent)
     if intent is None:
-        return _unknown(given.intent)
-    status = word_of(STATUSES, given.status)
-    if given.effect != intent.effect.name:
-        return _other_effect(given.effect, intent)
+        return _unknown(receipt.intent)
+    status = word_of(STATUSES, receipt.status)
+    if receipt.effect != intent.effect.name:
+        return _other_effect(receipt.effect, intent)
     if status is None:
         return refusal(
             Rule.RECEIPT_STATUS_IS_UNKNOWN,
-            f"expected {' or '.join(STATUSES)}, found {quoted(given.status)}",
+            f"expected {' or '.join(STATUSES)}, found {quoted(receipt.status)}",
         )
-    problem = _shape(state, given, intent) or _authority(state, given, intent, verify)
+    problem = _shape(state, receipt, intent) or _authority(state, receipt, intent, verify)
     if problem is None and intent.effect.name == TIMER and status == "ok":
         problem = _not_due(state, intent, stamp, read)
     if problem is not None:
         return problem
-    came: ReceiptOutcome = "abandoned"
+    receipt_outcome: ReceiptOutcome = "abandoned"
     schema, misfit = None, None
     abandoned: tuple[Hash, ...] = ()
     if not is_abandoned:
-        came, schema, misfit = outcome(state, intent, status, given.payload)
-        if came == "faulted":
+        receipt_outcome, schema, misfit = outcome(state, intent, status, receipt.payload)
+        if receipt_outcome == "faulted":
             abandoned = tuple(
-                each for each in state.cells[intent.cell].inflight if each != given.intent
+                intent_hash
+                for intent_hash in state.cells[intent.cell].inflight
+                if intent_hash != receipt.intent
             )
     blobs: dict[Hash, bytes] = {}
     record = Receipt(
         seq=state.next_seq,
         stamp=stamp,
-        intent=given.intent,
+        intent=receipt.intent,
         cell=intent.cell,
-        effect=given.effect,
-        attempt=given.attempt,
+        effect=receipt.effect,
+        attempt=receipt.attempt,
         status=status,
-        payload=slot(given.payload, blobs),
+        payload=slot(receipt.payload, blobs),
         payload_schema=schema,
-        started_ns=given.started_ns,
-        finished_ns=given.finished_ns,
-        cost_cents=given.cost_cents,
-        executor=given.executor,
-        key_id=given.key_id,
-        signature=given.signature,
-        outcome=came,
+        started_ns=receipt.started_ns,
+        finished_ns=receipt.finished_ns,
+        cost_cents=receipt.cost_cents,
+        executor=receipt.executor,
+        key_id=receipt.key_id,
+        signature=receipt.signature,
+        outcome=receipt_outcome,
         problem=misfit,
         abandoned=abandoned,
-        batch=given.batch,
+        batch=receipt.batch,
     )
     return Decided(record=record, blobs=blobs)
 
@@ -108,24 +110,27 @@ def _unknown(intent: Hash) -> Refusal:
     )
 
 
-def _shape(state: State, given: ReceiptInput, intent: OpenIntent) -> Refusal | None:
-    problem = _old_attempt(state, given.attempt, intent)
+def _shape(state: State, receipt: ReceiptInput, intent: OpenIntent) -> Refusal | None:
+    problem = _old_attempt(state, receipt.attempt, intent)
     if problem is not None:
         return problem
-    most = state.effective.limits.event_bytes
-    if len(given.payload) > most:
+    max_bytes = state.effective.limits.event_bytes
+    if len(receipt.payload) > max_bytes:
         return refusal(
             Rule.RECEIPT_IS_TOO_LARGE,
-            f"expected at most {most} bytes of payload, found {len(given.payload)}",
+            f"expected at most {max_bytes} bytes of payload, found {len(receipt.payload)}",
         )
-    cost = 0 if given.cost_cents is None else given.cost_cents
-    numbers = (given.started_ns, given.finished_ns, cost)
-    if not all(_is_nat(each, TIME_MAX) for each in numbers) or given.started_ns > given.finished_ns:
+    cost = 0 if receipt.cost_cents is None else receipt.cost_cents
+    numbers = (receipt.started_ns, receipt.finished_ns, cost)
+    if (
+        not all(_is_nat(number, TIME_MAX) for number in numbers)
+        or receipt.started_ns > receipt.finished_ns
+    ):
         return refusal(
             Rule.RECEIPT_TIMES_ARE_INVALID,
             "expected 0 <= started_ns <= finished_ns < 2^63 and a cost from 0, found "
-            f"{describe(given.started_ns)}, {describe(given.finished_ns)} and "
-            f"{describe(given.cost_cents)}",
+            f"{describe(receipt.started_ns)}, {describe(receipt.finished_ns)} and "
+            f"{describe(receipt.cost_cents)}",
         )
     return None
 
@@ -146,34 +151,36 @@ def _old_attempt(state: State, attempt: object, intent: OpenIntent) -> Refusal |
     )
 
 
-def _is_nat(value: object, most: int) -> TypeGuard[int]:
+def _is_nat(value: object, limit: int) -> TypeGuard[int]:
     # A bool is an int to Python; in the journal it is not.
-    return type(value) is int and 0 <= value <= most
+    return type(value) is int and 0 <= value <= limit
 
 
 def _authority(
-    state: State, given: ReceiptInput | StreamInput, intent: OpenIntent, verify: Verify
+    state: State, statement: ReceiptInput | StreamInput, intent: OpenIntent, verify: Verify
 ) -> Refusal | None:
     """Check that this key could sign for this effect when the intent was opened, and did."""
-    if given.effect in KERNEL_EFFECTS or not may_sign(
+    if statement.effect in KERNEL_EFFECTS or not may_sign(
         intent.executors,
         state.revoked,
-        executor=given.executor,
-        effect=given.effect,
-        key_id=given.key_id,
+        executor=statement.executor,
+        effect=statement.effect,
+        key_id=statement.key_id,
         world_key=state.world_key,
     ):
         return refusal(
             Rule.RECEIPT_EXECUTOR_MAY_NOT_SIGN,
-            f"executor {quoted(given.executor)} with key ed25519:{given.key_id[:32].hex()} may not "
-            f"sign for {given.effect}: it could not when the effect was asked for, or its key is "
+            f"executor {quoted(statement.executor)} with key "
+            f"ed25519:{statement.key_id[:32].hex()} may not "
+            f"sign for {statement.effect}: it could not when the effect was asked for, or its "
+            "key is "
             "revoked",
         )
-    message = given.signed_message(state.world)
-    if message is None or not verify(message, given.signature, given.key_id):
+    message = statement.signed_message(state.world)
+    if message is None or not verify(message, statement.signature, statement.key_id):
         return refusal(
             Rule.RECEIPT_SIGNATURE_IS_WRONG,
-            f"the signature is not {given.executor}'s over this receipt",
+            f"the signature is not {statement.executor}'s over this receipt",
         )
     return None
 
@@ -217,23 +224,23 @@ def outcome(
 
 def admit_stream(
     state: State,
-    given: StreamInput,
+    frame: StreamInput,
     stamp: Stamp,
     *,
     verify: Verify = is_signed,
 ) -> Decided | Refusal:
     """Admit a stream frame for the origin cell. A refused frame is lost; nothing else changes."""
-    intent = state.intents.get(given.intent)
+    intent = state.intents.get(frame.intent)
     if intent is None:
-        return _unknown(given.intent)
-    if given.effect != intent.effect.name:
-        return _other_effect(given.effect, intent)
+        return _unknown(frame.intent)
+    if frame.effect != intent.effect.name:
+        return _other_effect(frame.effect, intent)
     problem = (
-        _old_attempt(state, given.attempt, intent)
-        or _frame_shape(state, given)
-        or _authority(state, given, intent, verify)
+        _old_attempt(state, frame.attempt, intent)
+        or _frame_shape(state, frame)
+        or _authority(state, frame, intent, verify)
         or _no_taker(state, intent)
-        or _too_fast(state, given, stamp)
+        or _too_fast(state, frame, stamp)
     )
     if problem is not None:
         return problem
@@ -241,39 +248,39 @@ def admit_stream(
     record = Stream(
         seq=state.next_seq,
         stamp=stamp,
-        intent=given.intent,
+        intent=frame.intent,
         cell=intent.cell,
-        effect=given.effect,
-        attempt=given.attempt,
-        frame_seq=given.frame_seq,
-        frame_kind=given.frame_kind,
-        payload=slot(given.payload, blobs),
-        payload_ref=given.payload_ref,
-        executor=given.executor,
-        key_id=given.key_id,
-        signature=given.signature,
+        effect=frame.effect,
+        attempt=frame.attempt,
+        frame_seq=frame.frame_seq,
+        frame_kind=frame.frame_kind,
+        payload=slot(frame.payload, blobs),
+        payload_ref=frame.payload_ref,
+        executor=frame.executor,
+        key_id=frame.key_id,
+        signature=frame.signature,
     )
     return Decided(record=record, blobs=blobs)
 
 
-def _frame_shape(state: State, given: StreamInput) -> Refusal | None:
+def _frame_shape(state: State, frame: StreamInput) -> Refusal | None:
     try:
-        kind_bytes = len(given.frame_kind.encode())
+        kind_bytes = len(frame.frame_kind.encode())
     except UnicodeEncodeError:
         kind_bytes = 0
-    if not _is_nat(given.frame_seq, FRAME_SEQ_MAX) or not 0 < kind_bytes <= FRAME_KIND_BYTES_MAX:
+    if not _is_nat(frame.frame_seq, FRAME_SEQ_MAX) or not 0 < kind_bytes <= FRAME_KIND_BYTES_MAX:
         return refusal(
             Rule.STREAM_FRAME_IS_INVALID,
             f"expected a number from 0 and a kind of 1 to {FRAME_KIND_BYTES_MAX} bytes of UTF-8, "
-            f"found {describe(given.frame_seq)} and {quoted(given.frame_kind)}",
+            f"found {describe(frame.frame_seq)} and {quoted(frame.frame_kind)}",
         )
-    if given.payload_ref is not None and len(given.payload_ref) != len(given.intent):
+    if frame.payload_ref is not None and len(frame.payload_ref) != len(frame.intent):
         return refusal(Rule.STREAM_FRAME_IS_INVALID, "payload_ref: expected a hash of 32 bytes")
-    most = state.effective.limits.stream_bytes
-    if len(given.payload) > most:
+    max_bytes = state.effective.limits.stream_bytes
+    if len(frame.payload) > max_bytes:
         return refusal(
             Rule.STREAM_FRAME_IS_TOO_LARGE,
-            f"expected at most {most} bytes of payload, found {len(given.payload)}",
+            f"expected at most {max_bytes} bytes of payload, found {len(frame.payload)}",
         )
     return None
 
@@ -293,13 +300,13 @@ def _no_taker(state: State, intent: OpenIntent) -> Refusal | None:
     return refusal(Rule.STREAM_HAS_NO_TAKER, problem)
 
 
-def _too_fast(state: State, given: StreamInput, stamp: Stamp) -> Refusal | None:
+def _too_fast(state: State, frame: StreamInput, stamp: Stamp) -> Refusal | None:
     limits = state.effective.limits
-    stream = state.streams.get(given.intent) or StreamState()
-    if given.frame_seq <= stream.last:
+    stream = state.streams.get(frame.intent) or StreamState()
+    if frame.frame_seq <= stream.last:
         return refusal(
             Rule.STREAM_FRAME_IS_OLD,
-            f"expected a number after {stream.last}, found {given.frame_seq}",
+            f"expected a number after {stream.last}, found {frame.frame_seq}",
         )
     if stream.frames >= limits.stream_frames:
         return refusal(
@@ -313,35 +320,37 @@ def _too_fast(state: State, given: StreamInput, stamp: Stamp) -> Refusal | None:
     return None
 
 
-def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Decided | Refusal:
+def admit_attempt(state: State, attempt: AttemptInput, stamp: Stamp) -> Decided | Refusal:
     """Record that an intent runs again, that it is unknown how its only run ended, or that it does
     not run now."""
-    intent = state.intents.get(given.intent)
+    intent = state.intents.get(attempt.intent)
     if intent is None:
-        return _unknown(given.intent)
-    phase = word_of(PHASES, given.phase)
+        return _unknown(attempt.intent)
+    phase = word_of(PHASES, attempt.phase)
     if phase is None or intent.effect.name in KERNEL_EFFECTS:
         return refusal(
             Rule.ATTEMPT_IS_INVALID,
             f"expected {' or '.join(PHASES)} of an effect that executors run, found "
-            f"{quoted(given.phase)} of {intent.effect.name}",
+            f"{quoted(attempt.phase)} of {intent.effect.name}",
         )
-    problem = _not_in_phase(state, intent, phase) or _code_problem(phase, given.code)
+    problem = _not_in_phase(state, intent, phase) or _code_problem(phase, attempt.code)
     if problem is not None:
         return refusal(Rule.ATTEMPT_IS_INVALID, problem)
-    least, most = _attempts_in(state, intent, phase)
-    if not (_is_nat(given.attempt, ATTEMPT_MAX) and least <= given.attempt <= most):
-        expected = f"an attempt of {least} to {most}" if least <= most else "no other attempt"
-        return refusal(Rule.ATTEMPT_IS_OLD, f"expected {expected}, found {describe(given.attempt)}")
+    least, highest = _attempts_in(state, intent, phase)
+    if not (_is_nat(attempt.attempt, ATTEMPT_MAX) and least <= attempt.attempt <= highest):
+        expected = f"an attempt of {least} to {highest}" if least <= highest else "no other attempt"
+        return refusal(
+            Rule.ATTEMPT_IS_OLD, f"expected {expected}, found {describe(attempt.attempt)}"
+        )
     record = Attempt(
         seq=state.next_seq,
         stamp=stamp,
-        intent=given.intent,
+        intent=attempt.intent,
         cell=intent.cell,
-        attempt=given.attempt,
+        attempt=attempt.attempt,
         phase=phase,
-        problem=None if given.problem is None else clipped(given.problem),
-        code=given.code,
+        problem=None if attempt.problem is None else clipped(attempt.problem),
+        code=attempt.code,
     )
     return Decided(record=record, blobs={})
 

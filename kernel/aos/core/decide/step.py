@@ -23,7 +23,7 @@ from aos.core.decide.envelope import (
 )
 from aos.core.decide.fits import as_received, completed, key_problem, state_problem
 from aos.core.decide.left_behind import kept_of
-from aos.core.decide.routing import pinned_problem, place, route
+from aos.core.decide.routing import pinned_problem, place_event, route
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.identity import event_hash, idempotency_key, intent_hash, step_entropy
 from aos.core.journal.ports import BlobReader, Call, Ran, Runner
@@ -96,9 +96,9 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
         seq=state.next_seq,
         read=read,
     )
-    most = effective.limits.cascade_steps
-    if run.mail.root.steps >= most:
-        message = f"record {run.mail.root.seq} has caused {most} steps already"
+    steps_max = effective.limits.cascade_steps
+    if run.mail.root.steps >= steps_max:
+        message = f"record {run.mail.root.seq} has caused {steps_max} steps already"
         return _faulted(run, Fault(kind=FaultKind.CASCADE_TOO_LONG, message=message), None)
     return _decided(run, runner)
 
@@ -225,10 +225,10 @@ def _call(run: _Run) -> Call:
 def _whole_state(run: _Run) -> bytes | None:
     """The state with null for the optional fields that its workflow got since it was stored
     (K-71d)."""
-    held, workflow = run.cell.state, run.workflow
-    if held is None:
+    state, workflow = run.cell.state, run.workflow
+    if state is None:
         return None
-    data = slot_bytes(held, run.read)
+    data = slot_bytes(state, run.read)
     is_whole = run.state.serial == 1 or run.cell.stepped_under == run.under
     return data if is_whole or workflow.has_opaque_state else completed(workflow.state, data)
 
@@ -249,21 +249,21 @@ def _whole_mail(run: _Run) -> Mail:
 def _take(run: _Run, output: Output, ran: Ran) -> Step:
     """Check the output in the order in which a reader would: state, ann, events, effects."""
     assert ran.output is not None
-    held = None if output.state is None else slot(_state(run, output.state), run.blobs)
-    said = None if output.ann is None else _annotation(run, output.ann)
-    ann = None if said is None else slot(said, run.blobs)
+    state = None if output.state is None else slot(_state(run, output.state), run.blobs)
+    annotation = None if output.ann is None else _annotation(run, output.ann)
+    ann = None if annotation is None else slot(annotation, run.blobs)
     limits = run.workflow.limits
     if len(output.events) > limits.events:
         _too_many(FaultKind.TOO_MANY_EVENTS, "domain events", limits.events, len(output.events))
     if len(output.effects) > limits.effects:
         _too_many(FaultKind.TOO_MANY_EFFECTS, "effects", limits.effects, len(output.effects))
     reached = sum(len(run.effective.routes(event.schema)) for event in output.events)
-    most = run.state.limits.deliveries
-    if reached > most:
-        _too_many(FaultKind.TOO_MANY_EVENTS, "deliveries", most, reached)
+    deliveries_max = run.state.limits.deliveries
+    if reached > deliveries_max:
+        _too_many(FaultKind.TOO_MANY_EVENTS, "deliveries", deliveries_max, reached)
     # The entry that runs leaves its mailbox before anything new comes in.
-    taken: Counter[CellId] = Counter({run.cell.id: -1})
-    events = tuple(_emitted(run, i, event, taken) for i, event in enumerate(output.events))
+    mail_counts: Counter[CellId] = Counter({run.cell.id: -1})
+    events = tuple(_emitted(run, i, event, mail_counts) for i, event in enumerate(output.events))
     intents = _intents(run, output)
     abandoned = tuple(run.cell.inflight) if output.state is None else ()
     return Step(
@@ -272,7 +272,7 @@ def _take(run: _Run, output: Output, ran: Ran) -> Step:
         entry=run.mail.entry,
         root=run.mail.root.seq,
         depth=run.mail.depth,
-        state=held,
+        state=state,
         status=_status(run, output, opens=bool(intents)),
         events=events,
         intents=intents,
@@ -287,10 +287,10 @@ def _take(run: _Run, output: Output, ran: Ran) -> Step:
 
 
 def _state(run: _Run, data: bytes) -> bytes:
-    most = run.workflow.limits.state_bytes
-    if len(data) > most:
+    max_bytes = run.workflow.limits.state_bytes
+    if len(data) > max_bytes:
         raise Misfit(
-            FaultKind.STATE_INVALID, f"state: expected at most {most} bytes, found {len(data)}"
+            FaultKind.STATE_INVALID, f"state: expected at most {max_bytes} bytes, found {len(data)}"
         )
     if run.workflow.has_opaque_state:
         return data
@@ -315,47 +315,49 @@ def _annotation(run: _Run, data: bytes) -> bytes | None:
         raise Misfit(FaultKind.ANNOTATION_INVALID, f"{schema.name}: {error}") from error
 
 
-def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) -> Emitted:
-    where = f"$.domain_events[{index}]"
+def _emitted(run: _Run, index: int, event: DomainEvent, mail_counts: Counter[CellId]) -> Emitted:
+    path = f"$.domain_events[{index}]"
     schema = run.effective.schemas.get(event.schema)
     if event.schema in CONTINUATIONS:
-        raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema} {ONLY_DELIVERED}")
+        raise Misfit(FaultKind.EVENT_INVALID, f"{path}: {event.schema} {ONLY_DELIVERED}")
     if schema is None:
         raise Misfit(
             FaultKind.EVENT_INVALID,
-            f"{where}: schema {quoted(event.schema)} is not in the manifest",
+            f"{path}: schema {quoted(event.schema)} is not in the manifest",
         )
     try:
-        most = run.effective.limits.event_bytes
-        data = run.dialect.normal_form(run.effective, schema, event.value, most)
+        limit = run.effective.limits.event_bytes
+        data = run.dialect.normal_form(run.effective, schema, event.value, limit)
     except ValueProblem as error:
-        raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {error}") from error
+        raise Misfit(FaultKind.EVENT_INVALID, f"{path}: {event.schema}: {error}") from error
     try:
         targets = route(run.effective, schema, data)
     except ValueProblem as error:
-        raise Misfit(FaultKind.KEY_INVALID, f"{where}: {event.schema}: {error}") from error
-    said = None if event.key is None else run.dialect.own_key(event.key)
+        raise Misfit(FaultKind.KEY_INVALID, f"{path}: {event.schema}: {error}") from error
+    own_key = None if event.key is None else run.dialect.own_key(event.key)
     for workflow, key in targets:
         # A receiver without keys ignores the key of the event.
-        if said is not None and key and said != key:
+        if own_key is not None and key and own_key != key:
             raise Misfit(
                 FaultKind.KEY_INVALID,
-                f"{where}: key: expected {_hex(key)}, by which {workflow} is routed, found "
-                f"{_hex(said)}",
+                f"{path}: key: expected {_hex(key)}, by which {workflow} is routed, found "
+                f"{_hex(own_key)}",
             )
-    kept = kept_of(run.state, targets, run.read)
-    problem = pinned_problem(run.state, targets, event.schema, data, kept=kept)
+    left_behind = kept_of(run.state, targets, run.read)
+    problem = pinned_problem(run.state, targets, event.schema, data, left_behind=left_behind)
     if problem is not None:
-        raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {problem}")
-    most = run.effective.limits.cascade_depth
-    if targets and run.mail.depth + 1 > most:
+        raise Misfit(FaultKind.EVENT_INVALID, f"{path}: {event.schema}: {problem}")
+    limit = run.effective.limits.cascade_depth
+    if targets and run.mail.depth + 1 > limit:
         raise Misfit(
             FaultKind.CASCADE_TOO_DEEP,
-            f"{where}: it would be {run.mail.depth + 1} events away from record "
-            f"{run.mail.root.seq}, expected at most {most}",
+            f"{path}: it would be {run.mail.depth + 1} events away from record "
+            f"{run.mail.root.seq}, expected at most {limit}",
         )
-    placed = place(run.state, run.effective.routes(event.schema), targets, taken)
-    return Emitted(schema=event.schema, value=slot(data, run.blobs), kept=kept, **placed._asdict())
+    placed = place_event(run.state, run.effective.routes(event.schema), targets, mail_counts)
+    return Emitted(
+        schema=event.schema, value=slot(data, run.blobs), kept=left_behind, **placed._asdict()
+    )
 
 
 def _intents(run: _Run, output: Output) -> tuple[Intent, ...]:
@@ -377,48 +379,50 @@ def _intents(run: _Run, output: Output) -> tuple[Intent, ...]:
             FaultKind.OPEN_WORK_EXCEEDED, "open intents in the world", limits.open_intents,
             len(run.state.intents) + count,
         )  # fmt: skip
-    asked: dict[str, Hash] = {}
-    return tuple(_intent(run, i, effect, asked) for i, effect in enumerate(output.effects))
+    params_by_key: dict[str, Hash] = {}
+    return tuple(_intent(run, i, effect, params_by_key) for i, effect in enumerate(output.effects))
 
 
-def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash]) -> Intent:
-    where = f"$.effects[{index}]"
+def _intent(
+    run: _Run, index: int, request: EffectRequest, params_by_key: dict[str, Hash]
+) -> Intent:
+    path = f"$.effects[{index}]"
     if request.effect not in run.workflow.effects_emitted:
         declared = ", ".join(sorted(run.workflow.effects_emitted)) or "none"
         raise Misfit(
             FaultKind.EFFECT_UNDECLARED,
-            f"{where}: {quoted(request.effect)} is not in effects_emitted of {run.workflow.name}: "
+            f"{path}: {quoted(request.effect)} is not in effects_emitted of {run.workflow.name}: "
             f"expected one of {declared}",
         )
     effect = run.effective.effects.get(request.effect)
     if effect is None:
         raise Misfit(
             FaultKind.EFFECT_UNDECLARED,
-            f"{where}: {quoted(request.effect)} is not in the manifest in force",
+            f"{path}: {quoted(request.effect)} is not in the manifest in force",
         )
     try:
-        most = run.effective.limits.event_bytes
-        params = run.dialect.normal_form(run.effective, effect.params, request.params, most)
-        params = run.dialect.params(effect, params, most)
+        max_bytes = run.effective.limits.event_bytes
+        params = run.dialect.normal_form(run.effective, effect.params, request.params, max_bytes)
+        params = run.dialect.params(effect, params, max_bytes)
     except ValueProblem as error:
-        raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {error}") from error
+        raise Misfit(FaultKind.PARAMS_INVALID, f"{path}: {effect.name}: {error}") from error
     if effect.takes_secrets:
         value = effect.params.from_record(params)
         problem = secret_problem(run.effective, run.workflow.name, effect.name, value)
         if problem is not None:
-            raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {problem}")
-    held = slot(params, run.blobs)
-    params_hash = slot_hash(held)
+            raise Misfit(FaultKind.PARAMS_INVALID, f"{path}: {effect.name}: {problem}")
+    params_slot = slot(params, run.blobs)
+    params_hash = slot_hash(params_slot)
     if request.key is not None:
         key = idempotency_key(
             world=run.state.world, cell=run.cell.id, effect=effect.name, key=request.key,
             scope=effect.idempotency_scope,
         )  # fmt: skip
         scope = run.cell.keys if effect.idempotency_scope == "cell" else run.state.world_keys
-        if asked.setdefault(key, scope.get(key, params_hash)) != params_hash:
+        if params_by_key.setdefault(key, scope.get(key, params_hash)) != params_hash:
             raise Misfit(
                 FaultKind.IDEMPOTENCY_CONFLICT,
-                f"{where}: {effect.name} was asked for under the same idempotency key with other "
+                f"{path}: {effect.name} was asked for under the same idempotency key with other "
                 "params",
             )
     return Intent(
@@ -435,7 +439,7 @@ def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash
         ),
         effect=effect.name,
         effect_hash=effect.hash,
-        params=held,
+        params=params_slot,
         key=request.key,
         issuer_ref=request.issuer_ref,
     )
@@ -455,5 +459,5 @@ def _hex(data: bytes) -> str:
     return data.hex() if len(data) <= 32 else f"{data[:32].hex()}… of {len(data)} bytes"
 
 
-def _too_many(kind: FaultKind, what: str, most: int, found: int) -> None:
-    raise Misfit(kind, f"expected at most {most} {what}, found {found}")
+def _too_many(kind: FaultKind, noun: str, limit: int, count: int) -> None:
+    raise Misfit(kind, f"expected at most {limit} {noun}, found {count}")

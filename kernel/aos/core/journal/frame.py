@@ -159,7 +159,7 @@ def read_frame(data: bytes) -> Frame:
         )
     if not all(isinstance(record, bytes) for record in records) or len(salt) != SALT_BYTES:
         raise Damage("a frame's records are not byte strings, or its salt is not 32 bytes")
-    if not all(len(each) == HASH_BYTES for each in (world, prev, root, log_root)):
+    if not all(len(hash_bytes) == HASH_BYTES for hash_bytes in (world, prev, root, log_root)):
         raise Damage("a frame's header holds a hash that is not 32 bytes")
     if first < 1 or last - first + 1 != len(records) or not records:
         raise Damage(f"frame {first}: expected {last - first + 1} records, found {len(records)}")
@@ -167,8 +167,8 @@ def read_frame(data: bytes) -> Frame:
         world=Hash(world), first=first, last=last, prev=Hash(prev), root=Hash(root),
         log_root=Hash(log_root),
     )  # fmt: skip
-    whole = tuple(record for record in records if isinstance(record, bytes))
-    return Frame(header=header, hash=header.hash(), salt=salt, records=whole)
+    encoded_records = tuple(record for record in records if isinstance(record, bytes))
+    return Frame(header=header, hash=header.hash(), salt=salt, records=encoded_records)
 
 
 def _is_nat(value: Value) -> TypeGuard[int]:
@@ -203,29 +203,29 @@ def follow(tip: Tip, frame: Frame) -> Tip:
         Damage: It does not; the text names the frame and the first part that differs.
     """
     tip = _entered(tip, frame)
-    again, after = seal(tip, frame.records, frame.salt)
-    header, expected = frame.header, again.header
-    where = f"frame {tip.seq + 1}"
+    expected_frame, next_tip = seal(tip, frame.records, frame.salt)
+    header, expected = frame.header, expected_frame.header
+    subject = f"frame {tip.seq + 1}"
     if header.world != expected.world:
         raise Damage(
-            f"{where} is another world's: expected world {expected.world.hex()[:16]}, "
+            f"{subject} is another world's: expected world {expected.world.hex()[:16]}, "
             f"found {header.world.hex()[:16]}"
         )
     if header.first != expected.first:
-        raise Damage(f"{where} is missing: the next stored frame begins at record {header.first}")
+        raise Damage(f"{subject} is missing: the next stored frame begins at record {header.first}")
     if header.prev != expected.prev:
         raise Damage(
-            f"{where} does not follow the frame before it: expected previous hash "
+            f"{subject} does not follow the frame before it: expected previous hash "
             f"{expected.prev.hex()[:16]}, found {header.prev.hex()[:16]}"
         )
     if header.root != expected.root:
         raise Damage(
-            f"{where} (records {header.first} to {header.last}) is altered: expected root "
+            f"{subject} (records {header.first} to {header.last}) is altered: expected root "
             f"{header.root.hex()[:16]}, its records give {expected.root.hex()[:16]}"
         )
     if header.log_root != expected.log_root:
-        raise Damage(f"{where} is altered: its log root is not the tree over the frames so far")
-    return after
+        raise Damage(f"{subject} is altered: its log root is not the tree over the frames so far")
+    return next_tip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +282,7 @@ class Head:
             case [bytes(world), seq, bytes(frame), bytes(log_root), frames, bytes(signature)] if (
                 _is_nat(seq)
                 and _is_nat(frames)
-                and all(len(each) == HASH_BYTES for each in (world, frame, log_root))
+                and all(len(hash_bytes) == HASH_BYTES for hash_bytes in (world, frame, log_root))
                 and len(signature) == SIGNATURE_BYTES
             ):
                 return cls(

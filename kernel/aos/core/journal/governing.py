@@ -78,7 +78,7 @@ class GovernanceInput:
     @property
     def size(self) -> int:
         """How many bytes of blobs it brings."""
-        return sum(len(each or b"") for each in (self.document, self.patch, self.report))
+        return sum(len(blob or b"") for blob in (self.document, self.patch, self.report))
 
     def message(self, world: Hash, change: ProposedChange) -> bytes:
         """The bytes that the principal signs. ``change`` is that of the proposal."""

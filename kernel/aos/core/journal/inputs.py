@@ -36,8 +36,8 @@ class GenesisInput:
     @staticmethod
     def message(nonce: bytes, world_key: bytes, operators: tuple[Principal, ...]) -> bytes:
         """The bytes that the world key signs."""
-        named: list[Value] = [[each.name, each.key] for each in operators]
-        return encode(["aos/genesis/1", nonce, world_key, named, SEMANTICS])
+        operator_rows: list[Value] = [[operator.name, operator.key] for operator in operators]
+        return encode(["aos/genesis/1", nonce, world_key, operator_rows, SEMANTICS])
 
 
 CANCEL_OPEN: Final = "cancel"
@@ -57,11 +57,12 @@ def fork_message(
     cut: Hash | None,
 ) -> bytes:
     """The bytes that the key of a forked world signs (J-43)."""
-    named: list[Value] = [[each.name, each.key] for each in operators]
-    gone: list[Value] = list(erased)
+    operator_rows: list[Value] = [[operator.name, operator.key] for operator in operators]
+    erased_hashes: list[Value] = list(erased)
     return encode(
         [
-            "aos/fork/1", parent, at, frame, nonce, world_key, named, open_work, gone, cut,
+            "aos/fork/1", parent, at, frame, nonce, world_key, operator_rows, open_work,
+            erased_hashes, cut,
             SEMANTICS,
         ]
     )  # fmt: skip
@@ -378,15 +379,15 @@ def control_message(
 ) -> bytes:
     """The bytes that an operator signs for a command (J-42); ``payload`` is the payload's content
     hash. A field that the command has and that is absent is null."""
-    named: Value = None if cell is None else [cell[0], cell[1]]
+    cell_row: Value = None if cell is None else [cell[0], cell[1]]
     is_restamped = action in RESUMING and restamp is not None
     if action not in _SIGNED_WITH_NAMES and not is_restamped:
-        return encode(["aos/control/1", world, serial, action, named, intent, value])
-    given: dict[str, Value] = {
-        "cell": named, "intent": intent, "status": status, "payload": payload, "why": why,
+        return encode(["aos/control/1", world, serial, action, cell_row, intent, value])
+    value_by_field: dict[str, Value] = {
+        "cell": cell_row, "intent": intent, "status": status, "payload": payload, "why": why,
         "restamp": restamp,
     }  # fmt: skip
-    fields: dict[str | int, Value] = {name: given[name] for name in COMMAND_FIELDS[action]}
+    fields: dict[str | int, Value] = {name: value_by_field[name] for name in COMMAND_FIELDS[action]}
     return encode(["aos/control/2", world, serial, action, fields])
 
 
@@ -395,12 +396,12 @@ def needed_fields(action: str) -> tuple[str, ...]:
     return tuple(name for name in COMMAND_FIELDS[action] if name not in ("why", "restamp"))
 
 
-def has_fields_of(action: str, found: Collection[str]) -> bool:
-    """Whether ``found``, the fields that a command has, are those of ``action``."""
+def has_fields_of(action: str, field_names: Collection[str]) -> bool:
+    """Whether ``field_names``, the fields that a command has, are those of ``action``."""
     fields = COMMAND_FIELDS.get(action)
     if fields is None:
         return False
-    return set(needed_fields(action)) <= set(found) <= set(fields)
+    return set(needed_fields(action)) <= set(field_names) <= set(fields)
 
 
 Input: TypeAlias = (

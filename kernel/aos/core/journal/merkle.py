@@ -13,8 +13,8 @@ from typing import Final
 from aos.values.digests import Hash, digest
 
 
-def node(left: Hash, right: Hash) -> Hash:
-    return digest("aos/node/1", left, right)
+def node(left_hash: Hash, right_hash: Hash) -> Hash:
+    return digest("aos/node/1", left_hash, right_hash)
 
 
 EMPTY: Final = digest("aos/empty/1")

@@ -192,10 +192,10 @@ def _read_slot(value: Value) -> Slot:
 
 
 def _read_ref(value: Value) -> Ref:
-    found = _read_slot(value)
-    if not isinstance(found, Ref):
+    slot = _read_slot(value)
+    if not isinstance(slot, Ref):
         raise Damage("a record holds bytes where a reference belongs")
-    return found
+    return slot
 
 
 def _read_stamp(value: Value) -> Stamp:
@@ -280,7 +280,7 @@ def _read_fault(value: Value) -> Fault:
     return Fault(kind=_FAULTS[kind], message=message, detail=detail)
 
 
-def _word(what: str, words: tuple[str, ...]) -> _Type:
+def _word(noun: str, words: tuple[str, ...]) -> _Type:
     """Text of a closed set. The quick way compares encodings, so that nothing is decoded."""
     encoded = {encode_text(word): word for word in words}
 
@@ -289,7 +289,7 @@ def _word(what: str, words: tuple[str, ...]) -> _Type:
             raise Damage(f"a record holds {value!r:.40} where str belongs")
         if value not in words:
             raise Damage(
-                f"{what} {value!r:.40} is unknown: a newer release wrote this journal, or it is "
+                f"{noun} {value!r:.40} is unknown: a newer release wrote this journal, or it is "
                 "damaged"
             )
         return value
@@ -340,7 +340,7 @@ def _many(item: _Type) -> _Type:
             values.append(value)
         return tuple(values), at
 
-    return _Type(write, lambda value: tuple(item.read(each) for each in _array(value)), quick)
+    return _Type(write, lambda value: tuple(item.read(element) for element in _array(value)), quick)
 
 
 def _nested(cls: type) -> _Type:
@@ -517,16 +517,16 @@ _Plan: TypeAlias = tuple[tuple[str, bytes, bool, _Type], ...]
 
 
 def _plan(cls: type, fields: Mapping[str, _Type]) -> _Plan:
-    named = [
+    plan_fields = [
         (name.removesuffix("?"), encode_key(name.removesuffix("?")), name.endswith("?"), kind)
         for name, kind in fields.items()
     ]
     for kind, of in _KINDS.items():
         if of is cls:
             # A field whose value is known: it is part of its encoded name.
-            known = _Type(lambda _: b"", lambda _: None, lambda _, at: (None, at))
-            named.append(("KIND", _KIND + encode_text(kind), False, known))
-    return tuple(sorted(named, key=lambda field: field[1]))
+            kind_type = _Type(lambda _: b"", lambda _: None, lambda _, at: (None, at))
+            plan_fields.append(("KIND", _KIND + encode_text(kind), False, kind_type))
+    return tuple(sorted(plan_fields, key=lambda field: field[1]))
 
 
 _PLANS: Final = {cls: _plan(cls, fields) for cls, fields in _FIELDS.items()}
@@ -549,13 +549,13 @@ def _quickly(data: bytes) -> Record:
     record, end = _quick_fields(cls, data, 0)
     if end != len(data):
         raise _Miss
-    found: Record = record
-    return found
+    typed_record: Record = record
+    return typed_record
 
 
 def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
-    left = data[at] - 0xA0
-    if not 0 <= left < 24:
+    remaining = data[at] - 0xA0
+    if not 0 <= remaining < 24:
         raise _Miss
     at += 1
     # Its slots are filled: calling a constructor with many keywords costs as much as decoding them.
@@ -563,7 +563,7 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
     for key, size, is_option, quick, put, absent in _QUICK[cls]:
         if data.startswith(key, at):
             value, at = quick(data, at + size)
-            left -= 1
+            remaining -= 1
             if is_option and value == ():
                 raise _Miss
         elif is_option:
@@ -571,7 +571,7 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
         else:
             raise _Miss
         put(record, value)
-    if left:
+    if remaining:
         raise _Miss
     return record, at
 

@@ -81,8 +81,8 @@ def read_report_head(report: bytes) -> ReportHead:
             "to": int(last),
             "frame": bytes(frame),
         } if (
-            all(len(each) == HASH_BYTES for each in (world, base, document, frame))
-            and all(isinstance(each, str) for each in leaves)
+            all(len(hash_bytes) == HASH_BYTES for hash_bytes in (world, base, document, frame))
+            and all(isinstance(workflow, str) for workflow in leaves)
             and type(first) is int
             and type(last) is int
             and 0 < first <= _NAT_MAX

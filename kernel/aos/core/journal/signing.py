@@ -34,26 +34,28 @@ def may_sign(
     if opened_under is None:
         could = executor == NODE and key_id == world_key
     else:
-        named = opened_under.get(executor)
+        signer = opened_under.get(executor)
         # In a forked world the manifest names the parent's key for the node (K-114).
-        key = world_key if executor == NODE else named.public_key if named is not None else b""
-        could = named is not None and effect in named.effects and key_id == key
+        key = world_key if executor == NODE else signer.public_key if signer is not None else b""
+        could = signer is not None and effect in signer.effects and key_id == key
     return could and key_id not in revoked
 
 
 def revoked_by(executors: Executors) -> frozenset[bytes]:
     """The keys that a manifest revokes: for good (K-106)."""
-    return frozenset(key for each in (executors or {}).values() for key in each.revoked_keys)
+    return frozenset(
+        key for executor in (executors or {}).values() for key in executor.revoked_keys
+    )
 
 
 def back_from_revocation(
     executors: Executors, revoked: AbstractSet[bytes]
 ) -> tuple[str, bytes] | None:
     """The executor and key, if a manifest lists a key, current or retired, that was revoked."""
-    for each in (executors or {}).values():
-        for key in (each.public_key, *sorted(each.retired_keys)):
+    for executor in (executors or {}).values():
+        for key in (executor.public_key, *sorted(executor.retired_keys)):
             if key in revoked:
-                return each.name, key
+                return executor.name, key
     return None
 
 
@@ -67,11 +69,11 @@ def approver_with_used_key(
 ) -> tuple[str, str] | None:
     """The approver whose key has another owner, and that owner: the world, or an executor whose key
     an earlier manifest revoked (GV-1). ``meaning`` checks the executors of the same manifest."""
-    for each in () if governance is None else governance.approvers:
-        if each.public_key == world_key:
-            return each.name, "the world's own key"
-        if each.public_key in revoked:
-            return each.name, "a key that an earlier manifest revoked"
+    for approver in () if governance is None else governance.approvers:
+        if approver.public_key == world_key:
+            return approver.name, "the world's own key"
+        if approver.public_key in revoked:
+            return approver.name, "a key that an earlier manifest revoked"
     return None
 
 

@@ -20,7 +20,7 @@ from aos.core.journal.records import KernelReceipt, Principal, Receipt, Ref, Slo
 from aos.core.journal.vocabulary import TERMINAL
 from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.shape import check_agrees, check_document, check_item
-from aos.core.snapshot.take import FORMAT, Taken
+from aos.core.snapshot.take import FORMAT, SnapshotLayers
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.cells import Cells
@@ -49,20 +49,20 @@ def load(
     Raises:
         Damage: The document or a page is missing or altered, or ``take`` does not write such bytes.
     """
-    return _whole(lambda: _Loader(document, read).state(find, limits))
+    return _or_damage(lambda: _Loader(document, read).state(find, limits))
 
 
-def layers(document: Hash, read: BlobReader) -> Taken:
+def layers(document: Hash, read: BlobReader) -> SnapshotLayers:
     """Read the parts of a snapshot that ``rebase`` needs. Raises as ``load``."""
-    return _whole(lambda: _Loader(document, read).taken())
+    return _or_damage(lambda: _Loader(document, read).layers())
 
 
 def parts(
-    document: Hash, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
+    document: Hash, read: BlobReader, skip: Callable[[Hash], bool] = lambda _: False
 ) -> Iterator[Hash]:
     """The blobs of a snapshot itself: its document, chunks, pages and nodes, but no values.
 
-    A node of an index for which ``seen`` returns true is left out, with everything below it.
+    A node of an index for which ``skip`` returns true is left out, with everything below it.
 
     Raises:
         Damage: The document or a node above the leaves cannot be read.
@@ -75,30 +75,30 @@ def parts(
         for pages in loader.fields["work"].values():
             yield from map(_hash, pages)
         for index in loader.indexes().values():
-            yield from index.nodes(seen)
+            yield from index.nodes(skip)
     except _FORGED as problem:
         raise _none_written(problem) from problem
 
 
 def references(
-    document: Hash, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
+    document: Hash, read: BlobReader, skip: Callable[[Hash], bool] = lambda _: False
 ) -> Iterator[tuple[Hash, str]]:
     """Every blob that a snapshot needs, with a description, the document first.
 
-    A node of an index for which ``seen`` returns true is left out, with everything below it. Values
+    A node of an index for which ``skip`` returns true is left out, with everything below it. Values
     that states name are not followed. A blob may occur more than once.
 
     Raises:
         Damage: The document, a page or a node cannot be read.
     """
     try:
-        yield from _references(document, read, seen)
+        yield from _references(document, read, skip)
     except _FORGED as problem:
         raise _none_written(problem) from problem
 
 
 def _references(
-    document: Hash, read: BlobReader, seen: Callable[[Hash], bool]
+    document: Hash, read: BlobReader, skip: Callable[[Hash], bool]
 ) -> Iterator[tuple[Hash, str]]:
     loader = _Loader(document, read)
     yield document, "the document of a snapshot"
@@ -114,7 +114,7 @@ def _references(
         yield from proposal_blobs(proposal, read)
     yield from _of_open_work(state)
     for workflow, index in loader.indexes().items():
-        for node, entries in index.leaves(seen):
+        for node, entries in index.leaves(skip):
             yield node, "a node of an index"
             for data in entries:
                 for hash in Entry(data).references():
@@ -131,22 +131,22 @@ def _of_open_work(state: State) -> Iterator[tuple[Hash, str]]:
     for cell in state.cells.active.values():
         yield from _ref(cell.state, f"the state of a cell of {cell.id[0]}")
         for mail in cell.mailbox:
-            what = f"mail of a cell of {cell.id[0]}"
+            description = f"mail of a cell of {cell.id[0]}"
             if isinstance(mail, EventMail):
-                yield from _ref(mail.value, what)
+                yield from _ref(mail.value, description)
                 continue
             record = mail.receipt if isinstance(mail, ReceiptMail) else mail.frame
-            yield from _ref(record.payload, what)
-            yield from _ref(mail.intent.params, what)
+            yield from _ref(record.payload, description)
+            yield from _ref(mail.intent.params, description)
             yield mail.intent.manifest, "a manifest that open work came under"
 
 
-def _ref(slot: Slot | None, what: str) -> Iterator[tuple[Hash, str]]:
+def _ref(slot: Slot | None, description: str) -> Iterator[tuple[Hash, str]]:
     if isinstance(slot, Ref):
-        yield slot.hash, what
+        yield slot.hash, description
 
 
-def _whole(build: Callable[[], T]) -> T:
+def _or_damage(build: Callable[[], T]) -> T:
     """Run ``build``; turn errors into Damage, since ``take`` writes nothing that causes one."""
     try:
         return build()
@@ -178,7 +178,7 @@ class _Loader:
     def __post_init__(self) -> None:
         match _value(self.document, self.read):
             case {"format": 1, **rest}:
-                self.fields = {str(name): each for name, each in rest.items()}
+                self.fields = {str(name): value for name, value in rest.items()}
                 check_document({"format": FORMAT, **self.fields})
             case {"format": int(number)}:
                 raise Damage(
@@ -188,8 +188,8 @@ class _Loader:
             case _:
                 raise Damage("the snapshot's document is none that is written")
 
-    def taken(self) -> Taken:
-        return Taken(
+    def layers(self) -> SnapshotLayers:
+        return SnapshotLayers(
             document=self.document,
             size=len(self.read(self.document)),
             at=self.fields["seq"],
@@ -242,9 +242,9 @@ class _Loader:
         return state
 
     def _eras(self) -> Eras:
-        listed, manifest = self.fields.get("eras"), self.fields["manifest"]
-        if listed is not None:
-            eras = tuple(Era(seq, _hash(hash), frozenset(names)) for seq, hash, names in listed)
+        era_rows, manifest = self.fields.get("eras"), self.fields["manifest"]
+        if era_rows is not None:
+            eras = tuple(Era(seq, _hash(hash), frozenset(names)) for seq, hash, names in era_rows)
             return Eras(eras, self.read)
         if manifest is None:
             return Eras()
@@ -252,15 +252,15 @@ class _Loader:
         return Eras((era_of(self.fields["manifest_seq"], effective),), self.read)
 
     def _proposals(self) -> Proposals:
-        known = Proposals(count=self.fields.get("proposed", 0))
-        for seq, *rest in self.fields.get("proposals", ()):
-            if seq in known.open or seq in known.closed:
+        proposals = Proposals(count=self.fields.get("proposed", 0))
+        for seq, *columns in self.fields.get("proposals", ()):
+            if seq in proposals.open or seq in proposals.closed:
                 raise Damage(f"the snapshot has proposal {seq} twice")
-            if len(rest) == 1:
-                known.closed[seq] = rest[0]
+            if len(columns) == 1:
+                proposals.closed[seq] = columns[0]
                 continue
-            principal, base, document, patch, mode, leaves, votes, reports = rest
-            known.open[seq] = Proposal(
+            principal, base, document, patch, mode, leaves, votes, reports = columns
+            proposals.open[seq] = Proposal(
                 seq=seq,
                 principal=principal,
                 base=_hash(base),
@@ -271,7 +271,7 @@ class _Loader:
                 votes={name: Cast(vote, at) for name, vote, at in votes},
                 reports={_hash(hash): Reported(at, size) for hash, at, size in reports},
             )
-        return known
+        return proposals
 
     def _load_cells(self, cells: Cells) -> None:
         for name, (_, _, count, *declared) in self.fields["cells"].items():
@@ -294,7 +294,7 @@ class _Loader:
         state.abandoned = OrderedDict((intent.intent, intent) for intent in abandoned)
         state.attempts = {_hash(intent): last for intent, last in self._items("attempts")}
         state.streams = {
-            _hash(intent): StreamState(*rest) for intent, *rest in self._items("streams")
+            _hash(intent): StreamState(*columns) for intent, *columns in self._items("streams")
         }
         state.halts = {
             _hash(intent): Halt(
@@ -316,15 +316,15 @@ class _Loader:
                 yield item
 
     def _manifest(self, hash: Hash) -> Effective:
-        found = self._manifests.get(hash)
-        if found is None:
-            found = self._manifests[hash] = Effective.from_document(self.read(hash))
-        return found
+        effective = self._manifests.get(hash)
+        if effective is None:
+            effective = self._manifests[hash] = Effective.from_document(self.read(hash))
+        return effective
 
     def _intent(self, item: Any) -> OpenIntent:
         (
             intent, (workflow, key), workflow_hash, seq, index, opened_ns, manifest, effect, params,
-            params_hash, asked, idempotency_key, issuer_ref,
+            params_hash, request_key, idempotency_key, issuer_ref,
         ) = item  # fmt: skip
         effective = self._manifest(_hash(manifest))
         return OpenIntent(
@@ -339,32 +339,32 @@ class _Loader:
             executors=effective.executors,
             params=_slot(params),
             params_hash=_hash(params_hash),
-            key=asked,
+            key=request_key,
             idempotency_key=idempotency_key,
             issuer_ref=issuer_ref,
         )
 
     def _owed(self, item: Any) -> Owed:
-        intent, why, root, depth, problem, canceled, *rest = item
+        intent, debt, root, depth, problem, canceled, *settlement = item
         return Owed(
             intent=_hash(intent),
-            why=Debt(why),
+            debt=Debt(debt),
             root=self._roots[root],
             depth=depth,
             problem=problem,
             canceled=canceled,
-            settlement=Settlement(rest[0], _slot(rest[1])) if rest else None,
+            settlement=Settlement(settlement[0], _slot(settlement[1])) if settlement else None,
         )
 
     def _cell(self, item: Any) -> Cell:
         (
             (workflow, key), workflow_hash, module_hash, state, declared, fault, fault_seq,
-            last_seq, last_active_ns, uncounted, in_ring, inflight, keys, mailbox, *rest,
+            last_seq, last_active_ns, uncounted, in_ring, inflight, keys, mailbox, *option_maps,
         ) = item  # fmt: skip
-        more = rest[0] if rest else {}
+        options = option_maps[0] if option_maps else {}
         return Cell(
-            version=more.get("version", 0),
-            is_kept=more.get("kept", False),
+            version=options.get("version", 0),
+            is_kept=options.get("kept", False),
             id=(workflow, key),
             workflow_hash=_hash(workflow_hash),
             module_hash=_hash(module_hash),
@@ -382,13 +382,13 @@ class _Loader:
         )
 
     def _mail(self, item: Any) -> Mail:
-        kind, (seq, index), root, depth, about, content = item
+        kind, (seq, index), root, depth, subject, content = item
         entry, cause = (seq, index), self._roots[root]
         if kind == "event":
             return EventMail(
-                entry=entry, root=cause, depth=depth, schema=about, value=_slot(content)
+                entry=entry, root=cause, depth=depth, schema=subject, value=_slot(content)
             )
-        intent, record = self._intent(about), from_bytes(content)
+        intent, record = self._intent(subject), from_bytes(content)
         if isinstance(record, Stream):
             return StreamMail(entry=entry, root=cause, depth=depth, intent=intent, frame=record)
         if isinstance(record, Receipt | KernelReceipt):

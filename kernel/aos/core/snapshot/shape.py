@@ -67,7 +67,7 @@ def either(*shapes: Shape) -> Shape:
     return lambda value: any(shape(value) for shape in shapes)
 
 
-def listed(shape: Shape) -> Shape:
+def list_of(shape: Shape) -> Shape:
     return lambda value: isinstance(value, list) and all(map(shape, value))
 
 
@@ -76,24 +76,24 @@ def row(*shapes: Shape) -> Shape:
         return (
             isinstance(value, list)
             and len(value) == len(shapes)
-            and all(shape(each) for shape, each in zip(shapes, value, strict=True))
+            and all(shape(element) for shape, element in zip(shapes, value, strict=True))
         )
 
     return is_row
 
 
-def named(shape: Shape) -> Shape:
+def map_of(shape: Shape) -> Shape:
     return lambda value: (
         isinstance(value, dict) and all(map(text, value)) and all(map(shape, value.values()))
     )
 
 
-def fields(needed: Mapping[str, Shape], options: Mapping[str, Shape]) -> Shape:
-    known = {**needed, **options}
+def fields(required: Mapping[str, Shape], options: Mapping[str, Shape]) -> Shape:
+    shapes = {**required, **options}
     return lambda value: (
         isinstance(value, dict)
-        and needed.keys() <= value.keys() <= known.keys()
-        and all(known[name](each) for name, each in value.items())
+        and required.keys() <= value.keys() <= shapes.keys()
+        and all(shapes[name](field_value) for name, field_value in value.items())
     )
 
 
@@ -105,7 +105,7 @@ _INTENT: Final = row(
     hash, _CELL, hash, nat, nat, nat, hash, text, _SLOT, hash, maybe(either(text, data)), text,
     maybe(text),
 )  # fmt: skip
-_FAULT: Final = row(one_of(*[each.value for each in FaultKind]), text, maybe(data))
+_FAULT: Final = row(one_of(*[kind.value for kind in FaultKind]), text, maybe(data))
 _RECORDS: Final = one_of(Receipt.KIND, KernelReceipt.KIND, Stream.KIND)
 _MAIL: Final = either(
     row(one_of("event"), _ENTRY, nat, nat, text, _SLOT),
@@ -113,10 +113,10 @@ _MAIL: Final = either(
 )
 _ACTIVE: Final = (
     _CELL, hash, hash, maybe(_REF), maybe(one_of(*TERMINAL)), maybe(_FAULT), maybe(nat), nat, nat,
-    nat, flag, listed(hash), maybe(data), listed(_MAIL),
+    nat, flag, list_of(hash), maybe(data), list_of(_MAIL),
 )  # fmt: skip
 _OWED: Final = (
-    hash, one_of(*[each.value for each in Debt]), nat, nat, maybe(text), nat,
+    hash, one_of(*[debt.value for debt in Debt]), nat, nat, maybe(text), nat,
 )  # fmt: skip
 _MORE: Final = fields({}, {"version": nat, "kept": lambda value: value is True})
 
@@ -142,37 +142,37 @@ _DOCUMENT: Final[Mapping[str, Shape]] = {
     "world": hash,
     "seq": nat,
     "frame": hash,
-    "log": row(nat, listed(hash)),
+    "log": row(nat, list_of(hash)),
     "clock_ns": nat,
     "world_key": data,
-    "operators": listed(row(text, data)),
+    "operators": list_of(row(text, data)),
     "semantics": nat,
     "serial": nat,
     "controls": nat,
-    "revoked": listed(data),
-    "pinned": listed(hash),
+    "revoked": list_of(data),
+    "pinned": list_of(hash),
     "manifest": maybe(hash),
     "manifest_seq": nat,
     "snapshot": maybe(row(nat, nat, hash)),
-    "cells": named(row(maybe(hash), nat, nat, nat, nat)),
-    "submissions": listed(row(nat, hash, nat)),
+    "cells": map_of(row(maybe(hash), nat, nat, nat, nat)),
+    "submissions": list_of(row(nat, hash, nat)),
     "work": fields(
-        dict.fromkeys(ITEMS.keys() - _RARE, listed(hash)),
-        dict.fromkeys(_RARE, lambda pages: listed(hash)(pages) and len(pages) > 0),
+        dict.fromkeys(ITEMS.keys() - _RARE, list_of(hash)),
+        dict.fromkeys(_RARE, lambda pages: list_of(hash)(pages) and len(pages) > 0),
     ),
 }
 _PROPOSAL: Final = row(
-    nat, text, hash, _REF, _REF, maybe(one_of(*MODES)), listed(text),
-    listed(row(text, one_of(*VOTES), nat)), listed(row(hash, nat, nat)),
+    nat, text, hash, _REF, _REF, maybe(one_of(*MODES)), list_of(text),
+    list_of(row(text, one_of(*VOTES), nat)), list_of(row(hash, nat, nat)),
 )  # fmt: skip
 _CLOSED: Final = row(nat, one_of(*CLOSED_STATUSES))
 
 _OPTIONS: Final[Mapping[str, Shape]] = {
     "window_ns": nat,
     "proposed": lambda value: nat(value) and value > 0,
-    "proposals": lambda value: listed(either(_PROPOSAL, _CLOSED))(value) and len(value) > 0,
-    "eras": listed(row(nat, hash, listed(text))),
-    "ancestors": listed(row(hash, nat)),
+    "proposals": lambda value: list_of(either(_PROPOSAL, _CLOSED))(value) and len(value) > 0,
+    "eras": list_of(row(nat, hash, list_of(text))),
+    "ancestors": list_of(row(hash, nat)),
 }
 
 
@@ -184,11 +184,11 @@ def check_document(value: Mapping[str, Value]) -> None:
     """
     for name in _DOCUMENT.keys() - value.keys():
         raise Damage(f"the snapshot has no {name}")
-    known = {**_DOCUMENT, **_OPTIONS}
-    for name, each in value.items():
-        if name not in known:
+    shapes = {**_DOCUMENT, **_OPTIONS}
+    for name, field_value in value.items():
+        if name not in shapes:
             raise Damage(f"the snapshot has {name:.40}, which is no field of it")
-        if not known[name](each):
+        if not shapes[name](field_value):
             raise Damage(f"the snapshot's {name} is none that is written")
     if value.get("window_ns") == value["clock_ns"]:
         raise Damage("the snapshot's window_ns is its clock_ns, and then it is left out")
@@ -216,7 +216,7 @@ def check_agrees(state: State) -> None:
     """
     active = state.cells.active
     ready = {id for id, cell in active.items() if cell.in_ring}
-    waiting = [each for id, cell in active.items() for each in cell.inflight]
+    waiting = [intent_hash for id, cell in active.items() for intent_hash in cell.inflight]
     stored: dict[str, int] = dict.fromkeys(state.cells.shelves, 0)
     for id, cell in active.items():
         stored[id[0]] += cell.state is None
@@ -229,20 +229,21 @@ def check_agrees(state: State) -> None:
         "intents": (
             len(waiting) == len(state.intents)
             and all(
-                each in state.intents and state.intents[each].cell == id
+                intent_hash in state.intents and state.intents[intent_hash].cell == id
                 for id, cell in active.items()
-                for each in cell.inflight
+                for intent_hash in cell.inflight
             )
         ),
         "owed": all(
-            each.intent in state.intents
-            and (each.why is Debt.SETTLE) == (each.settlement is not None)
-            for each in state.owed
+            owed.intent in state.intents
+            and (owed.debt is Debt.SETTLE) == (owed.settlement is not None)
+            for owed in state.owed
         ),
         "streams": state.streams.keys() <= state.intents.keys(),
         "halts": all(
-            each in state.intents and 0 < halt.attempt <= state.attempt(state.intents[each])
-            for each, halt in state.halts.items()
+            intent_hash in state.intents
+            and 0 < halt.attempt <= state.attempt(state.intents[intent_hash])
+            for intent_hash, halt in state.halts.items()
         ),
         "attempts": state.attempts.keys() <= state.intents.keys() | state.abandoned.keys(),
         "cells": (
@@ -261,17 +262,19 @@ def check_agrees(state: State) -> None:
 
 
 def _proposals_agree(state: State) -> bool:
-    known = state.proposals
-    seqs = [*known.open, *known.closed]
-    is_known = len(set(seqs)) == len(seqs) <= known.count and len(known.closed) <= CLOSED_KEPT
+    proposals = state.proposals
+    seqs = [*proposals.open, *proposals.closed]
+    is_known = (
+        len(set(seqs)) == len(seqs) <= proposals.count and len(proposals.closed) <= CLOSED_KEPT
+    )
     if not is_known or any(seq >= state.next_seq for seq in seqs):
         return False
     block = None if state.manifest is None else state.manifest.governance
     if block is None:
-        return not known.open
-    return len(known.open) <= PROPOSALS_MAX and all(
-        each.base == state.effective.hash
-        and each.seq > state.manifest_seq
-        and each.status(block) != "rejected"
-        for each in known.open.values()
+        return not proposals.open
+    return len(proposals.open) <= PROPOSALS_MAX and all(
+        proposal.base == state.effective.hash
+        and proposal.seq > state.manifest_seq
+        and proposal.status(block) != "rejected"
+        for proposal in proposals.open.values()
     )

@@ -38,7 +38,7 @@ _Items: TypeAlias = Iterator[Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class SnapshotLayers:
     """A snapshot: its document's hash and size, and the layers for ``rebase``."""
 
     document: Hash
@@ -49,7 +49,7 @@ class Taken:
     chunks: tuple[Chunk, ...]
 
 
-def take(state: State, put: Put) -> Taken:
+def take(state: State, put: Put) -> SnapshotLayers:
     """Write ``state``, which must be at the end of a frame. The state does not change.
 
     ``put`` receives every blob that the base of ``state`` does not have, some that it has, and the
@@ -62,7 +62,7 @@ def take(state: State, put: Put) -> Taken:
     indexes = state.cells.indexed(put)
     chunks = state.submissions.chunks(put)
     document = encode(_document(state, indexes, chunks, put))
-    return Taken(
+    return SnapshotLayers(
         document=put(document),
         size=len(document),
         at=state.tip.seq,
@@ -72,11 +72,11 @@ def take(state: State, put: Put) -> Taken:
     )
 
 
-def rebase(state: State, taken: Taken) -> None:
+def rebase(state: State, layers: SnapshotLayers) -> None:
     """Continue from a durable snapshot of this or an earlier state, so that cells that did not
     change since may leave memory. No read returns another result than before."""
-    state.cells.rebase(taken.cells, taken.at)
-    state.submissions.rebase(taken.chunks, taken.at)
+    state.cells.rebase(layers.cells, layers.at)
+    state.submissions.rebase(layers.chunks, layers.at)
 
 
 def _document(
@@ -84,7 +84,7 @@ def _document(
 ) -> Value:
     shelves = state.cells.shelves
     mark, manifest = state.snapshot, state.manifest
-    ancestors: list[Value] = [[each.world, each.at] for each in state.ancestors]
+    ancestors: list[Value] = [[ancestor.world, ancestor.at] for ancestor in state.ancestors]
     eras: list[Value] = [
         [era.seq, era.manifest, list[Value](sorted(era.in_place))] for era in state.eras.all
     ]
@@ -100,7 +100,7 @@ def _document(
         "log": [state.tip.log.size, list(state.tip.log.peaks)],
         "clock_ns": state.clock_ns,
         "world_key": state.world_key,
-        "operators": [[each.name, each.key] for each in state.operators],
+        "operators": [[operator.name, operator.key] for operator in state.operators],
         "semantics": state.semantics,
         "serial": state.serial,
         "controls": state.controls,
@@ -126,21 +126,23 @@ def _document(
     }
 
 
-def _proposals(known: Proposals) -> dict[str | int, Value]:
+def _proposals(proposals: Proposals) -> dict[str | int, Value]:
     """The open proposals, then the closed ones, both in the order of the journal."""
-    rows: list[Value] = [_proposal(each) for each in known.open.values()]
-    rows += [[seq, status] for seq, status in known.closed.items()]
+    rows: list[Value] = [_proposal(proposal) for proposal in proposals.open.values()]
+    rows += [[seq, status] for seq, status in proposals.closed.items()]
     return {
-        **({"proposed": known.count} if known.count else {}),
+        **({"proposed": proposals.count} if proposals.count else {}),
         **({"proposals": rows} if rows else {}),
     }
 
 
-def _proposal(each: Proposal) -> Value:
+def _proposal(proposal: Proposal) -> Value:
     return [
-        each.seq, each.principal, each.base, _slot(each.document), _slot(each.patch), each.mode,
-        list(each.leaves), [[name, cast.vote, cast.seq] for name, cast in each.votes.items()],
-        [[hash, report.seq, report.size] for hash, report in each.reports.items()],
+        proposal.seq, proposal.principal, proposal.base, _slot(proposal.document),
+        _slot(proposal.patch), proposal.mode,
+        list(proposal.leaves),
+        [[name, cast.vote, cast.seq] for name, cast in proposal.votes.items()],
+        [[hash, report.seq, report.size] for hash, report in proposal.reports.items()],
     ]  # fmt: skip
 
 
@@ -194,7 +196,7 @@ def _row(pair: tuple[Value, Value]) -> Value:
 def _owed(owed: Owed) -> Value:
     root = owed.root.seq
     row: list[Value] = [
-        owed.intent, owed.why.value, root, owed.depth, owed.problem, owed.canceled
+        owed.intent, owed.debt.value, root, owed.depth, owed.problem, owed.canceled
     ]  # fmt: skip
     if owed.settlement is not None:
         row += [owed.settlement.status, _slot(owed.settlement.payload)]
@@ -202,14 +204,14 @@ def _owed(owed: Owed) -> Value:
 
 
 def _stream(item: tuple[Hash, StreamState]) -> Value:
-    intent, each = item
-    return [intent, each.last, each.frames, each.since_ns, each.recent]
+    intent, stream = item
+    return [intent, stream.last, stream.frames, stream.since_ns, stream.recent]
 
 
 def _halt(item: tuple[Hash, Halt]) -> Value:
-    intent, each = item
+    intent, halt = item
     return [
-        intent, each.phase, each.attempt, each.seq, each.since_ns, each.code, each.problem,
+        intent, halt.phase, halt.attempt, halt.seq, halt.since_ns, halt.code, halt.problem,
     ]  # fmt: skip
 
 
@@ -227,24 +229,24 @@ def _slot(value: Slot | None) -> Value:
 
 def _active(cell: Cell) -> Value:
     return [
-        [*cell.id], cell.workflow_hash, cell.module_hash, _kept(cell), cell.declared,
+        [*cell.id], cell.workflow_hash, cell.module_hash, _state_ref(cell), cell.declared,
         _fault(cell.fault), cell.fault_seq, cell.last_seq, cell.last_active_ns,
         cell.mail_uncounted, cell.in_ring, list(cell.inflight), pack_keys(cell.keys),
-        [_mail(mail) for mail in cell.mailbox], *_more(cell),
+        [_mail(mail) for mail in cell.mailbox], *_options(cell),
     ]  # fmt: skip
 
 
-def _more(cell: Cell) -> list[Value]:
+def _options(cell: Cell) -> list[Value]:
     """The optional facts that few cells have."""
-    more: dict[str | int, Value] = {}
+    options: dict[str | int, Value] = {}
     if cell.version:
-        more["version"] = cell.version
+        options["version"] = cell.version
     if cell.is_kept:
-        more["kept"] = True
-    return [more] if more else []
+        options["kept"] = True
+    return [options] if options else []
 
 
-def _kept(cell: Cell) -> Value:
+def _state_ref(cell: Cell) -> Value:
     """The state's hash and size, as in its entry, whether or not it is in memory."""
     if cell.state is None or isinstance(cell.state, Ref):
         return _slot(cell.state)

@@ -19,8 +19,8 @@ from aos.core.state.index_node import (
     FANOUT,
     INTERIOR_DEPTH_MAX,
     LEAF_ENTRIES_MAX,
-    Held,
     Interior,
+    Leaf,
     Subtree,
     entry_in,
     interior_bytes,
@@ -52,7 +52,7 @@ class _Nodes:
     def interior(self, subtree: Subtree, depth: int) -> Interior:
         return _checked(self._interior(subtree.hash), subtree, depth)
 
-    def leaf(self, subtree: Subtree, prefix: str) -> Held:
+    def leaf(self, subtree: Subtree, prefix: str) -> Leaf:
         return read_leaf(self.read(subtree.hash), subtree.size, prefix, at=subtree.hash)
 
 
@@ -72,9 +72,9 @@ class CellIndex:
 
     def __post_init__(self) -> None:
         if self.count < 0 or (self.root is None) != (self.count == 0):
-            found = f"{'a' if self.root else 'no'} root and {self.count} entries"
+            actual = f"{'a' if self.root else 'no'} root and {self.count} entries"
             expected = "a root when there are entries, and only then"
-            raise Damage(sentence("a cell index", expected=expected, found=found))
+            raise Damage(sentence("a cell index", expected=expected, actual=actual))
         object.__setattr__(self, "_nodes", _Nodes(self.read))
 
     def get(self, key_hash: Hash) -> bytes | None:
@@ -94,16 +94,16 @@ class CellIndex:
             depth += 1
         return entry_in(self.read(subtree.hash), subtree.size, key_hash, at=subtree.hash)
 
-    def items(self, after: Hash | None = None) -> Iterator[tuple[Hash, bytes]]:
-        """Key hashes greater than ``after``, ascending, with their entries.
+    def items(self, after_hash: Hash | None = None) -> Iterator[tuple[Hash, bytes]]:
+        """Key hashes greater than ``after_hash``, ascending, with their entries.
 
         One leaf at a time is in memory.
         """
-        beyond = "" if after is None else after.hex()
+        beyond = "" if after_hash is None else after_hash.hex()
         for subtree, prefix in self._walk(beyond):
             if subtree.size <= LEAF_ENTRIES_MAX:
                 keys, entries = self._nodes.leaf(subtree, prefix)
-                start = 0 if after is None else sum(key <= after for key in keys)
+                start = 0 if after_hash is None else sum(key <= after_hash for key in keys)
                 yield from zip(keys[start:], entries[start:], strict=True)
 
     def nodes(self, skip: Callable[[Hash], bool] = lambda _: False) -> Iterator[Hash]:
@@ -205,36 +205,36 @@ class _Update:
 
     def written(self, top: Subtree | None) -> Subtree | None:
         changed = self._changed(top, 0, 0, len(self._keys)) if self._keys else top
-        return self._kept(changed)
+        return self._stored(changed)
 
     def _changed(
         self, subtree: Subtree | None, depth: int, start: int, end: int
-    ) -> Subtree | Held | None:
+    ) -> Subtree | Leaf | None:
         """``subtree`` after the changes from ``start`` to ``end``, which all belong to it.
 
         Returns the same subtree if they change nothing.
         """
         if subtree is None or subtree.size <= LEAF_ENTRIES_MAX:
             return self._changed_leaf(subtree, depth, start, end)
-        before = self._nodes.interior(subtree, depth).children
-        after: list[Subtree | Held | None] = list(before)
+        old_children = self._nodes.interior(subtree, depth).children
+        children: list[Subtree | Leaf | None] = list(old_children)
         at = start
         while at < end:
             nibble, after_it = _group(self._keys, depth, at, end)
-            after[nibble] = self._changed(before[nibble], depth + 1, at, after_it)
+            children[nibble] = self._changed(old_children[nibble], depth + 1, at, after_it)
             at = after_it
-        if all(map(_is_same, before, after)):
+        if all(map(_is_same, old_children, children)):
             return subtree
-        if sum(map(_size, after)) > LEAF_ENTRIES_MAX:
-            return self._interior(after)
-        return self._gathered(after, self._keys[start].hex()[:depth])
+        if sum(map(_size, children)) > LEAF_ENTRIES_MAX:
+            return self._interior(children)
+        return self._gathered(children, self._keys[start].hex()[:depth])
 
     def _changed_leaf(
         self, leaf: Subtree | None, depth: int, start: int, end: int
-    ) -> Subtree | Held | None:
+    ) -> Subtree | Leaf | None:
         prefix = self._keys[start].hex()[:depth]
-        before = self._nodes.leaf(leaf, prefix) if leaf else Held([], [])
-        entries = dict(zip(before.keys, before.entries, strict=True))
+        old_contents = self._nodes.leaf(leaf, prefix) if leaf else Leaf([], [])
+        entries = dict(zip(old_contents.keys, old_contents.entries, strict=True))
         for at in range(start, end):
             value = self._values[at]
             if value is None:
@@ -242,55 +242,55 @@ class _Update:
             else:
                 entries[self._keys[at]] = value
         keys = sorted(entries)
-        after = Held(keys, [entries[key] for key in keys])
-        return self._split(after, depth, leaf, before)
+        contents = Leaf(keys, [entries[key] for key in keys])
+        return self._split(contents, depth, leaf, old_contents)
 
     def _split(
-        self, held: Held, depth: int, leaf: Subtree | None, before: Held
-    ) -> Subtree | Held | None:
+        self, contents: Leaf, depth: int, leaf: Subtree | None, old_contents: Leaf
+    ) -> Subtree | Leaf | None:
         """Make a subtree of entries: one leaf, or an interior node that splits them by nibble.
 
-        If they equal ``before``, the result is the stored ``leaf``, at this depth or a deeper one:
-        the bytes of a leaf do not depend on its depth.
+        If they equal ``old_contents``, the result is the stored ``leaf``, at this depth or a deeper
+        one: the bytes of a leaf do not depend on its depth.
         """
-        keys, entries = held
+        keys, entries = contents
         if len(keys) <= LEAF_ENTRIES_MAX:
-            return leaf if held == before else held if keys else None
-        children: list[Subtree | Held | None] = [None] * FANOUT
+            return leaf if contents == old_contents else contents if keys else None
+        children: list[Subtree | Leaf | None] = [None] * FANOUT
         at = 0
         while at < len(keys):
             nibble, end = _group(keys, depth, at, len(keys))
-            part = Held(keys[at:end], entries[at:end])
-            children[nibble] = self._split(part, depth + 1, leaf, before)
+            part = Leaf(keys[at:end], entries[at:end])
+            children[nibble] = self._split(part, depth + 1, leaf, old_contents)
             at = end
         return self._interior(children)
 
     def _gathered(
-        self, children: Sequence[Subtree | Held | None], prefix: str
-    ) -> Subtree | Held | None:
+        self, children: Sequence[Subtree | Leaf | None], prefix: str
+    ) -> Subtree | Leaf | None:
         """Merge the children of a node that became too small to be interior; all are leaves."""
         present = [(nibble, child) for nibble, child in enumerate(children) if child]
         if len(present) <= 1:
             # The only child takes the place of its parent and is not written again.
             return present[0][1] if present else None
-        gathered = Held([], [])
+        gathered = Leaf([], [])
         for nibble, child in present:
-            held = self._held(child, prefix + _HEX[nibble])
-            gathered.keys.extend(held.keys)
-            gathered.entries.extend(held.entries)
+            contents = self._contents_of(child, prefix + _HEX[nibble])
+            gathered.keys.extend(contents.keys)
+            gathered.entries.extend(contents.entries)
         return gathered
 
-    def _held(self, leaf: Subtree | Held, prefix: str) -> Held:
-        return leaf if isinstance(leaf, Held) else self._nodes.leaf(leaf, prefix)
+    def _contents_of(self, leaf: Subtree | Leaf, prefix: str) -> Leaf:
+        return leaf if isinstance(leaf, Leaf) else self._nodes.leaf(leaf, prefix)
 
-    def _interior(self, children: Sequence[Subtree | Held | None]) -> Subtree:
-        kept = tuple(map(self._kept, children))
-        node = Interior(sum(map(_size, kept)), kept)
+    def _interior(self, children: Sequence[Subtree | Leaf | None]) -> Subtree:
+        subtrees = tuple(map(self._stored, children))
+        node = Interior(sum(map(_size, subtrees)), subtrees)
         return Subtree(self._put(interior_bytes(node)), node.size)
 
-    def _kept(self, part: Subtree | Held | None) -> Subtree | None:
+    def _stored(self, part: Subtree | Leaf | None) -> Subtree | None:
         """Write ``part`` unless it is written."""
-        if isinstance(part, Held):
+        if isinstance(part, Leaf):
             return Subtree(self._put(leaf_bytes(part)), len(part.keys))
         return part
 
@@ -310,16 +310,16 @@ def proved(root: Hash | None, key_hash: Hash, proof: Sequence[bytes]) -> bytes |
     for depth, data in enumerate(proof):
         if depth and subtree is None:
             _refuse_proof(f"its end after {depth} nodes, for there is no child", str(len(proof)))
-        named = subtree.hash if subtree else root
-        if content_hash(data) != named:
-            _refuse_proof(f"{hash_text(named)} as node {depth}", hash_text(content_hash(data)))
+        node_hash = subtree.hash if subtree else root
+        if content_hash(data) != node_hash:
+            _refuse_proof(f"{hash_text(node_hash)} as node {depth}", hash_text(content_hash(data)))
         size = subtree.size if subtree else _size_in(data, at=root)
         if size <= LEAF_ENTRIES_MAX:
             if depth + 1 != len(proof):
                 _refuse_proof(f"its end after {depth + 1} nodes, at a leaf", str(len(proof)))
-            read_leaf(data, size, key_hash.hex()[:depth], at=named)
-            return entry_in(data, size, key_hash, at=named)
-        node = _checked(read_interior(data, at=named), Subtree(named, size), depth)
+            read_leaf(data, size, key_hash.hex()[:depth], at=node_hash)
+            return entry_in(data, size, key_hash, at=node_hash)
+        node = _checked(read_interior(data, at=node_hash), Subtree(node_hash, size), depth)
         subtree = node.children[_nibble(key_hash, depth)]
     if subtree or not proof:
         _refuse_proof("the nodes down to the key hash", f"{len(proof)}, and no more")
@@ -348,26 +348,26 @@ def _group(keys: Sequence[Hash], depth: int, start: int, end: int) -> tuple[int,
     return nibble, low
 
 
-def _size(part: Subtree | Held | None) -> int:
+def _size(part: Subtree | Leaf | None) -> int:
     if part is None:
         return 0
-    return len(part.keys) if isinstance(part, Held) else part.size
+    return len(part.keys) if isinstance(part, Leaf) else part.size
 
 
-def _is_same(before: Subtree | None, after: Subtree | Held | None) -> bool:
-    return before is after or before == after
+def _is_same(old_part: Subtree | None, new_part: Subtree | Leaf | None) -> bool:
+    return old_part is new_part or old_part == new_part
 
 
 def _checked(node: Interior, subtree: Subtree, depth: int) -> Interior:
     """Check that ``node`` has the size that its parent states, at a possible depth; return it."""
     if node.size != subtree.size or depth > INTERIOR_DEPTH_MAX:
         expected = f"{subtree.size} entries, at most {INTERIOR_DEPTH_MAX} nibbles down"
-        found = f"{node.size}, {depth} nibbles down"
-        where = f"index node {hash_text(subtree.hash)}"
-        raise Damage(sentence("damaged", where=where, expected=expected, found=found))
+        actual = f"{node.size}, {depth} nibbles down"
+        node_text = f"index node {hash_text(subtree.hash)}"
+        raise Damage(sentence("damaged", location=node_text, expected=expected, actual=actual))
     return node
 
 
-def _refuse_proof(expected: str, found: str) -> NoReturn:
-    what = "the proof of an entry is not one"
-    raise Damage(sentence(what, expected=expected, found=found, hint="get it again"))
+def _refuse_proof(expected: str, actual: str) -> NoReturn:
+    problem = "the proof of an entry is not one"
+    raise Damage(sentence(problem, expected=expected, actual=actual, hint="get it again"))

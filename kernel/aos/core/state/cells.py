@@ -96,12 +96,12 @@ def _no_blobs(hash: Hash) -> bytes:
 class Cells:
     """A mapping of (workflow, key) to cell, over the four layers of all workflows.
 
-    To change a cell, the fold calls ``wake``, changes it, then calls ``rest``. A cell moves between
-    memory and disk in this order:
+    To change a cell, the fold calls ``wake``, changes it, then calls ``put_to_rest``. A cell moves
+    between memory and disk in this order:
 
-    1. ``rest`` moves an idle cell to the resting layer. If that is full, the oldest cell leaves it:
-       a clean one is forgotten, because the base has it; a dirty one is packed into the delta, with
-       the bytes of its state and keys.
+    1. ``put_to_rest`` moves an idle cell to the resting layer. If that is full, the oldest cell
+       leaves it: a clean one is forgotten, because the base has it; a dirty one is packed into the
+       delta, with the bytes of its state and keys.
     2. ``Kernel.seal`` calls ``spill`` once per frame. If the deltas are too large, ``spill`` moves
        bytes of the oldest packed cells into the frame's blobs, and pins them. From then on, the
        cell is read by ``read``, which must find a blob of a sealed frame before it is durable.
@@ -118,7 +118,7 @@ class Cells:
     Not thread-safe.
     """
 
-    __slots__ = ("_most", "_read", "_stale", "active", "at", "shelves", "spilling")
+    __slots__ = ("_read", "_resting_max", "_stale", "active", "at", "shelves", "spilling")
 
     def __init__(
         self, read: BlobReader = _no_blobs, *, at: int = 0, limits: Limits = LIMITS
@@ -133,17 +133,17 @@ class Cells:
         """Which packed cells leave memory, and the pins of those that have left it."""
         self._read = read
         """Reads index nodes, states and keys: durable ones, and those of frames on their way."""
-        self._most = RESTING_MAX
+        self._resting_max = RESTING_MAX
         """Bound of the resting layer of each workflow, in cells."""
         self._stale: list[tuple[Shelf, Iterator[CellId]]] = []
         """Packed cells that ``tidy`` has still to check since a rebase, by shelf."""
 
-    def keep(self, most: int) -> None:
-        """Bound the resting layer of each workflow to ``most`` cells, but at least one.
+    def keep(self, resting_max: int) -> None:
+        """Bound the resting layer of each workflow to ``resting_max`` cells, but at least one.
 
         The next cells that come to rest apply the new bound.
         """
-        self._most = max(most, 1)
+        self._resting_max = max(resting_max, 1)
 
     def read_with(self, read: BlobReader) -> None:
         """Read all blobs with ``read`` from now on.
@@ -163,17 +163,17 @@ class Cells:
         Raises:
             Damage: The index or an entry in it cannot be read. Nothing has changed.
         """
-        found = self.active.get(id)
-        if found is not None:
-            return found
+        cell = self.active.get(id)
+        if cell is not None:
+            return cell
         shelf = self.shelves.get(id[0])
         return None if shelf is None else self._at_rest(shelf, id)
 
     def __getitem__(self, id: CellId) -> Cell:
-        found = self.active.get(id) or self.get(id)
-        if found is None:
+        cell = self.active.get(id) or self.get(id)
+        if cell is None:
             raise KeyError(id)
-        return found
+        return cell
 
     def __contains__(self, id: CellId) -> bool:
         return self.get(id) is not None
@@ -201,21 +201,21 @@ class Cells:
 
     def statuses(self, workflow: str) -> Counter[str]:
         """Number of cells of a workflow by status. Reads no cell at rest."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         shelf = self.shelves.get(workflow)
         if shelf is None:
-            return found
-        found += shelf.declared
-        found["running"] = shelf.undeclared
+            return counts
+        counts += shelf.declared
+        counts["running"] = shelf.undeclared
         for cell in self.active.values():
             if cell.id[0] == workflow:
-                found[cell.declared or "running"] -= 1
-                found[cell.status] += 1
-        return found
+                counts[cell.declared or "running"] -= 1
+                counts[cell.status] += 1
+        return counts
 
-    def of(self, workflow: str, after: Hash | None = None) -> Iterator[Cell]:
+    def of(self, workflow: str, after_hash: Hash | None = None) -> Iterator[Cell]:
         """The cells of one workflow in the order of their key hashes, which are greater than
-        ``after``. Raises as ``values``."""
+        ``after_hash``. Raises as ``values``."""
         shelf = self.shelves.get(workflow)
         if shelf is None:
             return
@@ -227,15 +227,17 @@ class Cells:
         for id, cell in self.active.items():
             if id[0] == workflow:
                 above[content_hash(id[1])] = cell
-        ours = sorted(hash for hash in above if after is None or hash > after)
-        for hash, data in heapq.merge([(each, b"") for each in ours], _others(shelf, after, above)):
-            held = above.get(hash)
-            if isinstance(held, Cell):
-                yield held
-            elif held is None:
+        key_hashes = sorted(hash for hash in above if after_hash is None or hash > after_hash)
+        for hash, data in heapq.merge(
+            [(key_hash, b"") for key_hash in key_hashes], _base_entries(shelf, after_hash, above)
+        ):
+            cell_or_packed = above.get(hash)
+            if isinstance(cell_or_packed, Cell):
+                yield cell_or_packed
+            elif cell_or_packed is None:
                 yield self._cell(workflow, Entry(data))
-            elif held.entry is not None:
-                yield self._cell(workflow, held.entry, held)
+            elif cell_or_packed.entry is not None:
+                yield self._cell(workflow, cell_or_packed.entry, cell_or_packed)
 
     def changed(self, workflow: str, since: int) -> Iterator[Cell]:
         """The cells of one workflow that a record after ``since`` changed, in any order.
@@ -247,7 +249,9 @@ class Cells:
         for id, packed in list(shelf.delta.items()):
             if packed.changed > since and packed.entry is not None and id not in self.active:
                 yield self._cell(workflow, packed.entry, packed)
-        above = [each for each in self.active.values() if each.id[0] == workflow]
+        above = [
+            active_cell for active_cell in self.active.values() if active_cell.id[0] == workflow
+        ]
         for cell in (*shelf.resting.values(), *above):
             if cell.changed > since:
                 yield cell
@@ -291,7 +295,8 @@ class Cells:
                 return None
             cell = self._cell(id[0], Entry(data))
         shelf.resting[id] = cell
-        # If states are spilled, only ``rest`` packs: a read must not add to the blobs of a frame.
+        # If states are spilled, only ``put_to_rest`` packs: a read must not add to the blobs of a
+        # frame.
         if not self.spilling.is_on:
             self._bound(shelf)
         return cell
@@ -308,11 +313,11 @@ class Cells:
 
     def shelf(self, workflow: str) -> Shelf:
         """Return the shelf of a workflow; an empty one is added if there is none."""
-        found = self.shelves.get(workflow)
-        if found is None:
-            found = Shelf(CellIndex(None, 0, self._read))
-            self.shelves[workflow] = found
-        return found
+        shelf = self.shelves.get(workflow)
+        if shelf is None:
+            shelf = Shelf(CellIndex(None, 0, self._read))
+            self.shelves[workflow] = shelf
+        return shelf
 
     def add(self, cell: Cell) -> None:
         """Add a new cell to the active layer. There must be no cell with this id."""
@@ -323,7 +328,7 @@ class Cells:
 
     def wake(self, cell: Cell, seq: int) -> None:
         """Begin a change of ``cell`` by record ``seq``: mark it dirty and move it to the active
-        layer. Call ``rest`` after the change."""
+        layer. Call ``put_to_rest`` after the change."""
         cell.changed = seq
         if cell.id not in self.active:
             shelf = self.shelves[cell.id[0]]
@@ -342,7 +347,7 @@ class Cells:
             declared[status] += 1
         cell.declared = status
 
-    def rest(self, cell: Cell) -> None:
+    def put_to_rest(self, cell: Cell) -> None:
         """End a change of ``cell``. A cell that has work stays active. An idle one moves to the
         resting layer or, if it has no state, is deleted."""
         if not cell.is_at_rest or self.active.pop(cell.id, None) is None:
@@ -357,7 +362,7 @@ class Cells:
             self.tidy(TIDIED)
 
     def _bound(self, shelf: Shelf) -> None:
-        while len(shelf.resting) > self._most:
+        while len(shelf.resting) > self._resting_max:
             self._pack_oldest(shelf)
 
     def _remove(self, shelf: Shelf, cell: Cell) -> None:
@@ -390,20 +395,20 @@ class Cells:
         ``Limits.delta_bytes`` and continues, frame by frame, until half of that is left. The cells
         stay dirty, and their entries stay in memory.
         """
-        found: dict[Hash, bytes] = {}
+        blobs: dict[Hash, bytes] = {}
         for id in self.spilling.take():
             delta = self.shelves[id[0]].delta
             packed = delta.pop(id)
             if packed.changed > self.at:  # else the base has it
                 delta[id] = Packed(packed.changed, packed.entry)
-                self._pin(packed, found)
-        return found
+                self._pin(packed, blobs)
+        return blobs
 
-    def _pin(self, packed: Packed, found: dict[Hash, bytes]) -> None:
+    def _pin(self, packed: Packed, blobs: dict[Hash, bytes]) -> None:
         for data in (packed.state, packed.keys):
             if data is not None:
                 hash = content_hash(data)
-                found[hash] = data
+                blobs[hash] = data
                 self.spilling.pins.add(hash, packed.changed)
 
     # Migrations
@@ -440,9 +445,9 @@ class Cells:
         data = index.get(content_hash(cell.id[1]))
         if data is None:
             raise Damage(f"record {seq} migrates {cell.id[0]} and leaves out a cell of it")
-        after = Entry(data).to_cell(cell.id[0], self._read)
-        cell.state = after.state
-        cell.workflow_hash, cell.module_hash = after.workflow_hash, after.module_hash
+        migrated = Entry(data).to_cell(cell.id[0], self._read)
+        cell.state = migrated.state
+        cell.workflow_hash, cell.module_hash = migrated.workflow_hash, migrated.module_hash
         cell.version, cell.is_kept = 0, False
         cell.changed = seq
 
@@ -500,28 +505,28 @@ class Cells:
             if shelf.delta:
                 self._stale.append((shelf, iter(tuple(shelf.delta))))
 
-    def tidy(self, most: int | None = None) -> None:
-        """Drop packed cells that are clean, because the base has them. Check ``most`` cells at
+    def tidy(self, limit: int | None = None) -> None:
+        """Drop packed cells that are clean, because the base has them. Check ``limit`` cells at
         most, or all of them if it is None."""
         while self._stale:
             shelf, ids = self._stale[-1]
-            looked = 0
-            for id in islice(ids, most):
-                looked += 1
+            checked_count = 0
+            for id in islice(ids, limit):
+                checked_count += 1
                 packed = shelf.delta.get(id)
                 if packed is not None and packed.changed <= self.at:
                     self._drop_packed(shelf, id)
-            if looked != most:
+            if checked_count != limit:
                 self._stale.pop()
-            if most is not None:
+            if limit is not None:
                 return
 
 
-def _others(
-    shelf: Shelf, after: Hash | None, above: Mapping[Hash, Cell | Packed]
+def _base_entries(
+    shelf: Shelf, after_hash: Hash | None, above: Mapping[Hash, Cell | Packed]
 ) -> Iterator[tuple[Hash, bytes]]:
     """The entries of the base that no layer above has."""
-    for hash, data in shelf.base.items(after):
+    for hash, data in shelf.base.items(after_hash):
         if hash not in above:
             yield hash, data
 

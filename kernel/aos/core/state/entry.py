@@ -41,21 +41,23 @@ class Entry:
         Raises:
             Damage: These are not the bytes of an entry, or its keys cannot be read.
         """
-        key, state, size, last_active_ns, last_seq, workflow_hash, module_hash, more = self._parts()
+        key, state, size, last_active_ns, last_seq, workflow_hash, module_hash, options = (
+            self._parts()
+        )
         cell = Cell(
             id=(workflow, key),
             workflow_hash=Hash(workflow_hash),
             module_hash=Hash(module_hash),
             state=Ref(Hash(state), size),
-            declared=more.get("status"),
+            declared=options.get("status"),
             last_seq=last_seq,
             last_active_ns=last_active_ns,
-            version=more.get("version", 0),
-            is_kept="kept" in more,
+            version=options.get("version", 0),
+            is_kept="kept" in options,
         )
-        named = more.get("keys")
-        if named is not None:
-            cell.keys = read_keys(read(Hash(named)) if keys is None else keys)
+        keys_hash = options.get("keys")
+        if keys_hash is not None:
+            cell.keys = read_keys(read(Hash(keys_hash)) if keys is None else keys)
         return cell
 
     def references(self) -> tuple[Hash, ...]:
@@ -64,8 +66,8 @@ class Entry:
         Raises:
             Damage: These are not the bytes of an entry.
         """
-        _, state, *_, more = self._parts()
-        keys = more.get("keys")
+        _, state, *_, options = self._parts()
+        keys = options.get("keys")
         return (Hash(state),) if keys is None else (Hash(state), Hash(keys))
 
     def _parts(self) -> _Parts:
@@ -82,7 +84,7 @@ class Entry:
                 bytes(key), bytes(state), int(size), int(active), int(seq), bytes(of),
                 bytes(module), dict(more),
             ] if (
-                all(len(each) == HASH_BYTES for each in (state, of, module))
+                all(len(hash_bytes) == HASH_BYTES for hash_bytes in (state, of, module))
                 and min(size, active, seq) >= 0
                 and _are_options(more)
             ):  # fmt: skip
@@ -126,15 +128,15 @@ def _quick_hash(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at + 2 : end], end
 
 
-def _are_options(more: Mapping[str | int, Value]) -> bool:
-    status, keys = more.get("status", "completed"), more.get("keys", bytes(HASH_BYTES))
-    version = more.get("version", 1)
+def _are_options(options: Mapping[str | int, Value]) -> bool:
+    status, keys = options.get("status", "completed"), options.get("keys", bytes(HASH_BYTES))
+    version = options.get("version", 1)
     return (
-        set(more) <= {"status", "keys", "version", "kept"}
+        set(options) <= {"status", "keys", "version", "kept"}
         and status in TERMINAL
         and type(version) is int
         and version > 0
-        and more.get("kept", True) is True
+        and options.get("kept", True) is True
         and isinstance(keys, bytes)
         and len(keys) == HASH_BYTES
     )
@@ -143,22 +145,22 @@ def _are_options(more: Mapping[str | int, Value]) -> bool:
 def entry_of(cell: Cell) -> Entry:
     """Encode the entry of a cell, which must have a state."""
     assert cell.state is not None, "a cell without a state has no entry"
-    more: dict[str | int, Value] = {}
+    options: dict[str | int, Value] = {}
     if cell.declared is not None:
-        more["status"] = cell.declared
+        options["status"] = cell.declared
     keys = pack_keys(cell.keys)
     if keys is not None:
-        more["keys"] = content_hash(keys)
+        options["keys"] = content_hash(keys)
     if cell.version:
-        more["version"] = cell.version
+        options["version"] = cell.version
     if cell.is_kept:
-        more["kept"] = True
+        options["kept"] = True
     size = cell.state.size if isinstance(cell.state, Ref) else len(cell.state)
     return Entry(
         encode(
             [
                 cell.id[1], slot_hash(cell.state), size, cell.last_active_ns, cell.last_seq,
-                cell.workflow_hash, cell.module_hash, more,
+                cell.workflow_hash, cell.module_hash, options,
             ]
         )
     )  # fmt: skip
@@ -185,14 +187,14 @@ def read_keys(data: bytes) -> OrderedDict[str, Hash]:
         Damage: These are not the bytes that ``pack_keys`` writes.
     """
     try:
-        listed = decode_record(data)
+        rows = decode_record(data)
     except ValueProblem as problem:
         raise Damage(f"a cell's keys are not canonical CBOR: {problem}") from problem
-    found: OrderedDict[str, Hash] = OrderedDict()
-    for each in listed if isinstance(listed, list) else [None]:
-        match each:
-            case [str(name), bytes(params)] if len(params) == HASH_BYTES and name not in found:
-                found[name] = Hash(params)
+    keys: OrderedDict[str, Hash] = OrderedDict()
+    for row in rows if isinstance(rows, list) else [None]:
+        match row:
+            case [str(name), bytes(params)] if len(params) == HASH_BYTES and name not in keys:
+                keys[name] = Hash(params)
             case _:
                 raise Damage("a cell's keys are not [key, hash of params] each")
-    return found
+    return keys

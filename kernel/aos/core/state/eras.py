@@ -33,12 +33,12 @@ class Era:
 class Eras:
     """The eras of a world, the oldest first; none before its first manifest."""
 
-    __slots__ = ("_known", "_read", "all")
+    __slots__ = ("_manifests", "_read", "all")
 
     def __init__(self, eras: tuple[Era, ...] = (), read: BlobReader | None = None) -> None:
         self.all = eras
         self._read = read
-        self._known: OrderedDict[Hash, Effective] = OrderedDict()
+        self._manifests: OrderedDict[Hash, Effective] = OrderedDict()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Eras) and self.all == other.all
@@ -63,25 +63,25 @@ class Eras:
             Damage: It cannot be read.
         """
         hash = next(era.manifest for era in self.all if era.seq == seq)
-        found = self._known.get(hash)
-        if found is None:
+        effective = self._manifests.get(hash)
+        if effective is None:
             if self._read is None:
                 raise Damage(
                     f"the manifest of record {seq} cannot be read: no reader of blobs was given"
                 )
-            found = Effective.from_document(self._read(hash))
-            self._keep(hash, found)
-        return found
+            effective = Effective.from_document(self._read(hash))
+            self._keep(hash, effective)
+        return effective
 
     def _keep(self, hash: Hash, effective: Effective) -> None:
-        self._known[hash] = effective
-        while len(self._known) > KEPT_MAX:
-            self._known.popitem(last=False)
+        self._manifests[hash] = effective
+        while len(self._manifests) > KEPT_MAX:
+            self._manifests.popitem(last=False)
 
 
 def era_of(seq: int, effective: Effective) -> Era:
     """The era that begins with ``effective``, which record ``seq`` puts in force."""
     in_place = frozenset(
-        name for name, each in effective.workflows.items() if each.upgrade == "in_place"
+        name for name, workflow in effective.workflows.items() if workflow.upgrade == "in_place"
     )
     return Era(seq, effective.hash, in_place)

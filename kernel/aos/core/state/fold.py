@@ -176,7 +176,7 @@ def _fold_fork(state: State, record: Fork) -> None:
     state.proposals.close_all()
     match record.open_work:
         case "cancel":
-            owed = {each.intent for each in state.owed}
+            owed = {owed_receipt.intent for owed_receipt in state.owed}
             root = Root(record.seq, record.stamp)
             for intent in state.intents.values():
                 if intent.intent not in owed and intent.effect.name not in KERNEL_EFFECTS:
@@ -205,8 +205,10 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
     state.manifest_seq = record.seq
     era = era_of(record.seq, state.manifest)
     state.eras.begin(era, state.manifest, read, pins=record.mode == PIN)
-    for each in record.migrated:
-        state.cells.replace(each.workflow, each.root, each.count, seq=record.seq, read=read)
+    for migrated in record.migrated:
+        state.cells.replace(
+            migrated.workflow, migrated.root, migrated.count, seq=record.seq, read=read
+        )
     state.serial += 1
     state.revoked |= revoked_by(state.manifest.executors)
     state.pinned.add(record.document.hash)
@@ -231,7 +233,7 @@ def _remember(state: State, submission_id: str, record: Event) -> None:
         submission_id,
         Submission(record.seq, payload, state.window_ns),
         oldest_ns=state.window_ns - limits.dedup_ns,
-        most=limits.dedup_rows,
+        count_max=limits.dedup_rows,
     )
 
 
@@ -269,7 +271,7 @@ def _fold_step(state: State, record: Step) -> None:
         _make_ready(state, cell)
     if record.under is not None:
         _release(state, cell, fits=record.fits == state.manifest_seq)
-    state.cells.rest(cell)
+    state.cells.put_to_rest(cell)
 
 
 def _under(state: State, cell: Cell, record: Step | Faulted) -> int:
@@ -328,7 +330,7 @@ def _fold_kernel_receipt(state: State, record: KernelReceipt) -> None:
         )
     if record.by is None and record.intent == owed.intent:
         state.owed.popleft()
-    elif record.by == owed.intent and owed.why is Debt.ANSWER:
+    elif record.by == owed.intent and owed.debt is Debt.ANSWER:
         owed.canceled += 1
     else:
         raise Damage(f"record {record.seq} settles another intent than the one that is owed first")
@@ -434,11 +436,11 @@ def _fold_attempt(state: State, record: Attempt) -> None:
 
 def _fold_snapshot(state: State, record: Snapshot) -> None:
     """Note a snapshot (SN-3). Replay and verify check that the document is the world at ``at``."""
-    before = state.snapshot.at if state.snapshot is not None else 0
-    if not before < record.at < record.seq:
+    previous_at = state.snapshot.at if state.snapshot is not None else 0
+    if not previous_at < record.at < record.seq:
         raise Damage(
             f"record {record.seq} is a snapshot after record {record.at}: expected one after the "
-            f"last, which is of record {before}"
+            f"last, which is of record {previous_at}"
         )
     advance_clock(state, record.stamp)
     state.snapshot = Mark(record.seq, record.at, record.document.hash)
@@ -473,13 +475,13 @@ def _fold_control(state: State, record: Control) -> None:
         case Control(action="end", cell=tuple(id), status="completed" | "failed" as status):
             cell = _emptied(state, id, record)
             state.cells.declare(cell, status)
-            state.cells.rest(cell)
+            state.cells.put_to_rest(cell)
         case Control(action="remove", cell=tuple(id)):
             cell = _emptied(state, id, record)
             cell.state = None
             cell.keys.clear()
             state.cells.declare(cell, None)
-            state.cells.rest(cell)
+            state.cells.put_to_rest(cell)
         case Control(action="unpin", cell=tuple(id)):
             _unpin(state, id, record)
         case Control(action="erase", value=bytes()):
@@ -527,7 +529,7 @@ def _go_on(state: State, id: CellId, record: Control) -> None:
     if under != state.manifest_seq:
         # Its next step decides whether its state fits the manifest in force.
         _release(state, cell, fits=False)
-    state.cells.rest(cell)
+    state.cells.put_to_rest(cell)
 
 
 def _unpin(state: State, id: CellId, record: Control) -> None:
@@ -538,7 +540,7 @@ def _unpin(state: State, id: CellId, record: Control) -> None:
     state.cells.wake(cell, record.seq)
     cell.version = mark(state, state.manifest_seq)
     cell.is_kept = False
-    state.cells.rest(cell)
+    state.cells.put_to_rest(cell)
 
 
 def _emptied(state: State, id: CellId, record: Control) -> Cell:
@@ -547,11 +549,11 @@ def _emptied(state: State, id: CellId, record: Control) -> Cell:
     cell = state.cells.get(id)
     if cell is None:
         raise Damage(f"record {record.seq} ends {id[0]}, and there is no such cell")
-    found = len(cell.mailbox) or None
-    if record.dropped != found:
+    mail_count = len(cell.mailbox) or None
+    if record.dropped != mail_count:
         raise Damage(
             f"record {record.seq} drops {record.dropped} entries of mail of {id[0]}, where there "
-            f"are {found}"
+            f"are {mail_count}"
         )
     under = home(state, cell) if is_pinned(state, cell) else state.manifest_seq
     state.cells.wake(cell, record.seq)
@@ -596,10 +598,10 @@ def _take_head(state: State, record: Step | Faulted) -> tuple[Cell, Mail]:
 
 
 def _workflow(state: State, id: CellId, seq: int) -> Workflow:
-    found = state.effective.workflows.get(id[0])
-    if found is None:
+    workflow = state.effective.workflows.get(id[0])
+    if workflow is None:
         raise _no_workflow(id, seq)
-    return found
+    return workflow
 
 
 def _no_workflow(id: CellId, seq: int) -> Damage:
@@ -607,16 +609,16 @@ def _no_workflow(id: CellId, seq: int) -> Damage:
 
 
 def _open(state: State, cell: Cell, workflow: Workflow, record: Step, index: int) -> None:
-    asked = record.intents[index]
-    effect = state.effective.effects.get(asked.effect)
-    if effect is None or asked.intent in state.intents:
-        raise Damage(f"record {record.seq} opens an intent that it cannot: {asked.effect}")
-    params_hash = slot_hash(asked.params)
-    if asked.key is None:
-        key = hash_text(asked.intent)
+    intent = record.intents[index]
+    effect = state.effective.effects.get(intent.effect)
+    if effect is None or intent.intent in state.intents:
+        raise Damage(f"record {record.seq} opens an intent that it cannot: {intent.effect}")
+    params_hash = slot_hash(intent.params)
+    if intent.key is None:
+        key = hash_text(intent.intent)
     else:
         key = idempotency_key(
-            world=state.world, cell=cell.id, effect=asked.effect, key=asked.key,
+            world=state.world, cell=cell.id, effect=intent.effect, key=intent.key,
             scope=effect.idempotency_scope,
         )  # fmt: skip
         limits = state.effective.limits
@@ -624,8 +626,8 @@ def _open(state: State, cell: Cell, workflow: Workflow, record: Step, index: int
             _keep(cell.keys, key, params_hash, workflow.limits.keys or limits.instance_keys)
         else:
             _keep(state.world_keys, key, params_hash, limits.dedup_rows)
-    state.intents[asked.intent] = OpenIntent(
-        intent=asked.intent,
+    state.intents[intent.intent] = OpenIntent(
+        intent=intent.intent,
         cell=cell.id,
         workflow_hash=cell.workflow_hash,
         seq=record.seq,
@@ -634,19 +636,19 @@ def _open(state: State, cell: Cell, workflow: Workflow, record: Step, index: int
         manifest=state.effective.hash,
         effect=effect,
         executors=state.effective.executors,
-        params=asked.params,
+        params=intent.params,
         params_hash=params_hash,
-        key=asked.key,
+        key=intent.key,
         idempotency_key=key,
-        issuer_ref=asked.issuer_ref,
+        issuer_ref=intent.issuer_ref,
     )
-    cell.inflight[asked.intent] = None
+    cell.inflight[intent.intent] = None
 
 
-def _keep(keys: OrderedDict[str, Hash], key: str, params: Hash, most: int) -> None:
+def _keep(keys: OrderedDict[str, Hash], key: str, params: Hash, keys_max: int) -> None:
     keys[key] = params
     keys.move_to_end(key)
-    while len(keys) > most:
+    while len(keys) > keys_max:
         keys.popitem(last=False)
 
 
@@ -671,12 +673,12 @@ def _spread(state: State, mail: EventMail, event: Event | Emitted, seq: int) -> 
     for id in event.overloaded:
         _overload(state, _cell(state, id, seq, event.kept), seq)
     for id in event.kept:
-        kept = state.cells.get(id)
-        if kept is None or not kept.is_kept:
+        kept_cell = state.cells.get(id)
+        if kept_cell is None or not kept_cell.is_kept:
             raise Damage(f"record {seq} keeps {id[0]} under an earlier manifest, where it is not")
 
 
-def _cell(state: State, id: CellId, seq: int, kept: tuple[CellId, ...]) -> Cell:
+def _cell(state: State, id: CellId, seq: int, left_behind: tuple[CellId, ...]) -> Cell:
     cell = state.cells.get(id)
     if cell is None:
         workflow = _workflow(state, id, seq)
@@ -684,7 +686,7 @@ def _cell(state: State, id: CellId, seq: int, kept: tuple[CellId, ...]) -> Cell:
         cell.version = mark(state, state.manifest_seq)
         state.cells.add(cell)
     elif not state.eras.is_one and cell.fault is None and not stays(state, cell):
-        if id in kept:
+        if id in left_behind:
             cell.version, cell.is_kept = home(state, cell), True
         else:
             cell.version = mark(state, state.manifest_seq)
@@ -711,9 +713,9 @@ def _make_ready(state: State, cell: Cell) -> None:
 
 
 def _overload(state: State, cell: Cell, seq: int) -> None:
-    most = state.effective.limits.mailbox
+    mailbox_max = state.effective.limits.mailbox
     fault = Fault(
-        kind=FaultKind.OVERLOADED, message=f"its mailbox was full: it held {most} entries"
+        kind=FaultKind.OVERLOADED, message=f"its mailbox was full: it held {mailbox_max} entries"
     )
     cell.mail_uncounted += 1
     _fail(state, cell, fault, seq)
@@ -738,5 +740,5 @@ def _abandon(state: State, cell: Cell, intents: tuple[Hash, ...], seq: int) -> N
         _forget_work(state, intent)
     cell.inflight.clear()
     while len(state.abandoned) > state.effective.limits.abandoned_intents:
-        gone, _ = state.abandoned.popitem(last=False)
-        state.attempts.pop(gone, None)
+        forgotten, _ = state.abandoned.popitem(last=False)
+        state.attempts.pop(forgotten, None)

@@ -44,14 +44,15 @@ def fold_governance(state: State, record: Governance) -> None:
 
 
 def _propose(state: State, record: Governance) -> None:
-    known = state.proposals
-    if record.serial != known.count:
+    proposals = state.proposals
+    if record.serial != proposals.count:
         raise Damage(
-            f"record {record.seq}: proposal serial: expected {known.count}, found {record.serial}"
+            f"record {record.seq}: proposal serial: expected {proposals.count}, found "
+            f"{record.serial}"
         )
     if record.base != state.effective.hash or record.document is None or record.patch is None:
         raise Damage(f"record {record.seq} proposes nothing for the manifest in force")
-    known.add(
+    proposals.add(
         Proposal(
             seq=record.seq,
             principal=record.principal,

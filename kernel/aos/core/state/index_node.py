@@ -41,7 +41,7 @@ class Subtree(NamedTuple):
     size: int
 
 
-class Held(NamedTuple):
+class Leaf(NamedTuple):
     """The contents of a leaf: key hashes in ascending order, and the entry of each."""
 
     keys: list[Hash]
@@ -89,17 +89,17 @@ _TWO_ENDS: Final = Struct(">II")
 _LEAVES: Final = tuple(map(_LeafLayout, range(LEAF_ENTRIES_MAX + 1)))
 
 
-def leaf_bytes(held: Held) -> bytes:
-    layout = _LEAVES[len(held.keys)]
-    ends = list(accumulate(map(len, held.entries)))
+def leaf_bytes(leaf: Leaf) -> bytes:
+    layout = _LEAVES[len(leaf.keys)]
+    ends = list(accumulate(map(len, leaf.entries)))
     return b"".join(
         (
             layout.opening,
-            *held.keys,
+            *leaf.keys,
             layout.ends_head,
             layout.ends.pack(*ends),
             head(0x40, ends[-1]),
-            *held.entries,
+            *leaf.entries,
         )
     )
 
@@ -112,7 +112,7 @@ def leaf_count(data: bytes) -> int | None:
     return None
 
 
-def read_leaf(data: bytes, count: int, prefix: str, *, at: Hash) -> Held:
+def read_leaf(data: bytes, count: int, prefix: str, *, at: Hash) -> Leaf:
     """A leaf of ``count`` entries whose key hashes begin with the hex digits ``prefix``.
 
     ``at`` is the hash of the node, for the error.
@@ -138,7 +138,7 @@ def read_leaf(data: bytes, count: int, prefix: str, *, at: Hash) -> Held:
     longest = max(map(len, entries))
     if longest > ENTRY_BYTES_MAX:
         _refuse(f"entries of at most {ENTRY_BYTES_MAX} bytes", f"one of {longest}", at=at)
-    return Held(list(keys), entries)
+    return Leaf(list(keys), entries)
 
 
 def entry_in(data: bytes, count: int, key_hash: Hash, *, at: Hash) -> bytes | None:
@@ -152,13 +152,13 @@ def entry_in(data: bytes, count: int, key_hash: Hash, *, at: Hash) -> bytes | No
     layout = _LEAVES[count]
     base = layout.entries_at(data, at=at)
     keys_at, keys_end = layout.keys_at, layout.ends_head_at
-    found = data.find(key_hash, keys_at, keys_end)
+    position = data.find(key_hash, keys_at, keys_end)
     # The same 32 bytes may also occur across two key hashes.
-    while found >= 0 and (found - keys_at) % HASH_BYTES:
-        found = data.find(key_hash, found + 1, keys_end)
-    if found < 0:
+    while position >= 0 and (position - keys_at) % HASH_BYTES:
+        position = data.find(key_hash, position + 1, keys_end)
+    if position < 0:
         return None
-    end_at = layout.ends_at + (found - keys_at) // HASH_BYTES * _END.size
+    end_at = layout.ends_at + (position - keys_at) // HASH_BYTES * _END.size
     if end_at == layout.ends_at:
         start, end = 0, _END.unpack_from(data, end_at)[0]
     else:
@@ -194,11 +194,11 @@ _INTERIORS: Final = tuple(map(_InteriorLayout, range(FANOUT + 1)))
 def interior_bytes(interior: Interior) -> bytes:
     present = [child for child in interior.children if child]
     layout = _INTERIORS[len(present)]
-    places = sum(1 << nibble for nibble, child in enumerate(interior.children) if child)
+    child_bitmap = sum(1 << nibble for nibble, child in enumerate(interior.children) if child)
     return b"".join(
         (
             _MAP_HEAD,
-            places.to_bytes(2, "big"),
+            child_bitmap.to_bytes(2, "big"),
             layout.hashes_head,
             *[child.hash for child in present],
             layout.counts_head,
@@ -215,8 +215,8 @@ def read_interior(data: bytes, *, at: Hash) -> Interior:
     """
     if not data.startswith(_MAP_HEAD):
         _refuse("an interior node", _described(data), at=at)
-    places = int.from_bytes(data[_MAP_END - 2 : _MAP_END], "big")
-    layout = _INTERIORS[places.bit_count()]
+    child_bitmap = int.from_bytes(data[_MAP_END - 2 : _MAP_END], "big")
+    layout = _INTERIORS[child_bitmap.bit_count()]
     hashes_at = _MAP_END + len(layout.hashes_head)
     hashes_end = hashes_at + layout.hashes.size
     if (
@@ -224,12 +224,14 @@ def read_interior(data: bytes, *, at: Hash) -> Interior:
         or not data.startswith(layout.hashes_head, _MAP_END)
         or not data.startswith(layout.counts_head, hashes_end)
     ):
-        _refuse(f"hashes and counts of {places.bit_count()} children", "something else", at=at)
+        _refuse(
+            f"hashes and counts of {child_bitmap.bit_count()} children", "something else", at=at
+        )
     children: list[Subtree | None] = [None] * FANOUT
     counts = layout.counts.unpack_from(data, layout.counts_at)
     written = map(Subtree, layout.hashes.unpack_from(data, hashes_at), counts)
     for nibble in range(FANOUT):
-        if places >> nibble & 1:
+        if child_bitmap >> nibble & 1:
             children[nibble] = next(written)
     if 0 in counts:
         _refuse("children that have entries", "an empty one", at=at)
@@ -246,6 +248,6 @@ def _described(data: bytes) -> str:
     return "an interior node" if data.startswith(_MAP_HEAD) else "bytes that begin as no node"
 
 
-def _refuse(expected: str, found: str, *, at: Hash) -> NoReturn:
-    where = f"index node {hash_text(at)}"
-    raise Damage(sentence("damaged", where=where, expected=expected, found=found))
+def _refuse(expected: str, actual: str, *, at: Hash) -> NoReturn:
+    node_text = f"index node {hash_text(at)}"
+    raise Damage(sentence("damaged", location=node_text, expected=expected, actual=actual))

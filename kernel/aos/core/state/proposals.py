@@ -75,7 +75,7 @@ class Proposal:
     def status(self, governance: GovernanceBlock) -> ProposalStatus:
         """Return the status under the governance in force: ``open``, ``approved`` or
         ``rejected``."""
-        names = {each.name for each in governance.approvers}
+        names = {approver.name for approver in governance.approvers}
         approving = sum(name in names for name in self.voters("approve"))
         rejecting = sum(name in names for name in self.voters("reject"))
         if len(names) - rejecting < governance.quorum:
@@ -108,18 +108,18 @@ class Proposals:
         self.count += 1
         self.open[proposal.seq] = proposal
 
-    def listed(self) -> tuple[OpenProposal, ...]:
+    def open_proposals(self) -> tuple[OpenProposal, ...]:
         """Return the open proposals as values that no record changes."""
         return tuple(
             OpenProposal(
-                seq=each.seq,
-                principal=each.principal,
-                change=each.change,
-                approving=tuple(each.voters("approve")),
-                rejecting=tuple(each.voters("reject")),
-                reports=tuple(each.reports),
+                seq=proposal.seq,
+                principal=proposal.principal,
+                change=proposal.change,
+                approving=tuple(proposal.voters("approve")),
+                rejecting=tuple(proposal.voters("reject")),
+                reports=tuple(proposal.reports),
             )
-            for each in self.open.values()
+            for proposal in self.open.values()
         )
 
     def close(self, seq: int, status: ClosedStatus) -> None:

@@ -86,21 +86,25 @@ class Spilling:
     def take(self) -> list[CellId]:
         """Drop and return the cells that this frame spills, the oldest first. Once per frame."""
         packed_bytes, self._packed_bytes = self._packed_bytes, 0
-        taken: list[CellId] = []
+        spilled_ids: list[CellId] = []
         if not self.is_on:
-            return taken
+            return spilled_ids
         if self.bytes > self.bytes_max:
             self._has_begun = True
-        left = 0
+        spilled_bytes = 0
         while self._has_begun:
             if self.bytes <= self.bytes_max // 2:
                 self._has_begun = False
                 break
             id, size = next(iter(self._sizes.items()))
             # A cell that is larger than the bound is spilled as the only one of its frame.
-            if left and left >= packed_bytes and left + size > self._frame_bytes_max:
+            if (
+                spilled_bytes
+                and spilled_bytes >= packed_bytes
+                and spilled_bytes + size > self._frame_bytes_max
+            ):
                 break
-            left += size
+            spilled_bytes += size
             self.drop(id)
-            taken.append(id)
-        return taken
+            spilled_ids.append(id)
+        return spilled_ids

@@ -50,7 +50,7 @@ class Owed:
     """
 
     intent: Hash
-    why: Debt
+    debt: Debt
     root: Root
     depth: int
     problem: str | None = None
@@ -176,8 +176,8 @@ class State:
         ahead = stamp_ns - self.clock_ns
         if ahead <= 0:
             return self.window_ns
-        most = None if self.manifest is None else self.manifest.limits.dedup_step_ns
-        return self.window_ns + (ahead if most is None else min(ahead, most))
+        step_ns_max = None if self.manifest is None else self.manifest.limits.dedup_step_ns
+        return self.window_ns + (ahead if step_ns_max is None else min(ahead, step_ns_max))
 
     @property
     def world(self) -> Hash:

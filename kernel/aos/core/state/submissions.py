@@ -59,9 +59,9 @@ class Submissions:
         "_evicted",
         "_find",
         "_front",
-        "_held",
         "_read",
         "_recent",
+        "_rows_by_chunk",
     )
 
     def __init__(
@@ -80,7 +80,7 @@ class Submissions:
         self._base = sum(chunk.count for chunk in self._chunks)
         self._recent: OrderedDict[str, Submission] = OrderedDict()
         self._front: deque[_Row] | None = None
-        self._held: OrderedDict[Hash, tuple[_Row, ...]] = OrderedDict()
+        self._rows_by_chunk: OrderedDict[Hash, tuple[_Row, ...]] = OrderedDict()
         self._evicted = 0
 
     def read_with(self, read: BlobReader) -> None:
@@ -119,13 +119,16 @@ class Submissions:
         Raises:
             Damage: A chunk cannot be read.
         """
-        found = self._recent.get(submission_id)
-        if found is not None or not self._base or self._find is None:
-            return found
+        submission = self._recent.get(submission_id)
+        if submission is not None or not self._base or self._find is None:
+            return submission
         seq = self._find(submission_id)
         if seq is None or seq <= self._evicted:
             return None
-        chunk = next((each for each in self._chunks if each.number == seq // self._chunk), None)
+        chunk = next(
+            (candidate for candidate in self._chunks if candidate.number == seq // self._chunk),
+            None,
+        )
         if chunk is None:
             return None
         for name, row in self._rows(chunk):
@@ -134,18 +137,20 @@ class Submissions:
         return None
 
     def __getitem__(self, submission_id: str) -> Submission:
-        found = self.get(submission_id)
-        if found is None:
+        submission = self.get(submission_id)
+        if submission is None:
             raise KeyError(submission_id)
-        return found
+        return submission
 
-    def remember(self, submission_id: str, event: Submission, *, oldest_ns: int, most: int) -> None:
-        """Add the newest event. Forget events older than ``oldest_ns``, and all but ``most``."""
+    def remember(
+        self, submission_id: str, event: Submission, *, oldest_ns: int, count_max: int
+    ) -> None:
+        """Add the newest event. Forget all older than ``oldest_ns``, and all but ``count_max``."""
         while len(self) and self._oldest().at_ns < oldest_ns:
             self._forget_oldest()
         self._recent[submission_id] = event
         self._recent.move_to_end(submission_id)
-        while len(self) > most:
+        while len(self) > count_max:
             self._forget_oldest()
 
     def _oldest(self) -> Submission:
@@ -173,13 +178,13 @@ class Submissions:
         return self._front
 
     def _rows(self, chunk: Chunk) -> tuple[_Row, ...]:
-        rows = self._held.get(chunk.hash)
+        rows = self._rows_by_chunk.get(chunk.hash)
         if rows is None:
             assert self._read is not None, "chunks, and nothing to read them with"
             rows = tuple(_read_chunk(self._read(chunk.hash), chunk, self._chunk))
-            self._held[chunk.hash] = rows
-            while len(self._held) > self._chunks_held:
-                self._held.popitem(last=False)
+            self._rows_by_chunk[chunk.hash] = rows
+            while len(self._rows_by_chunk) > self._chunks_held:
+                self._rows_by_chunk.popitem(last=False)
         return rows
 
     # Snapshots
@@ -188,27 +193,27 @@ class Submissions:
         """All chunks of the current window; ``put`` receives the bytes of the new ones."""
         if self._base:
             self._front_rows()
-        found = list(self._chunks)
+        chunks = list(self._chunks)
         rows: list[_Row] = []
-        if found and self._front is not None and len(self._front) < found[0].count:
-            found[0] = _chunk(found[0].number, tuple(self._front), put)
+        if chunks and self._front is not None and len(self._front) < chunks[0].count:
+            chunks[0] = _chunk(chunks[0].number, tuple(self._front), put)
         for name, event in self._recent.items():
             if rows and rows[0][1].seq // self._chunk != event.seq // self._chunk:
-                self._add(found, rows, put)
+                self._add(chunks, rows, put)
                 rows = []
             rows.append((name, event))
         if rows:
-            self._add(found, rows, put)
-        return tuple(found)
+            self._add(chunks, rows, put)
+        return tuple(chunks)
 
     def _add(self, chunks: list[Chunk], rows: list[_Row], put: Callable[[bytes], Hash]) -> None:
         number = rows[0][1].seq // self._chunk
-        before: tuple[_Row, ...] = ()
+        earlier_rows: tuple[_Row, ...] = ()
         if chunks and chunks[-1].number == number:
             is_front = len(chunks) == 1 and self._front is not None
             last = chunks.pop()
-            before = tuple(self._front or ()) if is_front else self._rows(last)
-        chunks.append(_chunk(number, (*before, *rows), put))
+            earlier_rows = tuple(self._front or ()) if is_front else self._rows(last)
+        chunks.append(_chunk(number, (*earlier_rows, *rows), put))
 
     def rebase(self, chunks: Iterable[Chunk], at: int) -> None:
         """Continue from ``chunks``, which are the window after record ``at``."""
@@ -218,30 +223,30 @@ class Submissions:
         self._base = total - len(self._recent)
         self._front = None
         first = (self._evicted + 1) // self._chunk
-        kept = [chunk for chunk in chunks if chunk.number >= first]
+        window_chunks = [chunk for chunk in chunks if chunk.number >= first]
         # All their events may have been forgotten since.
-        self._chunks = deque(kept if self._base else [])
+        self._chunks = deque(window_chunks if self._base else [])
 
 
 def _chunk(number: int, rows: tuple[_Row, ...], put: Callable[[bytes], Hash]) -> Chunk:
-    listed: list[Value] = [[row.seq, name, row.payload, row.at_ns] for name, row in rows]
-    return Chunk(number, put(encode(listed)), len(rows))
+    row_values: list[Value] = [[row.seq, name, row.payload, row.at_ns] for name, row in rows]
+    return Chunk(number, put(encode(row_values)), len(rows))
 
 
 def _read_chunk(data: bytes, chunk: Chunk, size: int) -> Iterator[_Row]:
     try:
-        listed = decode_record(data)
+        rows = decode_record(data)
     except ValueProblem as problem:
         raise Damage(f"a chunk of the dedup window is not canonical CBOR: {problem}") from problem
-    if not isinstance(listed, list) or len(listed) != chunk.count:
+    if not isinstance(rows, list) or len(rows) != chunk.count:
         raise Damage(f"chunk {chunk.number} of the dedup window: expected {chunk.count} events")
-    before = chunk.number * size - 1
-    for row in listed:
+    previous_seq = chunk.number * size - 1
+    for row in rows:
         match row:
             case [int(seq), str(name), bytes(payload), int(at_ns)] if (
-                before < seq < (chunk.number + 1) * size and len(payload) == HASH_BYTES
+                previous_seq < seq < (chunk.number + 1) * size and len(payload) == HASH_BYTES
             ):
-                before = seq
+                previous_seq = seq
                 yield name, Submission(seq, Hash(payload), at_ns)
             case _:
                 raise Damage(f"chunk {chunk.number} of the dedup window holds what is no event")

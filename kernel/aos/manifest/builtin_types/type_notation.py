@@ -21,16 +21,16 @@ UUID: Final[Type] = {"uuid": {}}
 UNIT: Final[Type] = {"unit": {}}
 
 
-def option(inside: Type) -> Type:
-    return {"option": inside}
+def option(item_type: Type) -> Type:
+    return {"option": item_type}
 
 
-def list_of(inside: Type) -> Type:
-    return {"list": inside}
+def list_of(item_type: Type) -> Type:
+    return {"list": item_type}
 
 
-def set_of(inside: Type) -> Type:
-    return {"set": inside}
+def set_of(item_type: Type) -> Type:
+    return {"set": item_type}
 
 
 def map_of(value: Type, *, key: Type = TEXT) -> Type:

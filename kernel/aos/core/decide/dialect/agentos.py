@@ -97,14 +97,14 @@ def own_key(key: bytes) -> bytes:
 # Its input
 
 
-def context(ours: Any) -> bytes:
-    """``ours`` is a ``sys/WorkflowContext@1``."""
-    key = ours["key"]
+def context(fields: Any) -> bytes:
+    """``fields`` is a ``sys/WorkflowContext@1``."""
+    key = fields["key"]
     return _CONTEXT.encode(
         {
-            **ours,
-            "workflow_op_hash": ours["workflow_hash"],
-            "manifest_hash": _given_manifest(ours["manifest_hash"]),
+            **fields,
+            "workflow_op_hash": fields["workflow_hash"],
+            "manifest_hash": _given_manifest(fields["manifest_hash"]),
             "key": None if key is None else shown_key(key),
         }
     )
@@ -113,7 +113,7 @@ def context(ours: Any) -> bytes:
 _given_manifest = lru_cache(maxsize=64)(given_text)
 
 
-class Shown:
+class StepInput:
     """The input of one step. ``names`` are the documents that are stored with its record."""
 
     def __init__(self, manifest: Effective) -> None:
@@ -126,38 +126,38 @@ class Shown:
         schema = self._schemas[name]
         if not self._rewrite.has_hashes(schema):
             return data
-        return encode(self._rewrite.rewritten(schema, schema.from_record(data), self._named))
+        return encode(self._rewrite.rewritten(schema, schema.from_record(data), self._name_blob))
 
-    def continuation(self, schema: str, ours: Any, intent: OpenIntent, params: bytes) -> Value:
-        """``ours`` is a continuation of ``schema``; ``params`` are the intent's."""
+    def continuation(self, schema: str, fields: Any, intent: OpenIntent, params: bytes) -> Value:
+        """``fields`` is a continuation of ``schema``; ``params`` are the intent's."""
         effect = intent.effect
-        shown: _Fields = {
-            **ours,
+        agentos_fields: _Fields = {
+            **fields,
             "effect_op": effect.name,
             "effect_kind": effect.name,
             "adapter_id": effect.executor,
         }
         if schema not in (ENVELOPE, STREAM, REJECTED):
-            shown["receipt"] = self._payload(effect, effect.receipt, ours["receipt"])
-            return shown
-        key = ours["origin_instance_key"]
-        shown |= {
-            "origin_workflow_op_hash": ours["origin_workflow_hash"],
+            agentos_fields["receipt"] = self._payload(effect, effect.receipt, fields["receipt"])
+            return agentos_fields
+        key = fields["origin_instance_key"]
+        agentos_fields |= {
+            "origin_workflow_op_hash": fields["origin_workflow_hash"],
             "origin_instance_key": None if key is None else shown_key(key),
-            "effect_op_hash": ours["effect_hash"],
+            "effect_op_hash": fields["effect_hash"],
             "params_hash": params_hash(effect, params),
         }
         if schema == ENVELOPE:
-            shown["receipt_payload"] = self._envelope_payload(effect, ours)
-        elif schema == STREAM and ours["payload_ref"] is not None:
-            shown["payload_ref"] = self._named(ours["payload_ref"])
+            agentos_fields["receipt_payload"] = self._envelope_payload(effect, fields)
+        elif schema == STREAM and fields["payload_ref"] is not None:
+            agentos_fields["payload_ref"] = self._name_blob(fields["payload_ref"])
         elif schema == REJECTED:
-            shown["payload_hash"] = given_text(ours["payload_hash"])
-        return shown
+            agentos_fields["payload_hash"] = given_text(fields["payload_hash"])
+        return agentos_fields
 
-    def _envelope_payload(self, effect: Effect, ours: Mapping[str, Any]) -> bytes:
-        data: bytes = ours["receipt_payload"]
-        if ours["payload_schema"] != effect.receipt.name:
+    def _envelope_payload(self, effect: Effect, fields: Mapping[str, Any]) -> bytes:
+        data: bytes = fields["receipt_payload"]
+        if fields["payload_schema"] != effect.receipt.name:
             return data  # an error, which holds no hash
         is_changed = effect.name in (HTTP, INTROSPECT_CELLS)
         if not is_changed and not self._rewrite.has_hashes(effect.receipt):
@@ -167,16 +167,16 @@ class Shown:
     def _payload(self, effect: Effect, schema: Schema, value: Value) -> Value:
         # What the core says about itself names no blob that a module was given.
         is_about_itself = effect.name in KERNEL_EFFECTS and effect.name != WORKSPACE_RESOLVE
-        change = given_text if is_about_itself else self._named
-        shown = self._rewrite.rewritten(schema, value, change)
+        change = given_text if is_about_itself else self._name_blob
+        payload = self._rewrite.rewritten(schema, value, change)
         if effect.name == HTTP:
-            return _with(shown, adapter_id=effect.executor)
+            return _with(payload, adapter_id=effect.executor)
         if effect.name == INTROSPECT_CELLS:
-            cells: Any = _with(shown)["cells"]
-            return _with(shown, cells=[_with(each, key=shown_key(each["key"])) for each in cells])
-        return shown
+            cells: Any = _with(payload)["cells"]
+            return _with(payload, cells=[_with(cell, key=shown_key(cell["key"])) for cell in cells])
+        return payload
 
-    def _named(self, text: str) -> str:
+    def _name_blob(self, text: str) -> str:
         """The given name of a blob of this world; a hash of another algorithm stays."""
         try:
             name: Name = given_name(parse_hash(text))
@@ -202,14 +202,14 @@ def params_hash(effect: Effect, params: bytes) -> str:
     return sha256_text(SELF_DESCRIBED + params)
 
 
-def _as_asked(effect: str, ours: Any) -> Value:
-    dropped = [name for name in _NOT_THEIRS.get(effect, ()) if ours[name] is None]
-    asked: _Fields = {name: value for name, value in ours.items() if name not in dropped}
+def _as_asked(effect: str, params: Any) -> Value:
+    dropped = [name for name in _NOT_THEIRS.get(effect, ()) if params[name] is None]
+    sdk_params: _Fields = {name: value for name, value in params.items() if name not in dropped}
     if effect == HTTP:
-        asked["headers"] = {name: _header(value) for name, value in ours["headers"].items()}
-    elif effect == INTROSPECT_STATE and ours["key"] is not None:
-        asked["key"] = shown_key(ours["key"])
-    return asked
+        sdk_params["headers"] = {name: _header(value) for name, value in params["headers"].items()}
+    elif effect == INTROSPECT_STATE and params["key"] is not None:
+        sdk_params["key"] = shown_key(params["key"])
+    return sdk_params
 
 
 def _header(value: Any) -> Value:
@@ -220,7 +220,7 @@ def _header(value: Any) -> Value:
 # Its output
 
 
-def read_foreign(manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
+def read_foreign(manifest: Effective, schema: Schema, data: bytes, max_bytes: int) -> bytes:
     """Convert a value that the module emitted to the canonical bytes of its normal form.
 
     Raises:
@@ -228,24 +228,26 @@ def read_foreign(manifest: Effective, schema: Schema, data: bytes, most: int) ->
     """
     # Most values fit as they are, and the ingress gate is faster. It takes no value otherwise.
     with suppress(ValueProblem):
-        return schema.from_ingress(data, max_bytes=most)
-    return from_foreign(schema, manifest.schemas, data, max_bytes=most)[0]
+        return schema.from_ingress(data, max_bytes=max_bytes)
+    return from_foreign(schema, manifest.schemas, data, max_bytes=max_bytes)[0]
 
 
-def completed(effect: Effect, params: bytes, most: int) -> bytes:
+def completed(effect: Effect, params: bytes, max_bytes: int) -> bytes:
     """Complete params in normal form: add the name that a blob will have, and convert keys to
     ours.
 
     Raises:
-        ValueProblem: The name is another blob's, or with it they are longer than ``most`` bytes.
+        ValueProblem: The name is another blob's, or with it they are longer than ``max_bytes``
+            bytes.
     """
     if effect.name == BLOB_PUT:
-        named = effect.params.encode(_named_put(effect.params.from_record(params)))
-        if len(named) > most:
+        completed_params = effect.params.encode(_named_put(effect.params.from_record(params)))
+        if len(completed_params) > max_bytes:
             raise ValueProblem(
-                f"too large: expected at most {most} bytes with blob_ref, found {len(named)}"
+                f"too large: expected at most {max_bytes} bytes with blob_ref, found "
+                f"{len(completed_params)}"
             )
-        return named
+        return completed_params
     if effect.name in (INTROSPECT_STATE, INTROSPECT_CELLS):
         value: Any = effect.params.from_record(params)
         field = "key" if effect.name == INTROSPECT_STATE else "after"
@@ -256,10 +258,10 @@ def completed(effect: Effect, params: bytes, most: int) -> bytes:
 
 def _named_put(value: Any) -> Value:
     name = sha256_text(value["bytes"])
-    found = value["blob_ref"]
-    if found not in (None, name):
+    blob_ref = value["blob_ref"]
+    if blob_ref not in (None, name):
         raise ValueProblem(
-            f"expected {name}, the SHA-256 of bytes, found {quoted(found)}", path="$.blob_ref"
+            f"expected {name}, the SHA-256 of bytes, found {quoted(blob_ref)}", path="$.blob_ref"
         )
     return {**value, "blob_ref": name, "refs": value["refs"] or []}
 
@@ -267,8 +269,8 @@ def _named_put(value: Any) -> Value:
 class AgentosDialect(Dialect):
     """``agentos``: modules of the AgentOS SDK, which have other forms and SHA-256 hashes."""
 
-    def context(self, ours: Any) -> bytes:
-        return context(ours)
+    def context(self, fields: Any) -> bytes:
+        return context(fields)
 
     def shown_key(self, key: bytes) -> bytes:
         return shown_key(key)
@@ -279,30 +281,32 @@ class AgentosDialect(Dialect):
     def delivered(
         self, workflow: Workflow, manifest: Effective, mail: Mail, read: BlobReader
     ) -> tuple[bytes, Mapping[Hash, bytes]]:
-        shown = Shown(manifest)
+        step_input = StepInput(manifest)
         if isinstance(mail, EventMail):
-            value = shown.event(mail.schema, slot_bytes(mail.value, read))
-            return wrapped(workflow, mail.schema, value), shown.names
+            value = step_input.event(mail.schema, slot_bytes(mail.value, read))
+            return wrapped(workflow, mail.schema, value), step_input.names
         if isinstance(mail, StreamMail):
-            schema, ours = STREAM, unwrapped_frame(mail.intent, mail.frame, read)
+            schema, fields = STREAM, unwrapped_frame(mail.intent, mail.frame, read)
         else:
-            schema, ours = unwrapped(workflow, mail.intent, mail.receipt, read)
+            schema, fields = unwrapped(workflow, mail.intent, mail.receipt, read)
         params = slot_bytes(mail.intent.params, read)
-        theirs = shown.continuation(schema, ours, mail.intent, params)
+        agentos_fields = step_input.continuation(schema, fields, mail.intent, params)
         form = _SHOWN.get(schema)
         if form is not None:
-            return wrapped(workflow, schema, form.encode(theirs)), shown.names
-        return encode(workflow.wrap(schema, theirs)), shown.names
+            return wrapped(workflow, schema, form.encode(agentos_fields)), step_input.names
+        return encode(workflow.wrap(schema, agentos_fields)), step_input.names
 
     def reads_of(self, mail: Mail) -> tuple[Slot, ...]:
         # A stream frame is delivered with the hash of its intent's params.
         return (mail.intent.params,) if isinstance(mail, StreamMail) else ()
 
-    def normal_form(self, manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
-        return read_foreign(manifest, schema, data, most)
+    def normal_form(
+        self, manifest: Effective, schema: Schema, data: bytes, max_bytes: int
+    ) -> bytes:
+        return read_foreign(manifest, schema, data, max_bytes)
 
-    def params(self, effect: Effect, params: bytes, most: int) -> bytes:
-        return completed(effect, params, most)
+    def params(self, effect: Effect, params: bytes, max_bytes: int) -> bytes:
+        return completed(effect, params, max_bytes)
 
 
 # Older SDKs write a ``cap_slot``, which the kernel does not use (AG-4).

@@ -48,9 +48,9 @@ class Dialect:
         self.drops_annotations = drops_annotations
         """Whether an annotation is dropped, not refused, if the workflow declares no schema."""
 
-    def context(self, ours: Any) -> bytes:
+    def context(self, fields: Any) -> bytes:
         """Encode a ``sys/WorkflowContext@1`` in the module's form."""
-        return _CONTEXT.encode(ours)
+        return _CONTEXT.encode(fields)
 
     def shown_key(self, key: bytes) -> bytes:
         """Convert a cell's key to the module's form; it is empty for an unkeyed workflow."""
@@ -90,25 +90,25 @@ class Dialect:
         manifest: Effective,  # noqa: ARG002  # another dialect needs it
         schema: Schema,
         data: bytes,
-        most: int,
+        max_bytes: int,
     ) -> bytes:
         """Convert a value that the module emitted to the canonical bytes of its normal form.
 
         Raises:
-            ValueProblem: It does not fit ``schema``, or has more than ``most`` bytes.
+            ValueProblem: It does not fit ``schema``, or has more than ``max_bytes`` bytes.
         """
-        return schema.from_ingress(data, max_bytes=most)
+        return schema.from_ingress(data, max_bytes=max_bytes)
 
     def params(
         self,
         effect: Effect,  # noqa: ARG002  # another dialect needs it
         params: bytes,
-        most: int,  # noqa: ARG002  # another dialect needs it
+        max_bytes: int,  # noqa: ARG002  # another dialect needs it
     ) -> bytes:
         """Complete the params of a requested effect, which are in normal form.
 
         Raises:
-            ValueProblem: They cannot be completed, or become longer than ``most`` bytes.
+            ValueProblem: They cannot be completed, or become longer than ``max_bytes`` bytes.
         """
         return params
 

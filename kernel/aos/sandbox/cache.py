@@ -64,9 +64,9 @@ def standard_cache(
 
 def standard_folder(environment: Mapping[str, str]) -> Path | None:
     """The folder that the environment variables name; None without one."""
-    own = environment.get("AOS_CACHE_DIR")
-    if own is not None:
-        return Path(own) if own else None
+    folder_text = environment.get("AOS_CACHE_DIR")
+    if folder_text is not None:
+        return Path(folder_text) if folder_text else None
     shared, home = Path(environment.get("XDG_CACHE_HOME", "")), Path(environment.get("HOME", ""))
     if not shared.is_absolute():  # the XDG specification: ignore it
         shared = home / ".cache"
@@ -90,7 +90,7 @@ class ModuleCache:
         """Touches no files yet. ``note`` is called once for each problem, with one line."""
         self._folder = folder
         self._note = note
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._bytes_max = bytes_max
 
     def get(self, module: Hash, engine: Engine) -> bytes | None:
@@ -100,7 +100,7 @@ class ModuleCache:
         """
         name = _name(module, engine)
         try:
-            with self._opened() as folder:
+            with self._open_folder() as folder:
                 stored = _read(folder, name, CHECKSUM_BYTES + CODE_BYTES_MAX)
                 if stored is None:
                     return None
@@ -123,7 +123,7 @@ class ModuleCache:
         if len(code) > CODE_BYTES_MAX or CHECKSUM_BYTES + len(code) > self._bytes_max:
             return
         try:
-            with self._opened() as folder:
+            with self._open_folder() as folder:
                 unfinished = _write_unfinished(folder, _checksum(module, engine, code) + code)
                 os.replace(unfinished, _name(module, engine), src_dir_fd=folder, dst_dir_fd=folder)
                 _make_room(folder, self._bytes_max)
@@ -131,7 +131,7 @@ class ModuleCache:
             self._tell(_not_kept(problem))
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
+    def _open_folder(self) -> Iterator[int]:
         """Open the folder, created if missing. Raises Unusable if other users may write to it."""
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -139,28 +139,28 @@ class ModuleCache:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         folder = os.open(self._folder, flags)
         try:
-            found = os.fstat(folder)
-            if found.st_uid != os.geteuid():
-                raise Unusable(f"the folder belongs to user {found.st_uid}")
-            if found.st_mode & _OTHERS_WRITE:
-                mode = stat.S_IMODE(found.st_mode)
+            status = os.fstat(folder)
+            if status.st_uid != os.geteuid():
+                raise Unusable(f"the folder belongs to user {status.st_uid}")
+            if status.st_mode & _OTHERS_WRITE:
+                mode = stat.S_IMODE(status.st_mode)
                 raise Unusable(f"others may write to the folder: expected 0700, found {mode:04o}")
             yield folder
         finally:
             os.close(folder)
 
     def _tell(self, problem: str) -> None:
-        if problem not in self._told:
-            self._told.add(problem)
+        if problem not in self._reported:
+            self._reported.add(problem)
             self._note(f"{self._folder}: {problem}")
 
 
 def _not_kept(problem: OSError | Unusable) -> str:
-    why = str(problem)
+    reason = str(problem)
     if isinstance(problem, OSError) and problem.strerror:
-        named = f": {problem.filename}" if isinstance(problem.filename, str | Path) else ""
-        why = problem.strerror + named
-    return f"compiled modules are not kept: {why}"
+        file_text = f": {problem.filename}" if isinstance(problem.filename, str | Path) else ""
+        reason = problem.strerror + file_text
+    return f"compiled modules are not kept: {reason}"
 
 
 def _name(module: Hash, engine: Engine) -> str:
@@ -172,19 +172,19 @@ def _name(module: Hash, engine: Engine) -> str:
 
 def _checksum(module: Hash, engine: Engine, code: bytes) -> bytes:
     """Checksum over module, engine and code, so that it also detects a renamed file."""
-    named = (engine["wasmtime"], engine["target"], engine["engine"])
-    return digest("aos/code/2", module, *named, code)
+    engine_fields = (engine["wasmtime"], engine["target"], engine["engine"])
+    return digest("aos/code/2", module, *engine_fields, code)
 
 
-def _read(folder: int, name: str, most: int) -> bytes | None:
-    """A file's bytes; None if it is missing or longer than ``most``."""
+def _read(folder: int, name: str, bytes_max: int) -> bytes | None:
+    """A file's bytes; None if it is missing or longer than ``bytes_max``."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
         return None
-    with os.fdopen(fd, "rb") as opened:
-        data = opened.read(most + 1)
-    return data if len(data) <= most else None
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(bytes_max + 1)
+    return data if len(data) <= bytes_max else None
 
 
 def _write_unfinished(folder: int, data: bytes) -> str:
@@ -193,8 +193,8 @@ def _write_unfinished(folder: int, data: bytes) -> str:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(name, flags, 0o600, dir_fd=folder)
     try:
-        with os.fdopen(fd, "wb") as opened:
-            opened.write(data)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
     except OSError:
         os.unlink(name, dir_fd=folder)
         raise
@@ -203,18 +203,18 @@ def _write_unfinished(folder: int, data: bytes) -> str:
 
 def _make_room(folder: int, bytes_max: int) -> None:
     """Remove unfinished files, and the least recently used ones until the rest fits."""
-    kept: list[tuple[float, str, int]] = []
+    files: list[tuple[float, str, int]] = []
     for name in os.listdir(folder):
         with contextlib.suppress(FileNotFoundError):  # another process removes files too
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if name.endswith(_SUFFIX):
-                kept.append((found.st_mtime, name, found.st_size))
-            elif name.endswith(_UNFINISHED) and time.time() - found.st_mtime > ABANDONED_S:
+                files.append((status.st_mtime, name, status.st_size))
+            elif name.endswith(_UNFINISHED) and time.time() - status.st_mtime > ABANDONED_S:
                 os.unlink(name, dir_fd=folder)
-    size = sum(each for _, _, each in kept)
-    for _, name, each in sorted(kept):
+    size = sum(file_size for _, _, file_size in files)
+    for _, name, file_size in sorted(files):
         if size <= bytes_max:
             return
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
-        size -= each
+        size -= file_size

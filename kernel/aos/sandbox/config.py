@@ -129,7 +129,7 @@ def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
             sentence(
                 "this release calls the C API of exactly one wasmtime version",
                 expected=WASMTIME,
-                found=installed,
+                actual=installed,
                 hint=f"install wasmtime=={WASMTIME}",
             )
         )
@@ -138,16 +138,16 @@ def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
             sentence(
                 "the stack of a guest is out of range",
                 expected=f"{PAGE_BYTES} to {STACK_BYTES_MAX} bytes",
-                found=f"{stack_bytes}",
+                actual=f"{stack_bytes}",
             )
         )
     if target not in {None, PULLEY}:
-        raise Refused(sentence("unknown engine target", expected=PULLEY, found=str(target)))
+        raise Refused(sentence("unknown engine target", expected=PULLEY, actual=str(target)))
     # Where it cannot reserve these, the library ends the process.
     check_address_space(ADDRESS_BYTES, "modules")
     config = wasmtime.Config()
-    wanted = settings(stack_bytes=stack_bytes, target=target)
-    for name, value in (wanted["features"] | wanted["behaviour"]).items():
+    engine_settings = settings(stack_bytes=stack_bytes, target=target)
+    for name, value in (engine_settings["features"] | engine_settings["behaviour"]).items():
         getattr(_bindings, f"wasmtime_config_{name}_set")(config.ptr(), value)
     # The library requires its asynchronous stacks, which are unused, to exceed the guest's stack.
     _bindings.wasmtime_config_async_stack_size_set(config.ptr(), 2 * stack_bytes)

@@ -159,13 +159,13 @@ class Sandbox:
 
     def _load_module(self, module: Hash, entrypoint: str) -> _Loaded:
         wasm = self._load(module)
-        found = content_hash(wasm)
-        if found != module:
+        actual_hash = content_hash(wasm)
+        if actual_hash != module:
             raise Damage(
                 sentence(
                     "the bytes of a module are not those of its hash",
                     expected=hash_text(module),
-                    found=hash_text(found),
+                    actual=hash_text(actual_hash),
                 )
             )
         outline, problems = survey(wasm, [entrypoint])
@@ -210,52 +210,55 @@ class Sandbox:
 def _fault(call: Call, result: CallResult, pages: int) -> Fault | None:
     """Describe how a call stopped, in our words; the engine's text is not part of it (K-33)."""
     stop = result.stop
-    where = _where(call, stop)
+    export_name = _stopped_export(call, stop)
     if isinstance(stop, Trap):
         if stop.code is None:
-            return _no_room(where)
+            return _no_room(export_name)
         if stop.code == _STACK:
-            message = sentence("the guest's stack is used up", where=where)
+            message = sentence("the guest's stack is used up", location=export_name)
             return Fault(kind=FaultKind.STACK, message=message)
     # The engine checks the fuel only at times, so a guest may end before that is noticed.
     if result.fuel >= call.fuel or (isinstance(stop, Trap) and stop.code == _FUEL):
-        message = sentence(f"all {call.fuel} units of fuel are used", where=where)
+        message = sentence(f"all {call.fuel} units of fuel are used", location=export_name)
         return Fault(kind=FaultKind.FUEL, message=message)
     if stop is None:
         return None
     is_full = pages == call.memory_bytes // PAGE_BYTES
     full = f", with all {call.memory_bytes} bytes of memory in use" if is_full else ""
     if isinstance(stop, BadRange):
-        return _bad_range(call, stop, where, full)
+        return _bad_range(call, stop, export_name, full)
     assert stop.code is not None, "answered above"
     words = TRAP_WORDS.get(stop.code, f"the engine stopped it with code {stop.code}")
-    said = plain(result.said) if stop.code == _UNREACHABLE else ""
-    panicked = f"panicked: {said}" if said else ""
+    panic_text = plain(result.panic_bytes) if stop.code == _UNREACHABLE else ""
+    panicked = f"panicked: {panic_text}" if panic_text else ""
     if is_full and stop.code in _SIGNS_OF_FULL_MEMORY:
         # The memory may be at its limit and the trap have another reason; the message says so.
-        what = ": ".join(filter(None, (words + full, panicked)))
-        return Fault(kind=FaultKind.MEMORY, message=sentence(what, where=where))
-    return Fault(kind=FaultKind.TRAP, message=sentence(panicked or words, where=where))
+        problem = ": ".join(filter(None, (words + full, panicked)))
+        return Fault(kind=FaultKind.MEMORY, message=sentence(problem, location=export_name))
+    return Fault(kind=FaultKind.TRAP, message=sentence(panicked or words, location=export_name))
 
 
-def _bad_range(call: Call, stop: BadRange, where: str, full: str) -> Fault:
-    found = f"{stop.size} bytes at {stop.pointer}"
+def _bad_range(call: Call, stop: BadRange, export_name: str, full: str) -> Fault:
+    actual = f"{stop.size} bytes at {stop.pointer}"
     if stop.misfit is RangeMisfit.OUTPUT_TOO_LONG:
         expected = f"at most {call.output_bytes} bytes"
         return Fault(
             kind=FaultKind.OUTPUT_TOO_LARGE,
             message=sentence(
-                "the output is too large", where=where, expected=expected, found=f"{stop.size}"
+                "the output is too large",
+                location=export_name,
+                expected=expected,
+                actual=f"{stop.size}",
             ),
         )
     if stop.misfit is RangeMisfit.OUTPUT_OUTSIDE:
-        what = "the output lies outside the memory"
-        message = sentence(what, where=where, found=found)
+        problem = "the output lies outside the memory"
+        message = sentence(problem, location=export_name, actual=actual)
         return Fault(kind=FaultKind.OUTPUT_MALFORMED, message=message)
-    what = f"the range that it gave lies outside the memory{full}"
+    problem = f"the range that it gave lies outside the memory{full}"
     return Fault(
         kind=FaultKind.MEMORY if full else FaultKind.TRAP,
-        message=sentence(what, where=where, found=found),
+        message=sentence(problem, location=export_name, actual=actual),
     )
 
 
@@ -263,20 +266,20 @@ def _at_the_start(loaded: _Loaded, call: Call) -> Ran:
     """The fault if the module's initial memory exceeds the limit: nothing is run."""
     message = sentence(
         "the module's memory begins larger than the limit",
-        where=call.entrypoint,
+        location=call.entrypoint,
         expected=f"at most {call.memory_bytes} bytes",
-        found=f"{loaded.first_bytes}",
+        actual=f"{loaded.first_bytes}",
     )
     fault = Fault(kind=FaultKind.MEMORY, message=message)
     return Ran(output=None, fault=fault, fuel=0, pages=0)
 
 
-def _no_room(where: str) -> Fault:
-    message = sentence("the machine had no memory for it", where=where)
+def _no_room(export_name: str) -> Fault:
+    message = sentence("the machine had no memory for it", location=export_name)
     return Fault(kind=FaultKind.HOST_MEMORY, message=message)
 
 
-def _where(call: Call, stop: Trap | BadRange | None) -> str:
+def _stopped_export(call: Call, stop: Trap | BadRange | None) -> str:
     """The export that ran when the call stopped, or ``instantiate`` if none ran yet."""
     if isinstance(stop, Trap):
         return call.entrypoint if stop.stage is Stage.ENTRYPOINT else stop.stage.value

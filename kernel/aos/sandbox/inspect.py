@@ -53,19 +53,19 @@ class ModuleRefused(Refused):
 
     def __init__(self, module: str, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
-        super().__init__(sentence("; ".join(self.problems), where=f"module {module}"))
+        super().__init__(sentence("; ".join(self.problems), location=f"module {module}"))
 
 
 def check_module(
     wasm: bytes, entrypoints: Iterable[str], *, memory_bytes: int = MEMORY_BYTES_MAX
 ) -> list[str]:
     """Return the problems that are known without compiling. ``memory_bytes``: the step's limit."""
-    found, problems = survey(wasm, entrypoints, memory_bytes=memory_bytes)
-    if found is not None:
+    module_outline, problems = survey(wasm, entrypoints, memory_bytes=memory_bytes)
+    if module_outline is not None:
         problems += _engine_problems(compiled_part(wasm))
     if len(problems) > _PROBLEMS_MAX:
-        more = len(problems) - _PROBLEMS_MAX
-        problems = [*problems[:_PROBLEMS_MAX], f"and {more} problems more"]
+        hidden_count = len(problems) - _PROBLEMS_MAX
+        problems = [*problems[:_PROBLEMS_MAX], f"and {hidden_count} problems more"]
     return problems
 
 
@@ -75,33 +75,33 @@ def survey(
     """Check only our own rules. Return the outline, if it can be read, and the problems."""
     if len(wasm) > FILE_BYTES_MAX:
         expected = f"at most {FILE_BYTES_MAX} bytes"
-        return None, [sentence("the file is too large", expected=expected, found=f"{len(wasm)}")]
+        return None, [sentence("the file is too large", expected=expected, actual=f"{len(wasm)}")]
     wasm = compiled_part(wasm)
     if len(wasm) > MODULE_BYTES_MAX:
         expected = f"at most {MODULE_BYTES_MAX} bytes without custom sections"
-        return None, [sentence("the module is too large", expected=expected, found=f"{len(wasm)}")]
+        return None, [sentence("the module is too large", expected=expected, actual=f"{len(wasm)}")]
     try:
-        found = outline(wasm)
+        module_outline = outline(wasm)
     except Unreadable as problem:
         # The engine's message may name the feature. Of other bytes it has nothing to say.
-        more = _engine_problems(wasm) if wasm.startswith(MAGIC) else []
-        return None, [f"the module cannot be read: {problem}", *more]
+        engine_problems = _engine_problems(wasm) if wasm.startswith(MAGIC) else []
+        return None, [f"the module cannot be read: {problem}", *engine_problems]
     problems = [
-        *_import_problems(found),
-        *export_problems(found, entrypoints),
-        *_size_problems(found, memory_bytes),
+        *_import_problems(module_outline),
+        *export_problems(module_outline, entrypoints),
+        *_size_problems(module_outline, memory_bytes),
     ]
-    return found, problems
+    return module_outline, problems
 
 
-def _import_problems(found: Outline) -> Iterable[str]:
-    for item in found.imports:
+def _import_problems(outline: Outline) -> Iterable[str]:
+    for item in outline.imports:
         yield sentence(
             f"the module imports the {item.kind} {quoted(item.name)} from {quoted(item.module)}",
             expected="no imports",
             hint="a module gets everything in its input and asks for effects in its output",
         )
-    if found.has_start:
+    if outline.has_start:
         yield sentence(
             "the module has a start function",
             expected="none",
@@ -109,75 +109,75 @@ def _import_problems(found: Outline) -> Iterable[str]:
         )
 
 
-def export_problems(found: Outline, entrypoints: Iterable[str]) -> Iterable[str]:
+def export_problems(outline: Outline, entrypoints: Iterable[str]) -> Iterable[str]:
     """The problems of the exports that a sandbox calls."""
-    memory = found.exports.get("memory")
+    memory = outline.exports.get("memory")
     if memory is None or memory.kind != "memory":
         yield _misfit("memory", "a memory", memory)
-    alloc = found.exports.get("alloc")
+    alloc = outline.exports.get("alloc")
     if alloc is None or alloc.type != ALLOC_TYPE:
         yield _misfit("alloc", f"a function {ALLOC_TYPE}", alloc)
     for name in entrypoints:
-        export = found.exports.get(name)
+        export = outline.exports.get(name)
         if export is None or export.type not in FORMS:
             yield _misfit(name, f"a function {' or '.join(FORMS)}", export)
 
 
-def panic_address(found: Outline) -> int | None:
+def panic_address(outline: Outline) -> int | None:
     """The address at which a module puts its panic message (S-47). None without one: an export of
     another kind with that name is ignored."""
-    export = found.exports.get(PANIC_EXPORT)
+    export = outline.exports.get(PANIC_EXPORT)
     return None if export is None else export.value
 
 
 def _misfit(name: str, expected: str, export: ModuleExport | None) -> str:
     if export is None:
-        shown = "no such export"
+        actual = "no such export"
     elif export.type is None:
-        shown = f"a {export.kind}"
+        actual = f"a {export.kind}"
     else:
-        shown = f"a function {export.type}"
-    return sentence(f"export {quoted(name)}", expected=expected, found=shown)
+        actual = f"a function {export.type}"
+    return sentence(f"export {quoted(name)}", expected=expected, actual=actual)
 
 
-def _size_problems(found: Outline, memory_bytes: int) -> Iterable[str]:
-    if len(found.memories) > MEMORIES_MAX:
+def _size_problems(outline: Outline, memory_bytes: int) -> Iterable[str]:
+    if len(outline.memories) > MEMORIES_MAX:
         yield sentence(
-            "the module has several memories", expected="one", found=f"{len(found.memories)}"
+            "the module has several memories", expected="one", actual=f"{len(outline.memories)}"
         )
-    for pages in found.memories:
+    for pages in outline.memories:
         if pages * PAGE_BYTES > memory_bytes:
             yield sentence(
                 "the module's memory begins larger than a step may have",
                 expected=f"at most {memory_bytes // PAGE_BYTES} pages of {PAGE_BYTES} bytes",
-                found=f"{pages}",
+                actual=f"{pages}",
             )
-    if len(found.tables) > TABLES_MAX:
+    if len(outline.tables) > TABLES_MAX:
         yield sentence(
             "the module has too many tables",
             expected=f"at most {TABLES_MAX}",
-            found=f"{len(found.tables)}",
+            actual=f"{len(outline.tables)}",
         )
-    for elements in found.tables:
+    for elements in outline.tables:
         if elements > TABLE_ELEMENTS_MAX:
             yield sentence(
                 "a table begins too large",
                 expected=f"at most {TABLE_ELEMENTS_MAX} elements",
-                found=f"{elements}",
+                actual=f"{elements}",
             )
-    for body in found.large_bodies:
+    for body in outline.large_bodies:
         if body.size > BODY_BYTES_MAX:
             yield sentence(
                 f"the code of function {body.function} is too large",
                 expected=f"at most {BODY_BYTES_MAX} bytes",
-                found=f"{body.size}",
+                actual=f"{body.size}",
                 hint="split the function, or compile with less inlining",
             )
         if body.locals > LOCALS_MAX:
             yield sentence(
                 f"function {body.function} has too many locals",
                 expected=f"at most {LOCALS_MAX}",
-                found=f"{body.locals}",
+                actual=f"{body.locals}",
             )
 
 

@@ -135,7 +135,7 @@ class CallResult(NamedTuple):
     fuel: int
     memory_bytes: int
     """Size of the guest's memory when it ended, which is also its peak: memory never shrinks."""
-    said: bytes = b""
+    panic_bytes: bytes = b""
     """The bytes at the module's panic address when it trapped: unchecked, at most
     ``PANIC_BYTES_MAX`` bytes."""
 
@@ -262,13 +262,17 @@ class InstanceRunner:
             if error or self._trap.value:
                 stop = self._stopped(Stage.INSTANTIATE, error)
                 return CallResult(None, stop, fuel - self._fuel_left(context), 0)
-            done = self._converse(context, compiled, entry, data, output_bytes)
-            left = self._fuel_left(context)
+            outcome = self._converse(context, compiled, entry, data, output_bytes)
+            fuel_left = self._fuel_left(context)
             peak = self._memory_size(context, self._memory)
-            if isinstance(done, bytes):
-                return CallResult(done, None, fuel - left, peak)
-            said = self._said(context, compiled.panic_at, peak) if isinstance(done, Trap) else b""
-            return CallResult(None, done, fuel - left, peak, said)
+            if isinstance(outcome, bytes):
+                return CallResult(outcome, None, fuel - fuel_left, peak)
+            panic_bytes = (
+                self._panic_bytes(context, compiled.panic_at, peak)
+                if isinstance(outcome, Trap)
+                else b""
+            )
+            return CallResult(None, outcome, fuel - fuel_left, peak, panic_bytes)
         finally:
             self._delete_store(store)
 
@@ -296,10 +300,10 @@ class InstanceRunner:
             if stop is not None:
                 return stop
             # Memory never shrinks, so the result's eight bytes are still inside it.
-            both = ctypes.string_at(
+            result_bytes = ctypes.string_at(
                 self._memory_data(context, self._memory) + result, _RESULT_BYTES
             )
-            pointer, length = _RESULT.unpack(both)
+            pointer, length = _RESULT.unpack(result_bytes)
         else:
             u32[0], u32[_SLOT] = pointer, length
             stop = self._invoke(context, self._entry, 2, Stage.ENTRYPOINT)
@@ -334,7 +338,7 @@ class InstanceRunner:
             return self._stopped(stage, error)
         return None
 
-    def _said(self, context: int, at: int | None, size: int) -> bytes:
+    def _panic_bytes(self, context: int, at: int | None, size: int) -> bytes:
         """The message at ``at`` in a memory of ``size`` bytes; empty if ``at`` is outside of it."""
         if at is None or at + _LENGTH_BYTES > size:
             return b""
@@ -357,11 +361,11 @@ class InstanceRunner:
         self._trap.value = None
         code = ctypes.c_uint8()
         try:
-            known = self._trap_code(trap, ctypes.addressof(code))
+            has_code = self._trap_code(trap, ctypes.addressof(code))
             text = self._text(self._trap_message, trap)
         finally:
             self._trap_delete(trap)
-        return Trap(stage=stage, code=code.value if known else None, engine_text=text)
+        return Trap(stage=stage, code=code.value if has_code else None, engine_text=text)
 
     def _text(self, read: Callable[[int, int], None], owner: int) -> str:
         vector = _bindings.wasm_byte_vec_t()

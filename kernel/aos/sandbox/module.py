@@ -149,14 +149,14 @@ def constants(wasm: bytes) -> bytes:
     Raises:
         Unreadable: A section goes past the end of the module.
     """
-    found, at = b"", len(MAGIC) + len(VERSION)
+    data_section, at = b"", len(MAGIC) + len(VERSION)
     reader = _Reader(wasm)
     while at < len(wasm):
         end = reader.section_end(at)
         if wasm[at] == DATA:
-            found = wasm[at:end]
+            data_section = wasm[at:end]
         at = end
-    return found
+    return data_section
 
 
 class _Reader:
@@ -192,7 +192,7 @@ class _Reader:
             ELEMENT: self._element,
             DATA: self._segment,
         }
-        seen: set[int] = set()
+        seen_sections: set[int] = set()
         while self._at < len(self._data):
             start = self._at
             section = self._byte()
@@ -201,9 +201,9 @@ class _Reader:
                 raise Unreadable(f"section {section} is longer than the module", offset=start)
             self._end = self._at + size
             self._spend(1)
-            if section != CUSTOM and section in seen:
+            if section != CUSTOM and section in seen_sections:
                 raise Unreadable(f"section {section} appears twice", offset=start)
-            seen.add(section)
+            seen_sections.add(section)
             if section in readers:
                 for _ in range(self._count()):
                     readers[section]()
@@ -239,8 +239,8 @@ class _Reader:
         if self._byte() != _FUNCTION_TYPE:
             raise Unreadable("a type is not a function type (GC is not allowed)", offset=start)
         takes = ", ".join(self._value_type() for _ in range(self._count()))
-        gives = [self._value_type() for _ in range(self._count())]
-        result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
+        results = [self._value_type() for _ in range(self._count())]
+        result = results[0] if len(results) == 1 else f"({', '.join(results)})"
         self._types.append(f"({takes}) -> {result}")
 
     def _import(self) -> None:
@@ -345,7 +345,7 @@ class _Reader:
 
     # Parts of entries.
 
-    def _limits(self, what: str) -> int:
+    def _limits(self, kind: str) -> int:
         """Read limits and return the minimum."""
         start = self._at
         flags = self._byte()
@@ -355,9 +355,9 @@ class _Reader:
             (_PAGE_SIZE, "of custom page size (these are"),
         ):
             if flags & flag:
-                raise Unreadable(f"a {what} is {feature} not allowed)", offset=start)
+                raise Unreadable(f"a {kind} is {feature} not allowed)", offset=start)
         if flags > _HAS_MAXIMUM:
-            raise Unreadable(f"a {what} has unknown flags {flags}", offset=start)
+            raise Unreadable(f"a {kind} has unknown flags {flags}", offset=start)
         minimum = self._u32()
         if flags & _HAS_MAXIMUM:
             self._u32()

@@ -22,7 +22,10 @@ _HARMLESS: Final[Mapping[int, str]] = MappingProxyType(
 def printable(text: str) -> str:
     """The engine's text, which may contain the module's names, without control characters. Line
     breaks are kept."""
-    return "".join(each if each.isprintable() or each == "\n" else _UNPRINTABLE for each in text)
+    return "".join(
+        character if character.isprintable() or character == "\n" else _UNPRINTABLE
+        for character in text
+    )
 
 
 def plain(words: bytes) -> str:

@@ -30,11 +30,11 @@ _thread = threading.local()
 def big_stacks() -> Iterator[None]:
     """Give threads that are started inside this block a stack on which guests may run."""
     with _size_lock:
-        before = threading.stack_size(THREAD_STACK_BYTES)
+        previous_bytes = threading.stack_size(THREAD_STACK_BYTES)
         try:
             yield
         finally:
-            threading.stack_size(before)
+            threading.stack_size(previous_bytes)
 
 
 def run_on_big_stack(function: Callable[[], _T]) -> _T:
@@ -61,14 +61,14 @@ def require_big_stack() -> None:
     """Raise ``Refused`` unless guests may run on this thread. Cheap after the first time."""
     if getattr(_thread, "is_big", False):
         return
-    found = stack_bytes()
-    if found is not None and found < THREAD_STACK_BYTES - _OVERHEAD_BYTES:
+    actual_bytes = stack_bytes()
+    if actual_bytes is not None and actual_bytes < THREAD_STACK_BYTES - _OVERHEAD_BYTES:
         raise Refused(
             sentence(
                 "the stack of this thread is too small to run modules on",
-                where=f"thread {threading.current_thread().name}",
+                location=f"thread {threading.current_thread().name}",
                 expected=f"{THREAD_STACK_BYTES} bytes",
-                found=f"{found}",
+                actual=f"{actual_bytes}",
                 hint="start the thread inside aos.sandbox.stack.big_stacks()",
             )
         )

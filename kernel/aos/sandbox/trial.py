@@ -41,7 +41,7 @@ def trial_problem(
     arguments = [sys.executable, "-m", __name__, str(seconds), str(memory_bytes)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
-        done = subprocess.run(  # noqa: S603  # our own interpreter and module
+        process = subprocess.run(  # noqa: S603  # our own interpreter and module
             arguments,
             input=compiled_part(wasm),
             env=environment,
@@ -51,21 +51,21 @@ def trial_problem(
         )
     except subprocess.TimeoutExpired:
         return _too_costly("time", f"{seconds} seconds")
-    if done.returncode == 0:
+    if process.returncode == 0:
         return None
-    if done.returncode == _REFUSED and done.stdout:
-        return done.stdout.decode(errors="replace")
-    if done.returncode == -signal.SIGXCPU:
+    if process.returncode == _REFUSED and process.stdout:
+        return process.stdout.decode(errors="replace")
+    if process.returncode == -signal.SIGXCPU:
         return _too_costly("time", f"{seconds} seconds")
-    if -done.returncode in _CRASHES:
-        name = signal.Signals(-done.returncode).name
-        return sentence("the compiler does not survive the module", found=name)
+    if -process.returncode in _CRASHES:
+        name = signal.Signals(-process.returncode).name
+        return sentence("the compiler does not survive the module", actual=name)
     return _too_costly("memory", f"{memory_bytes} bytes")
 
 
-def _too_costly(what: str, limit: str) -> str:
+def _too_costly(cost: str, limit: str) -> str:
     return sentence(
-        f"the module takes the compiler too much {what}",
+        f"the module takes the compiler too much {cost}",
         expected=f"at most {limit}",
         hint="make its largest functions smaller, or compile it with less inlining",
     )

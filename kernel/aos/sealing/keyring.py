@@ -46,14 +46,14 @@ class Keyring:
     __slots__ = ("_keys", "current")
 
     def __init__(self, keys: Iterable[SealingKey], *, current: bytes | None = None) -> None:
-        given = list(keys)
-        self._keys = {key.id: key for key in given}
-        if not given or len(self._keys) != len(given):
+        all_keys = list(keys)
+        self._keys = {key.id: key for key in all_keys}
+        if not all_keys or len(self._keys) != len(all_keys):
             raise BadUsage("keyring: expected at least one key, and each key once")
-        chosen = given[-1].id if current is None else current
-        if chosen not in self._keys:
-            raise BadUsage(f"keyring: the current key {chosen.hex()} is not among its keys")
-        self.current = self._keys[chosen]
+        current_id = all_keys[-1].id if current is None else current
+        if current_id not in self._keys:
+            raise BadUsage(f"keyring: the current key {current_id.hex()} is not among its keys")
+        self.current = self._keys[current_id]
 
     @property
     def keys(self) -> tuple[SealingKey, ...]:
@@ -71,7 +71,7 @@ class Keyring:
         from aos.sealing.keyring_file import read_keyring  # noqa: PLC0415
 
         read = read_keyring(Path(path))
-        return cls((each.key for each in read.entries), current=read.current)
+        return cls((entry.key for entry in read.entries), current=read.current)
 
     @classmethod
     def generate(cls) -> Self:

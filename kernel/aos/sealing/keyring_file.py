@@ -54,8 +54,8 @@ class KeyringContent:
     def to_text(self) -> str:
         """The text of the file."""
         keys = [
-            {"id": each.key.id.hex(), "created": each.created, "secret": each.key.secret.hex()}
-            for each in self.entries
+            {"id": entry.key.id.hex(), "created": entry.created, "secret": entry.key.secret.hex()}
+            for entry in self.entries
         ]
         document = {"keyring": FORMAT, "current": self.current.hex(), "keys": keys}
         return json.dumps(document, indent=2) + "\n"
@@ -122,8 +122,8 @@ def drop_key(path: Path, id: bytes) -> KeyringContent:
     """
 
     def without(content: KeyringContent) -> KeyringContent:
-        left = tuple(each for each in content.entries if each.key.id != id)
-        if len(left) == len(content.entries):
+        remaining = tuple(entry for entry in content.entries if entry.key.id != id)
+        if len(remaining) == len(content.entries):
             raise BadUsage(
                 f"keyring {path}: it has no key {id.hex()} (aos keyring show {shell_word(path)})"
             )
@@ -132,7 +132,7 @@ def drop_key(path: Path, id: bytes) -> KeyringContent:
                 f"keyring {path}: {id.hex()} is the current key (aos keyring rotate "
                 f"{shell_word(path)} first)"
             )
-        return KeyringContent(entries=left, current=content.current)
+        return KeyringContent(entries=remaining, current=content.current)
 
     return _change(path, without)
 
@@ -151,7 +151,7 @@ def _change(path: Path, change: Callable[[KeyringContent], KeyringContent]) -> K
     with _locked(path) as content:
         changed = change(content)
         try:
-            with PlainFolder.named(path.parent) as folder:
+            with PlainFolder.at_user_path(path.parent) as folder:
                 folder.put(path.name, changed.to_text().encode())
         except OSError as error:
             raise Unavailable(f"{path}: the keyring cannot be written: {error.strerror}") from error
@@ -176,11 +176,11 @@ def _locked(path: Path) -> Iterator[KeyringContent]:
 
 
 def _content(path: Path, file: Any) -> KeyringContent:
-    where = f"keyring {path}"
+    location = f"keyring {path}"
     mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
     if mode & _OTHERS:
         raise BadUsage(
-            f"{where}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 "
+            f"{location}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 "
             f"{shell_word(path)})"
         )
     data: bytes = file.read(FILE_BYTES_MAX + 1)
@@ -189,7 +189,7 @@ def _content(path: Path, file: Any) -> KeyringContent:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # The text of these errors may quote a secret.
         raise BadUsage(
-            f"{where}: expected a keyring, as aos keyring new makes one, found something else "
+            f"{location}: expected a keyring, as aos keyring new makes one, found something else "
             "(restore the file from a copy; its content is not shown)"
         ) from None
 
@@ -199,16 +199,16 @@ def _read(document: Any) -> KeyringContent:
     if set(document) != {"keyring", "current", "keys"} or document["keyring"] != FORMAT:
         raise ValueError("another format")
     entries = []
-    for each in document["keys"]:
-        secret = bytes.fromhex(each["secret"])
-        if set(each) != {"id", "created", "secret"} or len(secret) != SECRET_BYTES:
+    for fields in document["keys"]:
+        secret = bytes.fromhex(fields["secret"])
+        if set(fields) != {"id", "created", "secret"} or len(secret) != SECRET_BYTES:
             raise ValueError("another key")
         key = SealingKey(secret)
-        if key.id.hex() != each["id"] or not isinstance(each["created"], str):
+        if key.id.hex() != fields["id"] or not isinstance(fields["created"], str):
             raise ValueError("an id of another key")
-        entries.append(KeyringEntry(key=key, created=each["created"]))
+        entries.append(KeyringEntry(key=key, created=fields["created"]))
     content = KeyringContent(entries=tuple(entries), current=bytes.fromhex(document["current"]))
-    ids = [each.key.id for each in entries]
+    ids = [entry.key.id for entry in entries]
     if len(set(ids)) != len(ids) or content.current not in ids or len(ids) > KEYS_MAX:
         raise ValueError("no current key, or a key twice")
     return content
@@ -220,17 +220,17 @@ class KeyringFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, int, int] | None = None
         self._keyring: Keyring | None = None
 
     def keyring(self) -> Keyring:
         """The keyring of the file as it is now. Raises as ``read_keyring``."""
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError as error:
             raise _unreadable(self.path, error) from error
-        seen = (found.st_ino, found.st_mtime_ns, found.st_size)
-        if self._keyring is None or seen != self._seen:
+        stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if self._keyring is None or stamp != self._stamp:
             self._keyring = Keyring.read(self.path)
-            self._seen = seen
+            self._stamp = stamp
         return self._keyring

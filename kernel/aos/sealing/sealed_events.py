@@ -64,9 +64,9 @@ def unsealed(keyring: Keyring, document: Any) -> Any:
     if isinstance(document, str):
         return _opened_text(keyring, document)
     if isinstance(document, list | tuple):
-        return [unsealed(keyring, each) for each in document]
+        return [unsealed(keyring, element) for element in document]
     if isinstance(document, Mapping):
-        return {key: unsealed(keyring, each) for key, each in document.items()}
+        return {key: unsealed(keyring, value) for key, value in document.items()}
     return document
 
 
@@ -77,5 +77,5 @@ def _opened_text(keyring: Keyring, text: str) -> object:
     data = base64_bytes(text)
     if data is None:
         return text
-    opened = opened_or_same(keyring, data)
-    return text if opened is data else untyped_to_json(opened)
+    plaintext = opened_or_same(keyring, data)
+    return text if plaintext is data else untyped_to_json(plaintext)

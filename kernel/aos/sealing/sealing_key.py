@@ -65,8 +65,8 @@ class SealingKey:
     def seal(self, plaintext: bytes, origin: SealingOrigin, path: str) -> bytes:
         """The sealed form of ``plaintext``: 49 bytes more. The same arguments give the same bytes
         (SL-23)."""
-        named = encode([origin.kind, origin.id, path, plaintext])
-        nonce = blake3(named, key=self._nonce).digest(length=NONCE_BYTES)
+        nonce_input = encode([origin.kind, origin.id, path, plaintext])
+        nonce = blake3(nonce_input, key=self._nonce).digest(length=NONCE_BYTES)
         header = bytes([VERSION]) + self.id + nonce
         return header + crypto_aead_xchacha20poly1305_ietf_encrypt(
             plaintext, header, nonce, self._cipher

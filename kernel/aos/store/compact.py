@@ -29,7 +29,7 @@ def copy_rows(
     tables: Mapping[str, Table],
     target: Path,
     *,
-    again: tuple[str, bytes],
+    rewritten_row: tuple[str, bytes],
     home: tuple[str, bytes] | None,
 ) -> None:
     """Write all rows of ``source``, deltas too (ST-95), into the empty file ``target`` and sync it.
@@ -41,43 +41,43 @@ def copy_rows(
 
     Processes that share the source's lock file go by the number of the last transaction in it:
     whether it is even says which meta page counts, and the next transaction takes the next number.
-    So the copy ends with the same number, and its last transaction writes the row ``again`` (table
-    and key) as it is, so that both meta pages describe the same rows (ST-52).
+    So the copy ends with the same number, and its last transaction writes the row ``rewritten_row``
+    (table and key) as it is, so that both meta pages describe the same rows (ST-52).
 
     Raises:
         lmdb.Error: A row cannot be read or written. ``target`` is then of no use.
         OSError: The same.
     """
     source_last = source.info()["last_txnid"]
-    with _opened(source, target, len(tables)) as made:
-        _copy(source, made, tables, target, commits_max=source_last - 1, home=home)
-        made_last = made.info()["last_txnid"]
+    with _open_copy(source, target, len(tables)) as copy_env:
+        _copy(source, copy_env, tables, target, commits_max=source_last - 1, home=home)
+        made_last = copy_env.info()["last_txnid"]
     last = max(source_last, made_last + 1)
     commits = 2 - (last - made_last) % 2  # the numbers in one page are all even or all odd
     renumber(target, last - commits)
-    with _opened(source, target, len(tables)) as made:
-        table = made.open_db(again[0].encode(), create=False)
+    with _open_copy(source, target, len(tables)) as copy_env:
+        table = copy_env.open_db(rewritten_row[0].encode(), create=False)
         for _ in range(commits):
-            with made.begin(write=True) as txn:
-                _write_again(txn, table, again[1])
-        made.sync(True)  # LMDB's "force", by position only
+            with copy_env.begin(write=True) as txn:
+                _write_again(txn, table, rewritten_row[1])
+        copy_env.sync(True)  # LMDB's "force", by position only
 
 
 @contextlib.contextmanager
-def _opened(source: lmdb.Environment, target: Path, tables: int) -> Iterator[lmdb.Environment]:
-    made = lmdb.open(
+def _open_copy(source: lmdb.Environment, target: Path, tables: int) -> Iterator[lmdb.Environment]:
+    copy_env = lmdb.open(
         os.fsencode(target), map_size=source.info()["map_size"], subdir=False, lock=False,
         mode=0o600, max_dbs=tables, sync=False, lib_version=0,
     )  # fmt: skip
     try:
-        yield made
+        yield copy_env
     finally:
-        made.close()
+        copy_env.close()
 
 
 def _copy(
     source: lmdb.Environment,
-    made: lmdb.Environment,
+    copy_env: lmdb.Environment,
     tables: Mapping[str, Table],
     target: Path,
     *,
@@ -86,16 +86,16 @@ def _copy(
 ) -> None:
     copied: dict[str, Table] = {}
     with source.begin() as rows:
-        into = made.begin(write=True)
+        into = copy_env.begin(write=True)
         size = 0
         for name, table in tables.items():
-            copied[name] = made.open_db(name.encode(), txn=into)
+            copied[name] = copy_env.open_db(name.encode(), txn=into)
             for key, value in rows.cursor(db=table):
                 into.put(key, value, append=True, db=copied[name])
                 size += len(value)
                 if size >= COMMIT_BYTES and commits_max > 1:
                     into.commit()
-                    into = made.begin(write=True)
+                    into = copy_env.begin(write=True)
                     commits_max -= 1
                     size = 0
         if home is not None:

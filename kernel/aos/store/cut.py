@@ -63,7 +63,7 @@ class Cut:
         return encode(
             [
                 FORMAT, self.seq, self.frame, self.log.size, list(self.log.peaks), self.document,
-                self.genesis, self.is_done, [each.value() for each in self.archives],
+                self.genesis, self.is_done, [archive.value() for archive in self.archives],
             ]
         )  # fmt: skip
 
@@ -86,7 +86,7 @@ class Cut:
                 return cls(
                     seq=seq,
                     frame=Hash(frame),
-                    log=Tree(size, tuple(Hash(each) for each in peaks if isinstance(each, bytes))),
+                    log=Tree(size, tuple(Hash(peak) for peak in peaks if isinstance(peak, bytes))),
                     document=Hash(document),
                     genesis=genesis,
                     archives=tuple(map(_archive, archives)),
@@ -97,21 +97,25 @@ class Cut:
 
 def pruned(cut: Cut, seq: int) -> Pruned:
     """Return the error for a read of record ``seq``, which was pruned."""
-    held = next((each for each in cut.archives if each.first <= seq <= each.last), None)
-    where = None
-    if held is not None:
-        where = f"it is in the archive {held.name}, with records {held.first} to {held.last}"
+    archive = next(
+        (candidate for candidate in cut.archives if candidate.first <= seq <= candidate.last), None
+    )
+    hint = None
+    if archive is not None:
+        hint = (
+            f"it is in the archive {archive.name}, with records {archive.first} to {archive.last}"
+        )
     return Pruned(
         sentence(
             f"record {seq} was pruned",
             expected=f"a record after {cut.seq}",
-            hint=where,
+            hint=hint,
         )
     )
 
 
 def _are_hashes(values: list[Value]) -> bool:
-    return all(isinstance(each, bytes) and len(each) == HASH_BYTES for each in values)
+    return all(isinstance(value, bytes) and len(value) == HASH_BYTES for value in values)
 
 
 def _archive(value: Value) -> Archive:

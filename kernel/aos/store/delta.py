@@ -79,15 +79,15 @@ class DeltaRow:
             Damage: The row ends within a part.
         """
         parts, at = self.parts, 0
-        made: list[bytes] = []
+        pieces: list[bytes] = []
         while at < len(parts):
             if at + _PART.size > len(parts):
                 raise Damage("a delta's row ends within a part")
-            offset, kept, added = _PART.unpack_from(parts, at)
+            offset, copy_size, added = _PART.unpack_from(parts, at)
             at += _PART.size
-            made += (base[offset : offset + kept], parts[at : at + added])
+            pieces += (base[offset : offset + copy_size], parts[at : at + added])
             at += added
-        return b"".join(made)
+        return b"".join(pieces)
 
 
 def delta_of(data: bytes, base: bytes) -> bytes | None:
@@ -100,7 +100,7 @@ def delta_of(data: bytes, base: bytes) -> bytes | None:
     front = _same_in_front(base, 0, data, 0, shorter)
     back = _same_behind(base, len(base), data, len(data), shorter - front)
     between = _Between(base, len(base) - back, data, len(data) - back)
-    return between.parts(front, back, most=len(data) // 2 - _HEAD.size)
+    return between.parts(front, back, bytes_max=len(data) // 2 - _HEAD.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,80 +112,82 @@ class _Between:
     data: bytes
     end: int
 
-    def parts(self, front: int, back: int, *, most: int) -> bytes | None:
-        """Return the parts of the whole blob, in at most ``most`` bytes; else None."""
-        made: list[bytes] = []
+    def parts(self, front: int, back: int, *, bytes_max: int) -> bytes | None:
+        """Return the parts of the whole blob, in at most ``bytes_max`` bytes; else None."""
+        pieces: list[bytes] = []
         size = offset = 0
-        at, to, kept = front, front, front  # up to here, base and data are done
+        at, to, copy_size = front, front, front  # up to here, base and data are done
         while to < self.end:
-            is_last = len(made) >= _PARTS_MAX
-            found = None if is_last else self._next_same(at, to, most - size)
-            next_at, next_to = found or (self.base_end, self.end)
-            made.append(_PART.pack(offset, kept, next_to - to) + self.data[to:next_to])
-            size += len(made[-1])
-            if size > most:
+            is_last = len(pieces) >= _PARTS_MAX
+            match = None if is_last else self._next_same(at, to, bytes_max - size)
+            next_at, next_to = match or (self.base_end, self.end)
+            pieces.append(_PART.pack(offset, copy_size, next_to - to) + self.data[to:next_to])
+            size += len(pieces[-1])
+            if size > bytes_max:
                 return None
-            offset, kept = next_at, self._same_from(next_at, next_to)
-            at, to = next_at + kept, next_to + kept
-        if kept and offset + kept != self.base_end:
-            made.append(_PART.pack(offset, kept, 0))
-            offset, kept = self.base_end, 0
-        elif not kept:
+            offset, copy_size = next_at, self._same_from(next_at, next_to)
+            at, to = next_at + copy_size, next_to + copy_size
+        if copy_size and offset + copy_size != self.base_end:
+            pieces.append(_PART.pack(offset, copy_size, 0))
+            offset, copy_size = self.base_end, 0
+        elif not copy_size:
             offset = self.base_end
-        if kept + back:
-            made.append(_PART.pack(offset, kept + back, 0))
-        whole = b"".join(made)
-        return whole if len(whole) <= most else None
+        if copy_size + back:
+            pieces.append(_PART.pack(offset, copy_size + back, 0))
+        joined = b"".join(pieces)
+        return joined if len(joined) <= bytes_max else None
 
-    def _next_same(self, at: int, to: int, most: int) -> tuple[int, int] | None:
+    def _next_same(self, at: int, to: int, distance_max: int) -> tuple[int, int] | None:
         """Find the next place in the data, after ``to``, whose bytes are also in the base, after
         ``at``.
 
-        It looks at distances that double each time, up to ``most``, and then goes back to where the
-        equal bytes begin.
+        It looks at distances that double each time, up to ``distance_max``, and then goes back to
+        where the equal bytes begin.
         """
         if at == self.base_end:
             return None
         base_end, ahead = min(self.base_end, at + _WINDOW_BYTES), 0
-        while ahead <= most and to + ahead + _ANCHOR_BYTES <= self.end:
-            there = to + ahead
-            found = self.base.find(self.data[there : there + _ANCHOR_BYTES], at, base_end)
-            if found >= 0:
-                before = _same_behind(self.base, found, self.data, there, min(found - at, ahead))
-                return found - before, there - before
+        while ahead <= distance_max and to + ahead + _ANCHOR_BYTES <= self.end:
+            anchor_at = to + ahead
+            base_at = self.base.find(self.data[anchor_at : anchor_at + _ANCHOR_BYTES], at, base_end)
+            if base_at >= 0:
+                same_bytes = _same_behind(
+                    self.base, base_at, self.data, anchor_at, min(base_at - at, ahead)
+                )
+                return base_at - same_bytes, anchor_at - same_bytes
             ahead += ahead or 1
         return None
 
     def _same_from(self, at: int, to: int) -> int:
-        most = min(self.base_end - at, self.end - to)
-        return _same_in_front(self.base, at, self.data, to, most)
+        limit = min(self.base_end - at, self.end - to)
+        return _same_in_front(self.base, at, self.data, to, limit)
 
 
-def _same_in_front(a: bytes, i: int, b: bytes, j: int, most: int) -> int:
-    """How many bytes of ``a`` from ``i`` and ``b`` from ``j`` are equal, up to ``most``."""
-    return _gallop(most, lambda start, end: a[i + start : i + end] == b[j + start : j + end])
+def _same_in_front(a: bytes, i: int, b: bytes, j: int, limit: int) -> int:
+    """How many bytes of ``a`` from ``i`` and ``b`` from ``j`` are equal, up to ``limit``."""
+    return _gallop(limit, lambda start, end: a[i + start : i + end] == b[j + start : j + end])
 
 
-def _same_behind(a: bytes, i: int, b: bytes, j: int, most: int) -> int:
-    """How many bytes of ``a`` before ``i`` and ``b`` before ``j`` are equal, up to ``most``."""
-    return _gallop(most, lambda start, end: a[i - end : i - start] == b[j - end : j - start])
+def _same_behind(a: bytes, i: int, b: bytes, j: int, limit: int) -> int:
+    """How many bytes of ``a`` before ``i`` and ``b`` before ``j`` are equal, up to ``limit``."""
+    return _gallop(limit, lambda start, end: a[i - end : i - start] == b[j - end : j - start])
 
 
-def _gallop(most: int, is_same: Callable[[int, int], bool]) -> int:
-    """Return the largest number, up to ``most``, of bytes that are the same.
+def _gallop(limit: int, is_same: Callable[[int, int], bool]) -> int:
+    """Return the largest number, up to ``limit``, of bytes that are the same.
 
     ``is_same`` compares the bytes at the distances from ``start`` to before ``end``. The compared
     pieces double while they are the same, and are halved after the first that is not.
     """
-    done, step = 0, _GALLOP_BYTES
-    while done < most:
-        step = min(step, most - done)
-        if is_same(done, done + step):
-            done += step
+    same_bytes, step = 0, _GALLOP_BYTES
+    while same_bytes < limit:
+        step = min(step, limit - same_bytes)
+        if is_same(same_bytes, same_bytes + step):
+            same_bytes += step
             step *= 2
         elif step == 1:
             break
         else:
-            most = done + step
+            limit = same_bytes + step
             step //= 2
-    return done
+    return same_bytes

@@ -66,10 +66,10 @@ class DerivedRows:
         self.seq = record.seq
         match record:
             case Step():
-                for index, opened in enumerate(record.intents):
-                    if opened.intent in self.intents:
+                for index, intent in enumerate(record.intents):
+                    if intent.intent in self.intents:
                         raise Damage(f"record {record.seq} opens an intent a second time")
-                    self.intents[opened.intent] = IntentRow(opened_seq=record.seq, index=index)
+                    self.intents[intent.intent] = IntentRow(opened_seq=record.seq, index=index)
                 self._abandon(record.abandoned)
             case Receipt() | KernelReceipt():
                 self._settle(record)
@@ -92,24 +92,24 @@ class DerivedRows:
                 pass
 
     def _settle(self, record: Receipt | KernelReceipt) -> None:
-        before = self._known(record.intent)
-        if before.settled_seq is not None:
+        row = self._intent_row(record.intent)
+        if row.settled_seq is not None:
             raise Damage(
-                f"record {record.seq} settles an intent that record {before.settled_seq} settled"
+                f"record {record.seq} settles an intent that record {row.settled_seq} settled"
             )
         self.intents[record.intent] = replace(
-            before, settled_seq=record.seq, receipt_digest=receipt_digest(record)
+            row, settled_seq=record.seq, receipt_digest=receipt_digest(record)
         )
 
     def _abandon(self, intents: Iterable[Hash]) -> None:
         for intent in intents:
-            self.intents[intent] = replace(self._known(intent), abandoned=True)
+            self.intents[intent] = replace(self._intent_row(intent), abandoned=True)
 
-    def _known(self, intent: Hash) -> IntentRow:
-        found = self.intents.get(intent)
-        if found is None:
+    def _intent_row(self, intent: Hash) -> IntentRow:
+        row = self.intents.get(intent)
+        if row is None:
             raise Damage(f"record {self.seq} ends {hash_text(intent)}, which no record opened")
-        return found
+        return row
 
 
 def rows_at(state: State, erased: Mapping[Hash, int]) -> DerivedRows:
@@ -117,9 +117,9 @@ def rows_at(state: State, erased: Mapping[Hash, int]) -> DerivedRows:
     abandoned intents, and of the dedup window. ``erased`` are those of erased values."""
     rows = DerivedRows(seq=state.next_seq - 1, erased=dict(erased))
     for intents, is_abandoned in ((state.intents, False), (state.abandoned, True)):
-        for each in intents.values():
-            rows.intents[each.intent] = IntentRow(
-                opened_seq=each.seq, index=each.index, abandoned=is_abandoned
+        for intent in intents.values():
+            rows.intents[intent.intent] = IntentRow(
+                opened_seq=intent.seq, index=intent.index, abandoned=is_abandoned
             )
     for name, event in state.submissions.items():
         rows.submissions[name] = SubmissionRow(
@@ -134,41 +134,44 @@ def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
     Rows that newer records than ``rows.seq`` touched are left out, so that a world may be verified
     while it runs; one that names a record behind the head differs.
     """
-    seen = 0
-    for intent, found in store.intents():
-        if found.opened_seq > rows.seq:
-            if intent in rows.intents or _is_beyond(store, found.opened_seq):
-                yield f"intent {hash_text(intent)} has a row that names record {found.opened_seq}"
+    matched_count = 0
+    for intent, stored in store.intents():
+        if stored.opened_seq > rows.seq:
+            if intent in rows.intents or _is_beyond(store, stored.opened_seq):
+                yield f"intent {hash_text(intent)} has a row that names record {stored.opened_seq}"
             continue
-        seen += intent in rows.intents
+        matched_count += intent in rows.intents
         derived = rows.intents.get(intent)
-        if derived is None and found.opened_seq <= rows.leftover:
+        if derived is None and stored.opened_seq <= rows.leftover:
             continue
         if derived is None:
-            yield f"intent {hash_text(intent)} has a row, and record {found.opened_seq} opens none"
-        elif found != derived and not _is_newer(store, found, derived, rows.seq):
-            yield f"intent {hash_text(intent)}: expected {_shown(derived)}, found {_shown(found)}"
-    if seen < len(rows.intents):
+            yield f"intent {hash_text(intent)} has a row, and record {stored.opened_seq} opens none"
+        elif stored != derived and not _is_newer(store, stored, derived, rows.seq):
+            yield (
+                f"intent {hash_text(intent)}: expected {_row_text(derived)}, found "
+                f"{_row_text(stored)}"
+            )
+    if matched_count < len(rows.intents):
         for intent, expected in rows.intents.items():
             if store.intent(intent) is None:
-                yield f"intent {hash_text(intent)} has no row: expected {_shown(expected)}"
+                yield f"intent {hash_text(intent)} has no row: expected {_row_text(expected)}"
     yield from _submission_differences(store, rows)
     yield from _erased_differences(store, rows)
     yield from _snapshot_differences(store, rows)
     yield from _name_differences(store)
 
 
-def _is_newer(store: Store, found: IntentRow, expected: IntentRow, seq: int) -> bool:
-    """Whether records after ``seq`` can have made ``found`` out of ``expected``."""
-    settled = found.settled_seq
+def _is_newer(store: Store, stored: IntentRow, expected: IntentRow, seq: int) -> bool:
+    """Whether records after ``seq`` can have made ``stored`` out of ``expected``."""
+    settled = stored.settled_seq
     if settled is not None and settled > seq and not _is_beyond(store, settled):
-        found = replace(found, settled_seq=None, receipt_digest=None)
-    if found.abandoned and not expected.abandoned:
+        stored = replace(stored, settled_seq=None, receipt_digest=None)
+    if stored.abandoned and not expected.abandoned:
         # The row does not say which record abandoned it.
         head = store.head()
         if head is not None and head.seq > seq:
-            found = replace(found, abandoned=False)
-    return found == expected
+            stored = replace(stored, abandoned=False)
+    return stored == expected
 
 
 def _is_beyond(store: Store, seq: int) -> bool:
@@ -178,7 +181,7 @@ def _is_beyond(store: Store, seq: int) -> bool:
     return head is None or seq > head.seq
 
 
-def _shown(row: IntentRow) -> str:
+def _row_text(row: IntentRow) -> str:
     text = f"opened by record {row.opened_seq} as number {row.index}"
     if row.settled_seq is not None:
         text += f", settled by record {row.settled_seq}"
@@ -186,26 +189,28 @@ def _shown(row: IntentRow) -> str:
 
 
 def _submission_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
-    seen = 0
-    for found in store.submissions():
-        if found.seq > rows.seq:
-            if _is_beyond(store, found.seq):
-                yield f"submission {found.submission_id!r} has a row that names record {found.seq}"
-            seen += found.submission_id in rows.submissions
+    matched_count = 0
+    for stored in store.submissions():
+        if stored.seq > rows.seq:
+            if _is_beyond(store, stored.seq):
+                yield (
+                    f"submission {stored.submission_id!r} has a row that names record {stored.seq}"
+                )
+            matched_count += stored.submission_id in rows.submissions
             continue
-        derived = rows.submissions.get(found.submission_id)
-        seen += derived is not None
-        if derived is None and found.seq <= rows.leftover:
+        derived = rows.submissions.get(stored.submission_id)
+        matched_count += derived is not None
+        if derived is None and stored.seq <= rows.leftover:
             continue
         if derived is None:
-            yield f"submission {found.submission_id!r} has a row, and no record came under it"
-        elif found != derived:
+            yield f"submission {stored.submission_id!r} has a row, and no record came under it"
+        elif stored != derived:
             yield (
-                f"submission {found.submission_id!r}: expected record {derived.seq} "
-                f"and payload {hash_text(derived.payload)}, found record {found.seq} "
-                f"and payload {hash_text(found.payload)}"
+                f"submission {stored.submission_id!r}: expected record {derived.seq} "
+                f"and payload {hash_text(derived.payload)}, found record {stored.seq} "
+                f"and payload {hash_text(stored.payload)}"
             )
-    if seen < len(rows.submissions):
+    if matched_count < len(rows.submissions):
         for name, expected in rows.submissions.items():
             if store.submission(name) is None:
                 yield f"submission {name!r} has no row: expected record {expected.seq}"
@@ -213,20 +218,20 @@ def _submission_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
 
 def _erased_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
     """A value that was erased has its row, or its bytes again; never both."""
-    for value, found in store.erasures():
-        if found.seq > rows.seq:
-            if _is_beyond(store, found.seq):
-                yield f"value {hash_text(value)} has a row that names record {found.seq}"
+    for value, stored in store.erasures():
+        if stored.seq > rows.seq:
+            if _is_beyond(store, stored.seq):
+                yield f"value {hash_text(value)} has a row that names record {stored.seq}"
             continue
         derived = rows.erased.get(value)
         if derived is None:
-            yield f"value {hash_text(value)} has a row, and record {found.seq} does not erase it"
-        elif found.seq != derived:
+            yield f"value {hash_text(value)} has a row, and record {stored.seq} does not erase it"
+        elif stored.seq != derived:
             yield (
                 f"value {hash_text(value)}: expected erased by record {derived}, "
-                f"found by record {found.seq}"
+                f"found by record {stored.seq}"
             )
-        elif store.has_blob(value) and store.erased(value) == found:
+        elif store.has_blob(value) and store.erased(value) == stored:
             yield f"value {hash_text(value)} is erased by record {derived}, and its bytes are there"
     for value, seq in rows.erased.items():
         if not (store.erased(value) or store.has_blob(value) or store.erased(value)):
@@ -237,18 +242,19 @@ def _erased_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
 def _snapshot_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
     """Rows of old snapshots may be gone with them. The newest has its own."""
     newest = max(rows.snapshots, default=None)
-    for found in store.snapshots():
-        if found.at == newest:
+    for stored in store.snapshots():
+        if stored.at == newest:
             newest = None
-        if found.seq > rows.seq:
+        if stored.seq > rows.seq:
             newest = None
-            if _is_beyond(store, found.seq):
-                yield f"the snapshot after record {found.at} has a row that names {found.seq}"
-        elif found.at < rows.leftover:
+            if _is_beyond(store, stored.seq):
+                yield f"the snapshot after record {stored.at} has a row that names {stored.seq}"
+        elif stored.at < rows.leftover:
             continue
-        elif found != rows.snapshots.get(found.at):
+        elif stored != rows.snapshots.get(stored.at):
             yield (
-                f"the snapshot after record {found.at} has a row, and record {found.seq} does not "
+                f"the snapshot after record {stored.at} has a row, and record {stored.seq} does "
+                "not "
                 "say of it"
             )
     if newest is not None:
@@ -259,25 +265,27 @@ def _name_differences(store: Store) -> Iterator[str]:
     """Each name has its document, and is that of its blob; each document that is right is known.
     Damage of a blob itself is reported elsewhere."""
     true_of = lru_cache(TRUE_KEPT)(partial(_true_of, store))
-    seen = set()
+    document_hashes = set()
     for name in store.names():
-        seen.add(name.hash)
-        shown = f"sha256:{name.sha256.hex()}"
-        if not (store.has_blob(name.hash) or store.named(name.sha256) != name.blob):
-            yield f"{shown} has a row, and no document says so"
+        document_hashes.add(name.hash)
+        name_text = f"sha256:{name.sha256.hex()}"
+        if not (store.has_blob(name.hash) or store.hash_by_sha256(name.sha256) != name.blob):
+            yield f"{name_text} has a row, and no document says so"
         elif not (name.is_given or true_of(name.blob) in (None, name.sha256)):
-            yield f"{shown} has a row, and is not the name of {hash_text(name.blob)}"
+            yield f"{name_text} has a row, and is not the name of {hash_text(name.blob)}"
     for hash, size in store.blob_sizes():
-        if size == NAME_BYTES and hash not in seen:
-            said = _document(store, hash)
-            is_right = said is not None and (said.is_given or true_of(said.blob) == said.sha256)
+        if size == NAME_BYTES and hash not in document_hashes:
+            document_name = _document(store, hash)
+            is_right = document_name is not None and (
+                document_name.is_given or true_of(document_name.blob) == document_name.sha256
+            )
             if (
-                said is not None
+                document_name is not None
                 and is_right
-                and store.named(said.sha256) is None
+                and store.hash_by_sha256(document_name.sha256) is None
                 and store.has_blob(hash)
             ):
-                yield f"sha256:{said.sha256.hex()} has a document, and no row"
+                yield f"sha256:{document_name.sha256.hex()} has a document, and no row"
 
 
 def _true_of(store: Store, blob: Hash) -> bytes | None:

@@ -94,7 +94,7 @@ class Environment:
 
     def __init__(self, folder: Path, access: Access, *, looks: bool = True) -> None:
         self.folder = folder
-        self.where = str(folder)
+        self.location = str(folder)
         self.readonly = access is Access.READ
         self.users = 1
         self.tables: dict[str, Table] = {}
@@ -143,8 +143,8 @@ class Environment:
             self._reopen()
 
     @contextlib.contextmanager
-    def write(self, needed: int) -> Iterator[Txn]:
-        """Commit everything that the block writes, about ``needed`` bytes, or nothing (ST-4).
+    def write(self, needed_bytes: int) -> Iterator[Txn]:
+        """Commit everything that the block writes, about ``needed_bytes`` bytes, or nothing (ST-4).
 
         If the block raises, nothing is written.
 
@@ -158,7 +158,7 @@ class Environment:
             with self._raw.begin(write=True) as txn:
                 yield txn
         except lmdb.Error as error:
-            raise self._commit_failure(error, needed) from error
+            raise self._commit_failure(error, needed_bytes) from error
 
     def write_packs(self, blobs: Mapping[Hash, bytes]) -> None:
         """Write a durable pack for each of ``blobs`` (ST-61, ST-62). Raises as ``write``, and
@@ -192,8 +192,8 @@ class Environment:
 
     def is_home(self) -> bool | None:
         """Whether the data file is the one that was settled; None if none ever was (ST-70)."""
-        found = self.read(lambda txn: txn.get(HOME_KEY, db=self.tables["system"]))
-        return None if found is None else found == home_row(self._data)
+        row = self.read(lambda txn: txn.get(HOME_KEY, db=self.tables["system"]))
+        return None if row is None else row == home_row(self._data)
 
     def settle(self) -> None:
         """Record that the data file in the folder is the world's own (ST-70)."""
@@ -227,7 +227,7 @@ class Environment:
             os.close(folder.create(COMPACT_NAME))
             copy_rows(
                 self._raw, self.tables, self.folder / COMPACT_NAME,
-                again=("system", _FORMAT_KEY),
+                rewritten_row=("system", _FORMAT_KEY),
                 home=("system", HOME_KEY) if self.is_home() else None,
             )  # fmt: skip
         except lmdb.Error as error:
@@ -244,8 +244,10 @@ class Environment:
             folder.rename(COMPACT_NAME, DATA_NAME)
             folder.sync()
         except OSError as error:
-            what = f"the compact copy cannot take the place of the file: {error.strerror}"
-            raise Unavailable(sentence(what, where=self.where, hint="look at the disk")) from error
+            problem = f"the compact copy cannot take the place of the file: {error.strerror}"
+            raise Unavailable(
+                sentence(problem, location=self.location, hint="look at the disk")
+            ) from error
         finally:
             self._raw = self._open(Access.WRITE, looks=False)
 
@@ -274,7 +276,7 @@ class Environment:
     def _open(self, access: Access, *, looks: bool) -> lmdb.Environment:
         try:
             if access is Access.CREATE:
-                with PlainFolder.named(self.folder.parent) as parent:
+                with PlainFolder.at_user_path(self.folder.parent) as parent:
                     parent.inner(self.folder.name, make=True).close()
             else:
                 check_file(self.folder)
@@ -310,7 +312,7 @@ class Environment:
             raise Damage(
                 sentence(
                     "this is not a whole AOS store: a table is missing",
-                    where=self.where,
+                    location=self.location,
                     hint="a world whose making was interrupted can be deleted and made again",
                 )
             ) from error
@@ -353,7 +355,7 @@ class Environment:
         for size in MAP_BYTES:
             try:
                 return lmdb.open(
-                    os.fsencode(self.where),  # text would have to be UTF-8 (ST-12a)
+                    os.fsencode(self.location),  # text would have to be UTF-8 (ST-12a)
                     map_size=size,
                     readonly=self.readonly,
                     create=False,
@@ -368,7 +370,7 @@ class Environment:
         raise Unavailable(
             sentence(
                 "no address space for the store",
-                where=self.where,
+                location=self.location,
                 expected=f"at least {MAP_BYTES[-1] >> 30} GiB",
                 hint="raise the limit on virtual memory: ulimit -v unlimited",
             )
@@ -380,12 +382,14 @@ class Environment:
             for name in (*TABLES, *LATER_TABLES):
                 self.tables[name] = raw.open_db(name.encode(), txn=txn)
             if txn.get(b"head", db=self.tables["system"]) is not None:
-                raise Refused(sentence("a store with a journal is here already", where=self.where))
+                raise Refused(
+                    sentence("a store with a journal is here already", location=self.location)
+                )
             txn.put(_FORMAT_KEY, FORMAT, db=self.tables["system"])
         # LMDB syncs its files, but not their names in the folder.
         with PlainFolder.at(self.folder) as folder:
             folder.sync()
-        with PlainFolder.named(self.folder.parent) as parent:
+        with PlainFolder.at_user_path(self.folder.parent) as parent:
             parent.sync()
 
     def _open_tables(self, raw: lmdb.Environment) -> None:
@@ -394,14 +398,14 @@ class Environment:
             # In its own transaction: a handle ends with the read transaction that it is opened in.
             self.tables[name] = raw.open_db(name.encode(), create=False)
         with raw.begin() as txn:
-            found = txn.get(_FORMAT_KEY, db=self.tables["system"])
-        if found not in FORMATS:
+            stored_format = txn.get(_FORMAT_KEY, db=self.tables["system"])
+        if stored_format not in FORMATS:
             raise Damage(
                 sentence(
                     "store format",
-                    where=self.where,
-                    expected=" or ".join(each.decode() for each in FORMATS),
-                    found="none" if found is None else repr(found[:16])[1:],
+                    location=self.location,
+                    expected=" or ".join(known_format.decode() for known_format in FORMATS),
+                    actual="none" if stored_format is None else repr(stored_format[:16])[1:],
                     hint="a newer release wrote it, or it is damaged",
                 )
             )
@@ -444,16 +448,16 @@ class Environment:
             return no_room(f"no room to open the store ({error})", self.folder, _EMPTY_ROOM)
         return failure(error, self.folder)
 
-    def _commit_failure(self, error: lmdb.Error, needed: int) -> AosError:
-        if found_no_room(error, self.folder, needed) and not self._is_dead():
-            return no_room(f"no room to commit ({error})", self.folder, needed)
+    def _commit_failure(self, error: lmdb.Error, needed_bytes: int) -> AosError:
+        if found_no_room(error, self.folder, needed_bytes) and not self._is_dead():
+            return no_room(f"no room to commit ({error})", self.folder, needed_bytes)
         self._has_failed = True
         return commit_failed(error, self.folder)
 
     def _copy_failure(self, error: lmdb.Error) -> AosError:
-        needed = os.lstat(self._data).st_size
-        if found_no_room(error, self.folder, needed):
-            return no_room(f"no room for a compact copy ({error})", self.folder, needed)
+        needed_bytes = os.lstat(self._data).st_size
+        if found_no_room(error, self.folder, needed_bytes):
+            return no_room(f"no room for a compact copy ({error})", self.folder, needed_bytes)
         return failure(error, self.folder)
 
     def _is_dead(self) -> bool:

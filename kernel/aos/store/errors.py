@@ -18,13 +18,13 @@ class NoRoom(Unavailable):
     """There was too little room to commit. Nothing of the group is visible (ST-4).
 
     Attributes:
-        needed: Bytes that the group needs at least.
+        needed_bytes: Bytes that the group needs at least.
         free: Bytes that the file system had left after the attempt.
     """
 
-    def __init__(self, message: str, *, needed: int, free: int) -> None:
+    def __init__(self, message: str, *, needed_bytes: int, free: int) -> None:
         super().__init__(message)
-        self.needed = needed
+        self.needed_bytes = needed_bytes
         self.free = free
 
 

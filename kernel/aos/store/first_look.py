@@ -100,14 +100,14 @@ def _has_other_metas(folder: Path) -> bool:
     the mark before it changes the file, so the mark must still be there afterwards."""
     try:
         with PlainFolder.at(folder) as store:
-            left = store.read(CLOSED_NAME, _MARK_BYTES_MAX)
-            found = _shape(store).encode()
-            is_there = store.read(CLOSED_NAME, _MARK_BYTES_MAX) == left
+            left_mark = store.read(CLOSED_NAME, _MARK_BYTES_MAX)
+            found_mark = _shape(store).encode()
+            is_there = store.read(CLOSED_NAME, _MARK_BYTES_MAX) == left_mark
     except OSError:
         return False
-    left_parts, found_parts = left.split(), found.split()
+    left_parts, found_parts = left_mark.split(), found_mark.split()
     is_whole = len(left_parts) == len(found_parts)
-    return is_there and is_whole and left != found and left_parts[:2] == found_parts[:2]
+    return is_there and is_whole and left_mark != found_mark and left_parts[:2] == found_parts[:2]
 
 
 def _shape(store: PlainFolder) -> str:
@@ -150,13 +150,13 @@ def _is_vouched_for(folder: Path) -> bool:
     if fd is None:
         return False
     try:
-        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _VOUCHED, 1, 0)
-        found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
+        query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _VOUCHED, 1, 0)
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, query)
     except OSError:
         return False
     finally:
         os.close(fd)
-    kind: int = _FLOCK.unpack(found)[0]
+    kind: int = _FLOCK.unpack(answer)[0]
     return kind != fcntl.F_UNLCK
 
 
@@ -204,7 +204,9 @@ def check_file(folder: Path) -> None:
         fd = _open_data(folder)
     except (FileNotFoundError, NotADirectoryError):
         raise Damage(
-            sentence("the store's data file is missing", where=str(path), hint="restore a backup")
+            sentence(
+                "the store's data file is missing", location=str(path), hint="restore a backup"
+            )
         ) from None
     try:
         size = os.fstat(fd).st_size
@@ -212,7 +214,7 @@ def check_file(folder: Path) -> None:
         os.close(fd)
     if size == 0:
         raise Damage(
-            sentence("the store's data file is empty", where=str(path), hint="restore a backup")
+            sentence("the store's data file is empty", location=str(path), hint="restore a backup")
         )
 
 
@@ -240,14 +242,14 @@ def check_meta_pages(folder: Path) -> None:
     """
     fd = _open_data(folder)
     try:
-        wrong = meta_pages.what_is_wrong(fd)
+        problem = meta_pages.what_is_wrong(fd)
     finally:
         os.close(fd)
-    if wrong is None and _has_other_metas(folder):
-        wrong = "meta pages that are not as the last writer left them"
-    if wrong is not None:
+    if problem is None and _has_other_metas(folder):
+        problem = "meta pages that are not as the last writer left them"
+    if problem is not None:
         hint = "the last commit may be lost in this file: restore a backup"
-        raise _damage(folder, _cut_off(folder), wrong, hint)
+        raise _damage(folder, _cut_off(folder), problem, hint)
 
 
 def _open_data(folder: Path) -> int:
@@ -313,29 +315,29 @@ def _walk(folder: Path, cut: tuple[int, int] | None) -> None:
         raise Unavailable(
             sentence(
                 f"the store's data file could not be read to its end in {wait_s:.0f} s",
-                where=str(path),
+                location=str(path),
                 hint="look at the disk",
             )
         ) from late
     except OSError:
         return
     if ended.returncode == walk.DAMAGED:
-        found = ended.stdout.decode(errors="replace").strip()
+        actual = ended.stdout.decode(errors="replace").strip()
     elif -ended.returncode in DEADLY:
-        found = f"it kills the process that reads it ({signal_name(-ended.returncode)})"
+        actual = f"it kills the process that reads it ({signal_name(-ended.returncode)})"
     else:
         return
     hint = "restore a backup; aos verify says how far this one can be read"
-    raise _damage(folder, cut, found, hint)
+    raise _damage(folder, cut, actual, hint)
 
 
-def _damage(folder: Path, cut: tuple[int, int] | None, found: str, hint: str) -> Damage:
-    what, expected = "the store's data file is damaged", None
+def _damage(folder: Path, cut: tuple[int, int] | None, actual: str, hint: str) -> Damage:
+    problem, expected = "the store's data file is damaged", None
     if cut is not None:
-        what, expected = "the store's data file is cut off", f"{cut[0]} bytes"
-        found = f"{cut[1]} bytes: {found}"
-    where = str(folder / DATA_NAME)
-    return Damage(sentence(what, where=where, expected=expected, found=found, hint=hint))
+        problem, expected = "the store's data file is cut off", f"{cut[0]} bytes"
+        actual = f"{cut[1]} bytes: {actual}"
+    location = str(folder / DATA_NAME)
+    return Damage(sentence(problem, location=location, expected=expected, actual=actual, hint=hint))
 
 
 def signal_name(number: int) -> str:

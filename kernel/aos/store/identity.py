@@ -49,12 +49,12 @@ def identity_at(store: Store, seq: int) -> Identity:
         # The world began before the cut, which keeps its first record.
         record = from_bytes(cut.genesis)
     if isinstance(record, Genesis):
-        found = world_id(record.nonce, record.world_key)
+        record_world = world_id(record.nonce, record.world_key)
     elif isinstance(record, Fork):
-        found = forked_world_id(record)
+        record_world = forked_world_id(record)
     else:
         raise Damage(f"record {first}: expected the beginning of a world, found {record.KIND}")
-    if found != world:
+    if record_world != world:
         raise Damage(f"record {first}: it begins another world than its frame says")
     return Identity(
         world=world, world_key=record.world_key, operators=record.operators, since=first

@@ -33,21 +33,21 @@ NO_BASES: Final[Mapping[Hash, Hash]] = MappingProxyType({})
 class PackChanges:
     """The packs that a transaction gives a row, and those whose row it removes."""
 
-    named: set[Hash] = field(default_factory=set)
-    gone: set[Hash] = field(default_factory=set)
+    named_packs: set[Hash] = field(default_factory=set)
+    dropped_packs: set[Hash] = field(default_factory=set)
 
     def name(self, hash: Hash) -> None:
         """A row now names the pack of this blob."""
-        self.named.add(hash)
-        self.gone.discard(hash)
+        self.named_packs.add(hash)
+        self.dropped_packs.discard(hash)
 
     def drop(self, hash: Hash) -> None:
         """No row names the pack of this blob any more."""
-        self.gone.add(hash)
-        self.named.discard(hash)
+        self.dropped_packs.add(hash)
+        self.named_packs.discard(hash)
 
 
-class _Found(NamedTuple):
+class _BlobLookup(NamedTuple):
     """The bytes of a blob that is in the store's file, or the row that says where they are."""
 
     data: bytes | None = None
@@ -70,31 +70,31 @@ class LmdbBlobs:
     def read(self, hash: Hash) -> bytes:
         """Raises: Erased, Damage: As ``Store.blob``."""
 
-        def take(txn: Txn) -> _Found:
+        def take(txn: Txn) -> _BlobLookup:
             data = txn.get(hash, db=self._environment.tables["blobs"])
             if data is not None:
-                return _Found(data=data)
+                return _BlobLookup(data=data)
             row = self._deltas.row(txn, hash)
             if row is not None:
-                return _Found(data=self._deltas.bytes_of(txn, hash, row), is_delta=True)
+                return _BlobLookup(data=self._deltas.bytes_of(txn, hash, row), is_delta=True)
             packed = self._packed(txn, hash)
-            return _Found(packed=packed, erased=None if packed else self._erased(txn, hash))
+            return _BlobLookup(packed=packed, erased=None if packed else self._erased(txn, hash))
 
         self._know_later_tables()
-        found = self._rows.read(take)
+        lookup = self._rows.read(take)
         for is_last in (False, False, True):
-            if found.packed is None:
+            if lookup.packed is None:
                 break
             try:
-                return self._environment.packs.read(hash, found.packed.size)
+                return self._environment.packs.read(hash, lookup.packed.size)
             except Damage:
                 # A writer may have erased it after its row was read, and even stored it again
                 # (ST-66).
-                found = self._rows.read(take)
-                if found.packed is not None and is_last:
+                lookup = self._rows.read(take)
+                if lookup.packed is not None and is_last:
                     raise
-        data = checked_blob(found.data, hash, found.erased, self._environment.where)
-        if found.is_delta:
+        data = checked_blob(lookup.data, hash, lookup.erased, self._environment.location)
+        if lookup.is_delta:
             self._deltas.remember(hash, data)
         return data
 
@@ -125,22 +125,22 @@ class LmdbBlobs:
         self._know_later_tables()
         return self._rows.read(take, views=True)
 
-    def first_bytes(self, hash: Hash, most: int) -> bytes | None:
+    def first_bytes(self, hash: Hash, bytes_max: int) -> bytes | None:
         """As ``Store.first_bytes``."""
 
         def take(txn: Txn) -> tuple[bytes | None, bool]:
             data = txn.get(hash, db=self._environment.tables["blobs"])
             if data is not None:
-                return bytes(data[:most]), False
+                return bytes(data[:bytes_max]), False
             return None, self._packed(txn, hash) is not None
 
         self._know_later_tables()
         data, is_packed = self._rows.read(take, views=True)
         if is_packed:
-            return self._environment.packs.first_bytes(hash, most)
+            return self._environment.packs.first_bytes(hash, bytes_max)
         if data is None and self._rows.has("deltas"):
-            data = self._rows.read(lambda txn: self._kept(txn, hash))
-        return None if data is None else data[:most]
+            data = self._rows.read(lambda txn: self._stored_bytes(txn, hash))
+        return None if data is None else data[:bytes_max]
 
     def hashes(self) -> Iterator[Hash]:
         """As ``Store.blob_hashes``."""
@@ -183,12 +183,12 @@ class LmdbBlobs:
         for key, data in self._rows.scan("erased"):
             yield Hash(key), self._erased_row(Hash(key), data)
 
-    def named(self, sha256: bytes) -> Hash | None:
+    def hash_by_sha256(self, sha256: bytes) -> Hash | None:
         """As ``Store.named``."""
         if len(sha256) != HASH_BYTES or not self._rows.has("names"):
             return None
-        found = self._rows.get("names", sha256)
-        return None if found is None else Hash(found)
+        row = self._rows.get("names", sha256)
+        return None if row is None else Hash(row)
 
     def names(self) -> Iterator[Name]:
         """As ``Store.names``."""
@@ -222,7 +222,7 @@ class LmdbBlobs:
         except BaseException:
             self._environment.packs.remove(packs)
             raise
-        self._environment.packs.remove(changes.gone | (packs.keys() - changes.named))
+        self._environment.packs.remove(changes.dropped_packs | (packs.keys() - changes.named_packs))
 
     def keep(
         self,
@@ -288,22 +288,22 @@ class LmdbBlobs:
     def _true_of(self, txn: Txn, hash: Hash) -> bytes | None:
         """Return the true name of a stored blob. It is remembered, because a guest may put many
         name documents for the same large blob, all with invalid names."""
-        found = self._true.get(hash)
-        if found is not None and (
+        true_name = self._true.get(hash)
+        if true_name is not None and (
             _has(txn, hash, self._environment.tables["blobs"])
             or self._packed(txn, hash) is not None
             or self._deltas.has(txn, hash)
         ):
-            return found
-        data = self._kept(txn, hash)
+            return true_name
+        data = self._stored_bytes(txn, hash)
         if data is None:
             return None
         if len(self._true) >= _TRUE_MAX:
             self._true.clear()
-        self._true[hash] = found = true_sha256(data)
-        return found
+        self._true[hash] = true_name = true_sha256(data)
+        return true_name
 
-    def _kept(self, txn: Txn, hash: Hash) -> bytes | None:
+    def _stored_bytes(self, txn: Txn, hash: Hash) -> bytes | None:
         """Return the bytes of a stored blob, unchecked; None if they cannot be read."""
         try:
             data, packed = self._in_file(txn, hash), self._packed(txn, hash)
@@ -330,9 +330,9 @@ class LmdbBlobs:
         """Remove the bytes of a value that record ``seq`` erases, and store its row (ST-22). The
         deltas on it are written whole first (ST-93)."""
         tables = self._environment.tables
-        data, before = txn.get(value, db=tables["blobs"]), self._erased(txn, value)
+        data, erased_row = txn.get(value, db=tables["blobs"]), self._erased(txn, value)
         packed = self._packed(txn, value)
-        size = before.size if before else 0
+        size = erased_row.size if erased_row else 0
         if data is not None:
             size = len(data)
         elif packed is not None:
@@ -376,7 +376,7 @@ class LmdbBlobs:
         return None if data is None else self._packed_row(hash, data)
 
     def _packed_row(self, hash: Hash, data: bytes) -> PackedRow:
-        return self._rows.named(f"blob {hash_text(hash)}", PackedRow.from_bytes, data)
+        return self._rows.decode_row(f"blob {hash_text(hash)}", PackedRow.from_bytes, data)
 
     def _erased(self, txn: Txn, hash: Hash) -> ErasedRow | None:
         table = self._environment.tables.get("erased")
@@ -384,7 +384,7 @@ class LmdbBlobs:
         return None if data is None else self._erased_row(hash, data)
 
     def _erased_row(self, hash: Hash, data: bytes) -> ErasedRow:
-        return self._rows.named(f"erased value {hash_text(hash)}", ErasedRow.from_bytes, data)
+        return self._rows.decode_row(f"erased value {hash_text(hash)}", ErasedRow.from_bytes, data)
 
     def _know_later_tables(self) -> None:
         """Open tables that a writer has made since this reader opened the store (ST-10a)."""

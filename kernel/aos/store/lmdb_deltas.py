@@ -50,7 +50,7 @@ class LmdbDeltas:
 
     def read_row(self, hash: Hash, data: bytes) -> DeltaRow:
         """Return the row that has the value ``data``. Raises: Damage."""
-        return self._rows.named(f"blob {hash_text(hash)}", DeltaRow.from_bytes, data)
+        return self._rows.decode_row(f"blob {hash_text(hash)}", DeltaRow.from_bytes, data)
 
     def bytes_of(self, txn: Txn, hash: Hash, row: DeltaRow) -> bytes:
         """Rebuild a blob from its row and the blobs that it depends on (ST-91). Its hash is not
@@ -73,14 +73,16 @@ class LmdbDeltas:
             base = txn.get(rows[-1].base, db=self._environment.tables["blobs"])
         if base is None:
             raise self._damage(hash, f"its base {hash_text(rows[-1].base)} is missing")
-        for each in reversed(rows):
-            base = self._rows.named(f"blob {hash_text(hash)}", each.applied, base)
+        for delta in reversed(rows):
+            base = self._rows.decode_row(f"blob {hash_text(hash)}", delta.applied, base)
         return base
 
-    def _damage(self, hash: Hash, what: str) -> Damage:
-        where = self._environment.where
+    def _damage(self, hash: Hash, problem: str) -> Damage:
+        location = self._environment.location
         return Damage(
-            sentence(f"blob {hash_text(hash)}: {what}", where=where, hint="restore a backup")
+            sentence(
+                f"blob {hash_text(hash)}: {problem}", location=location, hint="restore a backup"
+            )
         )
 
     def remember(self, hash: Hash, data: bytes) -> None:
@@ -106,7 +108,11 @@ class LmdbDeltas:
 
     def made_whole_bytes(self, txn: Txn, bases: Iterable[Hash]) -> int:
         """How many bytes ``make_whole`` would write for these blobs."""
-        rows = (self.row(txn, each) for base in bases for each in list(self.dependents(txn, base)))
+        rows = (
+            self.row(txn, dependent)
+            for base in bases
+            for dependent in list(self.dependents(txn, base))
+        )
         return sum(row.size for row in rows if row is not None)
 
     def last_first(self, txn: Txn, hashes: Sequence[Hash]) -> Sequence[Hash]:
@@ -114,7 +120,7 @@ class LmdbDeltas:
         table = self._environment.tables["deltas"]
         if not txn.stat(table)["entries"]:
             return hashes
-        return sorted(hashes, key=lambda each: -self._chain(txn, each))
+        return sorted(hashes, key=lambda blob_hash: -self._chain(txn, blob_hash))
 
     def _chain(self, txn: Txn, hash: Hash) -> int:
         try:
@@ -128,7 +134,7 @@ class LmdbDeltas:
     def put(self, txn: Txn, hash: Hash, data: bytes, base: Hash) -> bool:
         """Keep a blob that is not there yet as a delta on ``base``; False if it must be kept whole
         (ST-90)."""
-        row = self._made(txn, data, base)
+        row = self._delta_row(txn, data, base)
         self._recent.put(hash, data)  # the next state of the same instance is a delta on it
         if row is None:
             return False
@@ -138,25 +144,27 @@ class LmdbDeltas:
         txn.put(base + hash, b"", db=tables["bases"])
         return True
 
-    def _made(self, txn: Txn, data: bytes, base: Hash) -> DeltaRow | None:
+    def _delta_row(self, txn: Txn, data: bytes, base: Hash) -> DeltaRow | None:
         try:
             below = self.row(txn, base)
             if below is None:
-                found = txn.get(base, db=self._environment.tables["blobs"])
+                base_bytes = txn.get(base, db=self._environment.tables["blobs"])
             elif below.chain < CHAIN_MAX:
-                found = self.bytes_of(txn, base, below)
+                base_bytes = self.bytes_of(txn, base, below)
             else:
                 return None
         except Damage:
             return None  # a reader of the base gets the error
-        if found is None or not may_be_delta(found):
+        if base_bytes is None or not may_be_delta(base_bytes):
             return None
-        parts = delta_of(data, found)
+        parts = delta_of(data, base_bytes)
         if parts is None:
             return None
         chain = 1 if below is None else below.chain + 1
         row = DeltaRow(base=base, size=len(data), chain=chain, parts=parts)
-        assert row.applied(found) == data, f"a delta that does not make {len(data)} bytes again"
+        assert row.applied(base_bytes) == data, (
+            f"a delta that does not make {len(data)} bytes again"
+        )
         return row
 
     def drop(self, txn: Txn, hash: Hash) -> None:
@@ -191,27 +199,27 @@ class _Recent:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: OrderedDict[Hash, bytes] = OrderedDict()
+        self._blobs: OrderedDict[Hash, bytes] = OrderedDict()
         self._size = 0
 
     def get(self, hash: Hash) -> bytes | None:
         with self._lock:
-            found = self._held.get(hash)
-            if found is not None:
-                self._held.move_to_end(hash)
-            return found
+            blob = self._blobs.get(hash)
+            if blob is not None:
+                self._blobs.move_to_end(hash)
+            return blob
 
     def put(self, hash: Hash, data: bytes) -> None:
         with self._lock:
             self._remove(hash)
-            self._held[hash] = data
+            self._blobs[hash] = data
             self._size += len(data)
             while self._size > RECENT_BYTES:
-                self._remove(next(iter(self._held)))
+                self._remove(next(iter(self._blobs)))
 
     def drop(self, hash: Hash) -> None:
         with self._lock:
             self._remove(hash)
 
     def _remove(self, hash: Hash) -> None:
-        self._size -= len(self._held.pop(hash, b""))
+        self._size -= len(self._blobs.pop(hash, b""))

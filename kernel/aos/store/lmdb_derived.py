@@ -78,13 +78,13 @@ class LmdbDerivedRows:
                     is_there = cursor.prev() if is_there else cursor.last()
                 return cursor.item() if is_there else None
 
-        found = self._rows.read(take)
-        return None if found is None else self._snapshot(*found)
+        row = self._rows.read(take)
+        return None if row is None else self._snapshot(*row)
 
     def puts(self) -> Iterator[PutRow]:
         """As ``Store.puts``."""
         for key, data in self._rows.scan("puts"):
-            yield self._rows.named(f"put {key.hex()}", partial(PutRow.from_bytes, key), data)
+            yield self._rows.decode_row(f"put {key.hex()}", partial(PutRow.from_bytes, key), data)
 
     # Writing
 
@@ -102,24 +102,24 @@ class LmdbDerivedRows:
             txn.put(intent, row.to_bytes(), db=tables["intents"])
         for submission in submissions:
             txn.put(submission.key, submission.to_bytes(), db=tables["submissions"])
-        for taken in snapshots:
-            txn.put(seq_key(taken.at), taken.to_bytes(), db=tables["snapshots"])
+        for snapshot in snapshots:
+            txn.put(seq_key(snapshot.at), snapshot.to_bytes(), db=tables["snapshots"])
 
     def add_puts(self, txn: Txn, rows: Iterable[PutRow]) -> None:
         """Store rows of blobs that instances put in pruned records (RT-24)."""
         for row in rows:
             txn.put(row.key, row.to_bytes(), db=self._environment.tables["puts"])
 
-    def forget(self, txn: Txn, what: Forget) -> None:
-        """Remove the rows that ``what`` names, its blobs apart."""
+    def forget(self, txn: Txn, removal: Forget) -> None:
+        """Remove the rows that ``removal`` names, its blobs apart."""
         tables = self._environment.tables
-        submissions = [submission_key(each) for each in what.submissions]
+        submissions = [submission_key(submission_id) for submission_id in removal.submissions]
         for table, keys in (
-            ("intents", what.intents),
+            ("intents", removal.intents),
             ("submissions", [key for key in submissions if key is not None]),
-            ("erased", what.erased),
-            ("snapshots", [seq_key(at) for at in what.snapshots]),
-            ("puts", what.puts),
+            ("erased", removal.erased),
+            ("snapshots", [seq_key(at) for at in removal.snapshots]),
+            ("puts", removal.puts),
         ):
             for key in keys:
                 txn.delete(key, db=tables[table])
@@ -127,13 +127,13 @@ class LmdbDerivedRows:
     # Rows
 
     def _intent(self, hash: Hash, data: bytes) -> IntentRow:
-        what = f"intent {hash_text(hash)}"
-        return self._rows.named(what, IntentRow.from_bytes, data, hint=_REBUILD)
+        subject = f"intent {hash_text(hash)}"
+        return self._rows.decode_row(subject, IntentRow.from_bytes, data, hint=_REBUILD)
 
     def _submission(self, key: bytes, data: bytes) -> SubmissionRow:
         read = partial(SubmissionRow.from_bytes, key)
-        return self._rows.named(f"submission {key!r}", read, data, hint=_REBUILD)
+        return self._rows.decode_row(f"submission {key!r}", read, data, hint=_REBUILD)
 
     def _snapshot(self, key: bytes, data: bytes) -> SnapshotRow:
         read = partial(SnapshotRow.from_bytes, key)
-        return self._rows.named(f"snapshot {key.hex()}", read, data, hint=_REBUILD)
+        return self._rows.decode_row(f"snapshot {key.hex()}", read, data, hint=_REBUILD)

@@ -15,26 +15,26 @@ from aos.store.room import FULL, free_bytes, has_room
 
 def failure(error: lmdb.Error, folder: Path) -> AosError:
     """The error of a failed read, or of a store that cannot be opened (ST-17)."""
-    where = str(folder)
+    location = str(folder)
     if isinstance(error, lmdb.PanicError):
         return failed_before(folder)
-    for kind, what, hint in _UNAVAILABLE:
+    for kind, problem, hint in _UNAVAILABLE:
         if isinstance(error, kind):
-            return Unavailable(sentence(what, where=where, hint=hint))
+            return Unavailable(sentence(problem, location=location, hint=hint))
     if error.code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Unavailable(
             sentence(
                 f"no permission: {error}",
-                where=where,
+                location=location,
                 hint="a reader too must be able to write lock.mdb; or read a copy",
             )
         )
     if error.code == 0:
-        return Unavailable(sentence(f"the store is not usable: {error}", where=where))
+        return Unavailable(sentence(f"the store is not usable: {error}", location=location))
     return Damage(
         sentence(
             f"the store cannot be read: {error}",
-            where=where,
+            location=location,
             hint="data.mdb is damaged, or the disk is: restore a backup",
         )
     )
@@ -61,8 +61,8 @@ _UNAVAILABLE: Final = (
 
 def unopened(error: OSError, folder: Path) -> Unavailable:
     """The error of a store whose files cannot be opened."""
-    what = f"the store cannot be opened: {error.strerror}"
-    return Unavailable(sentence(what, where=str(folder)))
+    problem = f"the store cannot be opened: {error.strerror}"
+    return Unavailable(sentence(problem, location=str(folder)))
 
 
 def commit_failed(error: lmdb.Error | OSError, folder: Path) -> CommitFailed:
@@ -70,7 +70,7 @@ def commit_failed(error: lmdb.Error | OSError, folder: Path) -> CommitFailed:
     hint = "look at the disk; the world reopens at its last durable record"
     if isinstance(error, lmdb.MapFullError):
         hint = "the address space of this process is used up: ulimit -v unlimited"
-    return CommitFailed(sentence(f"the commit failed: {error}", where=str(folder), hint=hint))
+    return CommitFailed(sentence(f"the commit failed: {error}", location=str(folder), hint=hint))
 
 
 def failed_before(folder: Path) -> CommitFailed:
@@ -78,29 +78,30 @@ def failed_before(folder: Path) -> CommitFailed:
     return CommitFailed(
         sentence(
             "an earlier commit failed, so that this store is of no more use",
-            where=str(folder),
+            location=str(folder),
             hint="start again: the world reopens at its last durable record",
         )
     )
 
 
-def found_no_room(error: lmdb.Error, folder: Path, needed: int) -> bool:
-    """Whether a write of ``needed`` bytes failed because the disk is full. LMDB reports a short
-    write as "input/output error", as for a broken disk, so the file system is asked (ST-4)."""
-    return error.code in FULL or (error.code == errno.EIO and not has_room(folder, needed))
+def found_no_room(error: lmdb.Error, folder: Path, needed_bytes: int) -> bool:
+    """Whether a write of ``needed_bytes`` bytes failed because the disk is full. LMDB reports a
+    short write as "input/output error", as for a broken disk, so the file system is asked (ST-4).
+    """
+    return error.code in FULL or (error.code == errno.EIO and not has_room(folder, needed_bytes))
 
 
-def no_room(what: str, folder: Path, needed: int) -> NoRoom:
+def no_room(problem: str, folder: Path, needed_bytes: int) -> NoRoom:
     """The error of a write that found no room, with the bytes that are needed and free."""
     free = free_bytes(folder)
     return NoRoom(
         sentence(
-            what,
-            where=str(folder),
-            expected=f"about {needed} bytes",
-            found=f"{free} bytes free",
+            problem,
+            location=str(folder),
+            expected=f"about {needed_bytes} bytes",
+            actual=f"{free} bytes free",
             hint="make room; nothing is lost and nothing was acknowledged",
         ),
-        needed=needed,
+        needed_bytes=needed_bytes,
         free=free,
     )

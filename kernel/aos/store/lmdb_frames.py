@@ -46,7 +46,7 @@ class LmdbFrames:
     def head_in(self, txn: Txn) -> Head | None:
         """Return the head, in a transaction."""
         data = txn.get(_HEAD, db=self._environment.tables["system"])
-        return None if data is None else self._rows.named("the head", Head.from_bytes, data)
+        return None if data is None else self._rows.decode_row("the head", Head.from_bytes, data)
 
     def cut(self) -> Cut | None:
         """As ``Store.cut``."""
@@ -59,15 +59,15 @@ class LmdbFrames:
             return
         seq = max(first_seq, 1)
         last = head.seq if last_seq is None else min(last_seq, head.seq)
-        where = self._environment.where
+        location = self._environment.location
         while seq <= last:
-            found, cut = self._slice(seq, last)
-            if not found:
-                raise missing_frame(seq, head, cut, where)
-            for key, data in found:
+            rows, cut = self._slice(seq, last)
+            if not rows:
+                raise missing_frame(seq, head, cut, location)
+            for key, data in rows:
                 frame = self._frame(key, data)
                 if not frame.header.first <= seq <= frame.header.last or is_pruned(frame, cut):
-                    raise missing_frame(seq, head, cut, where)
+                    raise missing_frame(seq, head, cut, location)
                 yield frame
                 seq = frame.header.last + 1
 
@@ -93,25 +93,25 @@ class LmdbFrames:
         their frames are still there."""
         txn.put(_CUT, cut, db=self._environment.tables["system"])
 
-    def drop(self, txn: Txn, cut: Cut, most: int) -> int:
-        """Remove up to ``most`` pruned frames and the notes on their records; return how many
+    def drop(self, txn: Txn, cut: Cut, frames_max: int) -> int:
+        """Remove up to ``frames_max`` pruned frames and the notes on their records; return how many
         frames were removed."""
         tables = self._environment.tables
-        gone = drop_rows(txn, tables["frames"], seq_key(2), seq_key(cut.seq), most)
+        removed_count = drop_rows(txn, tables["frames"], seq_key(2), seq_key(cut.seq), frames_max)
         last = cut.seq
-        if gone == most:
+        if removed_count == frames_max:
             # Only the notes on the frames that were removed, so that a transaction stays bounded.
             with txn.cursor(db=tables["frames"]) as cursor:
                 cursor.set_range(seq_key(2))
                 last = int.from_bytes(cursor.key(), "big") - 1
         drop_rows(txn, tables["notes"], seq_key(2), seq_key(last), None)
-        return gone
+        return removed_count
 
     # Rows
 
     def _cut(self, txn: Txn) -> Cut | None:
         data = txn.get(_CUT, db=self._environment.tables["system"])
-        return None if data is None else self._rows.named("the cut", Cut.from_bytes, data)
+        return None if data is None else self._rows.decode_row("the cut", Cut.from_bytes, data)
 
     def _slice(self, seq: int, last: int) -> tuple[list[tuple[bytes, bytes]], Cut | None]:
         """Stored frames from the one that may hold ``seq``, as many as one transaction reads; and
@@ -119,38 +119,38 @@ class LmdbFrames:
         first_key, last_key = seq_key(seq), seq_key(last)
 
         def take(txn: Txn) -> tuple[list[tuple[bytes, bytes]], Cut | None]:
-            found: list[tuple[bytes, bytes]] = []
+            rows: list[tuple[bytes, bytes]] = []
             size = 0
             with txn.cursor(db=self._environment.tables["frames"]) as cursor:
                 is_there = cursor.set_range(first_key) or cursor.last()
                 if is_there and cursor.key() != first_key:
                     is_there = cursor.key() < first_key or cursor.prev()
                 while is_there and cursor.key() <= last_key:
-                    found.append(cursor.item())
-                    size += len(found[-1][1])
-                    if len(found) == SLICE_FRAMES or size >= SLICE_BYTES:
+                    rows.append(cursor.item())
+                    size += len(rows[-1][1])
+                    if len(rows) == SLICE_FRAMES or size >= SLICE_BYTES:
                         break
                     is_there = cursor.next()
-            return found, self._cut(txn)
+            return rows, self._cut(txn)
 
         return self._rows.read(take)
 
     def _frame(self, key: bytes, data: bytes) -> Frame:
         seq = int.from_bytes(key, "big")
-        where = self._environment.where
+        location = self._environment.location
         try:
             frame = read_frame(data)
         except Damage as error:
             raise Damage(
-                sentence(f"frame {seq}: {error}", where=where, hint="restore a backup")
+                sentence(f"frame {seq}: {error}", location=location, hint="restore a backup")
             ) from error
         if frame.header.first != seq:
             raise Damage(
                 sentence(
                     f"frame {seq} is in another's place",
-                    where=where,
+                    location=location,
                     expected=f"first record {seq}",
-                    found=f"first record {frame.header.first}",
+                    actual=f"first record {frame.header.first}",
                     hint="restore a backup",
                 )
             )
@@ -160,7 +160,7 @@ class LmdbFrames:
         return Damage(
             sentence(
                 f"a frame at or after record {int.from_bytes(key, 'big')} is stored already",
-                where=self._environment.where,
+                location=self._environment.location,
                 hint="the head and the frames contradict each other: aos verify",
             )
         )

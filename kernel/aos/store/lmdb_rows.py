@@ -50,57 +50,57 @@ class LmdbRows:
         take = partial(self._slice_sizes, table=table)
         yield from self._slices(lambda start: self.read(partial(take, start=start), views=True))
 
-    def named(
+    def decode_row(
         self,
-        what: str,
+        subject: str,
         read: Callable[[bytes], T],
         data: bytes,
         *,
         hint: str = "restore a backup",
     ) -> T:
-        """Return ``read(data)``; ``Damage`` from it is raised again with ``what`` and the place.
+        """Return ``read(data)``; ``Damage`` from it is raised again with ``subject`` and the place.
 
         ``hint`` is what to do about it."""
         try:
             return read(data)
         except Damage as error:
-            where = self._environment.where
-            raise Damage(sentence(f"{what}: {error}", where=where, hint=hint)) from error
+            location = self._environment.location
+            raise Damage(sentence(f"{subject}: {error}", location=location, hint=hint)) from error
 
     def _slices(self, take: Callable[[bytes], list[tuple[bytes, T]]]) -> Iterator[tuple[bytes, T]]:
-        after = b"\0"
+        start = b"\0"
         while True:
-            found = take(after)
-            yield from found
-            if len(found) < SLICE_ROWS:
+            rows = take(start)
+            yield from rows
+            if len(rows) < SLICE_ROWS:
                 return
-            after = found[-1][0] + b"\0"
+            start = rows[-1][0] + b"\0"
 
     def _slice(
         self, txn: Txn, *, table: str, start: bytes, values: bool
     ) -> list[tuple[bytes, bytes]]:
-        found: list[tuple[bytes, bytes]] = []
+        rows: list[tuple[bytes, bytes]] = []
         with txn.cursor(db=self._environment.tables[table]) as cursor:
             is_there = cursor.set_range(start)
-            while is_there and len(found) < SLICE_ROWS:
+            while is_there and len(rows) < SLICE_ROWS:
                 key = cursor.key()
                 self._ascends(table, start, key)
-                found.append((key, cursor.value() if values else b""))
+                rows.append((key, cursor.value() if values else b""))
                 start = key + b"\0"
                 is_there = cursor.next()
-        return found
+        return rows
 
     def _slice_sizes(self, txn: Txn, *, table: str, start: bytes) -> list[tuple[bytes, int]]:
-        found: list[tuple[bytes, int]] = []
+        rows: list[tuple[bytes, int]] = []
         with txn.cursor(db=self._environment.tables[table]) as cursor:
             is_there = cursor.set_range(start)
-            while is_there and len(found) < SLICE_ROWS:
+            while is_there and len(rows) < SLICE_ROWS:
                 key = bytes(cursor.key())
                 self._ascends(table, start, key)
-                found.append((key, len(cursor.value())))
+                rows.append((key, len(cursor.value())))
                 start = key + b"\0"
                 is_there = cursor.next()
-        return found
+        return rows
 
     def _ascends(self, table: str, least: bytes, key: bytes) -> None:
         """Check that keys ascend: a page in two places would make a scan endless (ST-17)."""
@@ -108,19 +108,19 @@ class LmdbRows:
             raise Damage(
                 sentence(
                     f"the rows of {table} are out of order at {key.hex()}",
-                    where=self._environment.where,
+                    location=self._environment.location,
                     hint="the store's file is damaged: restore a backup",
                 )
             )
 
 
-def drop_rows(txn: Txn, table: Table, first: bytes, last: bytes, most: int | None) -> int:
-    """Remove the rows with keys ``first`` to ``last``, at most ``most`` (None: all of them); return
-    how many were removed."""
+def drop_rows(txn: Txn, table: Table, first: bytes, last: bytes, rows_max: int | None) -> int:
+    """Remove the rows with keys ``first`` to ``last``, at most ``rows_max`` (None: all of them);
+    return how many were removed."""
     count = 0
     with txn.cursor(db=table) as cursor:
         is_there = cursor.set_range(first)
-        while is_there and cursor.key() <= last and count != most:
+        while is_there and cursor.key() <= last and count != rows_max:
             is_there = cursor.delete() and bool(cursor.key())
             count += 1
     return count

@@ -89,7 +89,7 @@ class LmdbStore:
         self._readonly = readonly
         self._is_closed = False
         self.folder = environment.folder
-        self.where = environment.where
+        self.location = environment.location
         self._rows = LmdbRows(environment, self._check_open)
         self._frames = LmdbFrames(environment, self._rows)
         self._blobs = LmdbBlobs(environment, self._rows)
@@ -147,30 +147,38 @@ class LmdbStore:
         """Make a commit group durable in one transaction, or nothing of it (ST-1 to ST-4)."""
         self._check_writable()
         check_group(group, head, expected)
-        frames = [(seq_key(each.frame.header.first), each.frame.to_bytes()) for each in group]
-        blobs = {key: data for each in group for key, data in each.blobs.items()}
+        frames = [
+            (seq_key(sealed_frame.frame.header.first), sealed_frame.frame.to_bytes())
+            for sealed_frame in group
+        ]
+        blobs = {key: data for sealed_frame in group for key, data in sealed_frame.blobs.items()}
         check_blobs(blobs)
         packs = self._blobs.unpacked(blobs)
-        erased = [erasing(each) for each in group]
+        erased = [erasing(sealed_frame) for sealed_frame in group]
         submissions = submission_changes(group)
-        opened = sum(len(each.opened) + len(each.settled) + len(each.erased) for each in group)
+        changed_count = sum(
+            len(sealed_frame.opened_intents) + len(sealed_frame.settled) + len(sealed_frame.erased)
+            for sealed_frame in group
+        )
         texts = [(seq_key(seq), text.encode(errors="replace")) for seq, text in notes.items()]
-        rows = len(frames) + len(blobs) + len(submissions) + len(texts) + opened
-        needed = sum(len(data) for _, data in (*frames, *texts)) + sum(map(len, blobs.values()))
-        needed -= sum(map(len, packs.values()))
-        gone = [value for values in erased for value in values]
-        needed += self._blobs.made_whole_bytes(gone) if gone else 0
+        rows = len(frames) + len(blobs) + len(submissions) + len(texts) + changed_count
+        needed_bytes = sum(len(data) for _, data in (*frames, *texts)) + sum(
+            map(len, blobs.values())
+        )
+        needed_bytes -= sum(map(len, packs.values()))
+        erased_hashes = [value for values in erased for value in values]
+        needed_bytes += self._blobs.made_whole_bytes(erased_hashes) if erased_hashes else 0
         with (
             self._blobs.packing(packs) as changes,
-            self._environment.write(needed + rows * _ROW_ROOM) as txn,
+            self._environment.write(needed_bytes + rows * _ROW_ROOM) as txn,
         ):
-            check_expected(self._frames.head_in(txn), group, head, expected, self.where)
+            check_expected(self._frames.head_in(txn), group, head, expected, self.location)
             self._frames.put(txn, frames)
             for sealed, values in zip(group, erased, strict=True):
                 for value, seq in values.items():
                     self._blobs.erase(txn, value, seq, changes)
                 self._blobs.keep(txn, sealed.blobs, changes, sealed.replaced)
-            intents = intent_changes(group, partial(self._derived.intent_in, txn), self.where)
+            intents = intent_changes(group, partial(self._derived.intent_in, txn), self.location)
             self._derived.put(
                 txn,
                 intents=intents.items(),
@@ -198,23 +206,23 @@ class LmdbStore:
         with self._environment.write(len(data) + _ROW_ROOM) as txn:
             self._frames.put_cut(txn, data)
 
-    def drop_frames(self, most: int) -> int:
+    def drop_frames(self, frames_max: int) -> int:
         self._check_writable()
         cut = self.cut()
         if cut is None:
             return 0
-        with self._environment.write(most * _ROW_ROOM) as txn:
-            return self._frames.drop(txn, cut, most)
+        with self._environment.write(frames_max * _ROW_ROOM) as txn:
+            return self._frames.drop(txn, cut, frames_max)
 
-    def forget(self, what: Forget) -> int:
+    def forget(self, removal: Forget) -> int:
         self._check_writable()
         with (
             self._blobs.packing({}) as changes,
-            self._environment.write(_FORGET_ROOM + len(what) * _ROW_ROOM) as txn,
+            self._environment.write(_FORGET_ROOM + len(removal) * _ROW_ROOM) as txn,
         ):
-            staying = self._blobs.forget(txn, what.blobs, changes)
-            self._derived.forget(txn, what)
-        return len(what.blobs) - staying
+            staying = self._blobs.forget(txn, removal.blobs, changes)
+            self._derived.forget(txn, removal)
+        return len(removal.blobs) - staying
 
     def puts(self) -> Iterator[PutRow]:
         return self._derived.puts()
@@ -232,8 +240,8 @@ class LmdbStore:
     def has_blob(self, hash: Hash) -> bool:
         return self._blobs.has(hash)
 
-    def first_bytes(self, hash: Hash, most: int) -> bytes | None:
-        return self._blobs.first_bytes(hash, most)
+    def first_bytes(self, hash: Hash, bytes_max: int) -> bytes | None:
+        return self._blobs.first_bytes(hash, bytes_max)
 
     def blob_size(self, hash: Hash) -> int | None:
         return self._blobs.size(hash)
@@ -258,8 +266,8 @@ class LmdbStore:
     def delta(self, hash: Hash) -> DeltaRow | None:
         return self._blobs.delta(hash)
 
-    def named(self, sha256: bytes) -> Hash | None:
-        return self._blobs.named(sha256)
+    def hash_by_sha256(self, sha256: bytes) -> Hash | None:
+        return self._blobs.hash_by_sha256(sha256)
 
     def names(self) -> Iterator[Name]:
         return self._blobs.names()
@@ -379,7 +387,7 @@ class LmdbStore:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise Unavailable(f"{self.where}: the store is closed")
+            raise Unavailable(f"{self.location}: the store is closed")
 
     def _check_writable(self) -> None:
         self._check_open()

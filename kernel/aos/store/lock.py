@@ -47,13 +47,13 @@ class WorldLock:
         """
         assert self._fd is None, "acquired twice"
         try:
-            with PlainFolder.named(self.folder) as folder:
+            with PlainFolder.at_user_path(self.folder) as folder:
                 fd = folder.open(LOCK_NAME, os.O_RDWR | os.O_CREAT, is_sole=True)
         except OSError as error:
             raise Unavailable(
                 sentence(
                     f"the lock file cannot be opened: {error.strerror}",
-                    where=str(self.path),
+                    location=str(self.path),
                     hint="is this a world folder, and may you write to it?",
                 )
             ) from error
@@ -62,13 +62,13 @@ class WorldLock:
         except BlockingIOError:
             holder = _read_holder(fd)
             os.close(fd)
-            raise WorldIsHeld(self._held(holder), holder=holder) from None
+            raise WorldIsHeld(self._held_message(holder), holder=holder) from None
         except OSError as error:
             os.close(fd)
             raise Unavailable(
                 sentence(
                     f"this file system cannot lock: {error.strerror}",
-                    where=str(self.path),
+                    location=str(self.path),
                     hint="keep world folders on a local disk",
                 )
             ) from error
@@ -98,10 +98,10 @@ class WorldLock:
     ) -> None:
         self.release()
 
-    def _held(self, holder: Holder | None) -> str:
+    def _held_message(self, holder: Holder | None) -> str:
         return sentence(
             f"the world is written by {_who(holder)}",
-            where=str(self.folder),
+            location=str(self.folder),
             hint=HOLDER_HINT,
         )
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aos.core.pending import Sealed
     from aos.store.forget import Forget
 
-WHERE = "memory"
+LOCATION = "memory"
 
 
 class MemoryStore:
@@ -74,8 +74,8 @@ class MemoryStore:
         for sealed in group:
             check_blobs(sealed.blobs)
         with self._lock:
-            check_expected(self._head, group, head, expected, WHERE)
-            intents = intent_changes(group, self._intents.get, WHERE)
+            check_expected(self._head, group, head, expected, LOCATION)
+            intents = intent_changes(group, self._intents.get, LOCATION)
             for sealed in group:
                 self._frames[sealed.frame.header.first] = sealed.frame
                 self._firsts.append(sealed.frame.header.first)
@@ -90,8 +90,8 @@ class MemoryStore:
 
     def _erase(self, value: Hash, seq: int) -> None:
         self._unname(value)
-        before, data = self._erased.get(value), self._blobs.pop(value, None)
-        size = len(data) if data is not None else before.size if before else 0
+        erased_row, data = self._erased.get(value), self._blobs.pop(value, None)
+        size = len(data) if data is not None else erased_row.size if erased_row else 0
         self._erased[value] = ErasedRow(seq=seq, size=size)
 
     def _keep(self, blobs: Mapping[Hash, bytes]) -> None:
@@ -133,20 +133,20 @@ class MemoryStore:
             frame = self.frame_at(seq)
             if frame is None or not frame.header.first <= seq <= frame.header.last:
                 # A frame in another's place would be returned again and again.
-                raise missing_frame(seq, head, self._cut, WHERE)
+                raise missing_frame(seq, head, self._cut, LOCATION)
             yield frame
             seq = frame.header.last + 1
 
     def frame_at(self, seq: int) -> Frame | None:
         self._check_open()
         with self._lock:
-            place = bisect_right(self._firsts, seq)
-            frame = self._frames.get(self._firsts[place - 1]) if place else None
+            position = bisect_right(self._firsts, seq)
+            frame = self._frames.get(self._firsts[position - 1]) if position else None
             head = self._head
         if head is None or not 1 <= seq <= head.seq:
             return None
         if frame is None or frame.header.last < seq or is_pruned(frame, self._cut):
-            raise missing_frame(seq, head, self._cut, WHERE)
+            raise missing_frame(seq, head, self._cut, LOCATION)
         return frame
 
     def cut(self) -> Cut | None:
@@ -157,35 +157,39 @@ class MemoryStore:
         self._check_open()
         self._cut = cut
 
-    def drop_frames(self, most: int) -> int:
+    def drop_frames(self, frames_max: int) -> int:
         self._check_open()
         with self._lock:
             last = 0 if self._cut is None else self._cut.seq
-            gone = [each for each in self._firsts if 1 < each <= last][:most]
-            for first in gone:
+            dropped_firsts = [first_seq for first_seq in self._firsts if 1 < first_seq <= last][
+                :frames_max
+            ]
+            for first in dropped_firsts:
                 frame = self._frames.pop(first)
                 for seq in range(first, frame.header.last + 1):
                     self._notes.pop(seq, None)
-            self._firsts = [each for each in self._firsts if each not in set(gone)]
-        return len(gone)
+            self._firsts = [
+                first_seq for first_seq in self._firsts if first_seq not in set(dropped_firsts)
+            ]
+        return len(dropped_firsts)
 
-    def forget(self, what: Forget) -> int:
+    def forget(self, removal: Forget) -> int:
         self._check_open()
         rows: tuple[tuple[dict[Any, Any], Sequence[object]], ...] = (
-            (self._blobs, what.blobs),
-            (self._intents, what.intents),
-            (self._submissions, what.submissions),
-            (self._erased, what.erased),
-            (self._snapshots, what.snapshots),
-            (self._puts, what.puts),
+            (self._blobs, removal.blobs),
+            (self._intents, removal.intents),
+            (self._submissions, removal.submissions),
+            (self._erased, removal.erased),
+            (self._snapshots, removal.snapshots),
+            (self._puts, removal.puts),
         )
         with self._lock:
-            for blob in what.blobs:
+            for blob in removal.blobs:
                 self._unname(blob)
             for table, keys in rows:
                 for key in keys:
                     table.pop(key, None)
-        return len(what.blobs)
+        return len(removal.blobs)
 
     def puts(self) -> Iterator[PutRow]:
         self._check_open()
@@ -198,16 +202,16 @@ class MemoryStore:
         with self._lock:
             self._puts.update((row.key, row) for row in rows)
 
-    def first_bytes(self, hash: Hash, most: int) -> bytes | None:
+    def first_bytes(self, hash: Hash, bytes_max: int) -> bytes | None:
         self._check_open()
         data = self._blobs.get(hash)
-        return None if data is None else data[:most]
+        return None if data is None else data[:bytes_max]
 
     def blob(self, hash: Hash) -> bytes:
         self._check_open()
         with self._lock:
             data, erased = self._blobs.get(hash), self._erased.get(hash)
-        return checked_blob(data, hash, erased, WHERE)
+        return checked_blob(data, hash, erased, LOCATION)
 
     def has_blob(self, hash: Hash) -> bool:
         self._check_open()
@@ -240,7 +244,7 @@ class MemoryStore:
         self._check_open()
         return None
 
-    def named(self, sha256: bytes) -> Hash | None:
+    def hash_by_sha256(self, sha256: bytes) -> Hash | None:
         self._check_open()
         return self._names.get(sha256)
 
@@ -305,7 +309,7 @@ class MemoryStore:
     def size_bytes(self) -> int:
         self._check_open()
         with self._lock:
-            frames = sum(len(each.to_bytes()) for each in self._frames.values())
+            frames = sum(len(frame.to_bytes()) for frame in self._frames.values())
             return frames + sum(map(len, self._blobs.values()))
 
     def compact(self) -> None:
@@ -322,4 +326,4 @@ class MemoryStore:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise Unavailable(f"{WHERE}: the store is closed")
+            raise Unavailable(f"{LOCATION}: the store is closed")

@@ -71,7 +71,7 @@ class _Meta(NamedTuple):
     txn: int
 
 
-class _Wrong(Exception):  # internal: becomes Damage, never escapes this file
+class _InvalidPages(Exception):  # internal: becomes Damage, never escapes this file
     """The file is not as LMDB leaves it."""
 
 
@@ -85,9 +85,9 @@ def what_is_wrong(fd: int) -> str | None:
         pages = meta_pages(fd)
         try:
             _check(fd, pages)
-        except (_Wrong, struct.error) as wrong:
+        except (_InvalidPages, struct.error) as problem:
             if meta_pages(fd) == pages:
-                return str(wrong)
+                return str(problem)
         else:
             return None
 
@@ -123,29 +123,29 @@ def renumber(path: Path, newest: int) -> None:
 def _check(fd: int, pages: tuple[bytes, bytes]) -> None:
     even, odd = (_meta(number, data) for number, data in enumerate(pages))
     if even.free.pad != odd.free.pad:
-        raise _Wrong("meta pages with different sizes of a page")
+        raise _InvalidPages("meta pages with different sizes of a page")
     if even.txn == odd.txn == 0:
         return
     if abs(even.txn - odd.txn) != 1 or even.txn % 2:
-        raise _Wrong(f"transaction {even.txn} in one meta page and {odd.txn} in the other")
+        raise _InvalidPages(f"transaction {even.txn} in one meta page and {odd.txn} in the other")
     newer, older = (even, odd) if even.txn > odd.txn else (odd, even)
     if newer.last_page < older.last_page:
-        raise _Wrong(f"{newer.last_page} as the last page, after {older.last_page}")
+        raise _InvalidPages(f"{newer.last_page} as the last page, after {older.last_page}")
     _check_trees(fd, newer)
 
 
 def _meta(number: int, data: bytes) -> _Meta:
     if len(data) < _BYTES:
-        raise _Wrong(f"no page {number}")
-    found, flags, _, _ = _PAGE.unpack_from(data)
+        raise _InvalidPages(f"no page {number}")
+    page_number, flags, _, _ = _PAGE.unpack_from(data)
     magic, version = _META.unpack_from(data, _PAGE.size)
-    if (found, flags, magic, version) != (number, _META_PAGE, _MAGIC, _VERSION):
-        raise _Wrong(f"page {number}, which is no meta page of LMDB 0.9")
+    if (page_number, flags, magic, version) != (number, _META_PAGE, _MAGIC, _VERSION):
+        raise _InvalidPages(f"page {number}, which is no meta page of LMDB 0.9")
     at = _PAGE.size + _META.size
     free, main = (_Tree._make(_TREE.unpack_from(data, at + n * _TREE.size)) for n in (0, 1))
     meta = _Meta(free, main, *_LAST.unpack_from(data, at + 2 * _TREE.size))
     if free.flags & ~_IS_NO_FOLDER != _INTEGER_KEYS or (main.pad, main.flags) != (0, 0):
-        raise _Wrong(f"flags in meta page {number} that no store has")
+        raise _InvalidPages(f"flags in meta page {number} that no store has")
     return meta
 
 
@@ -166,24 +166,26 @@ class _Walk:
         """Flags, key and value of each entry, in order.
 
         Raises:
-            _Wrong: The tree is none, or not the one that the meta page describes.
+            _InvalidPages: The tree is none, or not the one that the meta page describes.
         """
         if tree.root != _NO_PAGE:
             yield from self._below(tree.root, tree.depth)
         elif tree.depth:
-            raise _Wrong("an empty tree with a depth")
-        said = (tree.branches, tree.leaves, tree.overflows, tree.entries)
-        found = (self.branches, self.leaves, self.overflows, self.entries)
-        if said != found:
-            raise _Wrong(f"a tree that has {found}, and {said} in the meta page")
+            raise _InvalidPages("an empty tree with a depth")
+        recorded_counts = (tree.branches, tree.leaves, tree.overflows, tree.entries)
+        actual_counts = (self.branches, self.leaves, self.overflows, self.entries)
+        if recorded_counts != actual_counts:
+            raise _InvalidPages(
+                f"a tree that has {actual_counts}, and {recorded_counts} in the meta page"
+            )
 
     def _below(self, number: int, depth: int) -> Iterator[tuple[int, bytes, bytes]]:
         if not 0 < depth <= _DEPTH_MAX:
-            raise _Wrong(f"page {number} too deep in its tree")
+            raise _InvalidPages(f"page {number} too deep in its tree")
         data = self._page(number, 1)
         _, flags, lower, _ = _PAGE.unpack_from(data)
         if flags & ~0x10 != (_LEAF if depth == 1 else _BRANCH):
-            raise _Wrong(f"page {number} in a tree where it is none")
+            raise _InvalidPages(f"page {number} in a tree where it is none")
         for at in struct.unpack_from(f"{_ORDER}{(lower - _PAGE.size) // 2}H", data, _PAGE.size):
             low, high, kind, key_bytes = _NODE.unpack_from(data, at)
             value_at = at + _NODE.size + key_bytes
@@ -203,10 +205,10 @@ class _Walk:
 
     def _page(self, number: int, count: int) -> bytes:
         if number + count - 1 > self.last_page or number in self.pages:
-            raise _Wrong(f"page {number} in a second place, or behind the last page")
+            raise _InvalidPages(f"page {number} in a second place, or behind the last page")
         data = os.pread(self.fd, count * self.page_bytes, number * self.page_bytes)
         if len(data) < count * self.page_bytes or _PAGE.unpack_from(data)[0] != number:
-            raise _Wrong(f"no page {number}")
+            raise _InvalidPages(f"no page {number}")
         self.pages.update(range(number, number + count))
         return data
 
@@ -214,7 +216,7 @@ class _Walk:
         count = (size + _PAGE.size + self.page_bytes - 1) // self.page_bytes
         data = self._page(number, count)
         if _PAGE.unpack_from(data)[1] != _OVERFLOW:
-            raise _Wrong(f"page {number} in a long value where it is none")
+            raise _InvalidPages(f"page {number} in a long value where it is none")
         self.overflows += count
         return data[_PAGE.size : _PAGE.size + size]
 
@@ -223,13 +225,13 @@ def _check_trees(fd: int, meta: _Meta) -> None:
     """Check that a meta page agrees with its trees (Rule 2).
 
     Raises:
-        _Wrong: It does not.
+        _InvalidPages: It does not.
     """
     main = _Walk(fd, meta.free.pad, meta.last_page)
     for kind, _, value in main.nodes(meta.main):
         root = _Tree._make(_TREE.unpack(value)).root if kind & _IS_TABLE else _NO_PAGE
         if meta.last_page < root < _NO_PAGE:
-            raise _Wrong(f"a table behind the last page, {meta.last_page}")
+            raise _InvalidPages(f"a table behind the last page, {meta.last_page}")
     free = _Walk(fd, meta.free.pad, meta.last_page)
     newest = 0
     unused = array("Q")
@@ -237,11 +239,11 @@ def _check_trees(fd: int, meta: _Meta) -> None:
         (newest,) = _NUMBER.unpack(key)
         (count,) = _NUMBER.unpack_from(value)
         if len(value) != _NUMBER.size * (1 + count):
-            raise _Wrong(f"no list of the free pages of transaction {newest}")
+            raise _InvalidPages(f"no list of the free pages of transaction {newest}")
         unused.frombytes(value[_NUMBER.size :])
     if newest != meta.txn and (newest or meta.txn > 1):
-        raise _Wrong(f"transaction {meta.txn} in a meta page, and {newest} in its tree")
+        raise _InvalidPages(f"transaction {meta.txn} in a meta page, and {newest} in its tree")
     if unused and max(unused) > meta.last_page:
-        raise _Wrong(f"a free page behind the last page, {meta.last_page}")
+        raise _InvalidPages(f"a free page behind the last page, {meta.last_page}")
     if not (main.pages | free.pages).isdisjoint(unused):
-        raise _Wrong("a tree of pages that are free")
+        raise _InvalidPages("a tree of pages that are free")

@@ -48,7 +48,7 @@ class Packs:
         if not blobs:
             return
         try:
-            with self._made() as folder:
+            with self._make_folder() as folder:
                 for hash, data in blobs.items():
                     _write(folder, hash, data)
                 folder.sync()
@@ -70,21 +70,21 @@ class Packs:
             raise self._damage(hash, "is missing", None, None) from None
         except PermissionError as error:
             raise Unavailable(
-                sentence(f"no permission to read a blob: {error.strerror}", where=str(path))
+                sentence(f"no permission to read a blob: {error.strerror}", location=str(path))
             ) from error
         except OSError as error:
-            what = f"cannot be read: {error.strerror}"
-            raise self._damage(hash, what, None, None) from error
+            problem = f"cannot be read: {error.strerror}"
+            raise self._damage(hash, problem, None, None) from error
         if found_bytes != size:
-            what = "is cut off" if found_bytes < size else "is too long"
-            raise self._damage(hash, what, f"{size} bytes", f"{found_bytes} bytes")
-        found = content_hash(data)
-        if found != hash:
-            shown = f"{len(data)} bytes of {hash_text(found)}"
-            raise self._damage(hash, "is altered", "bytes of that hash", shown)
+            problem = "is cut off" if found_bytes < size else "is too long"
+            raise self._damage(hash, problem, f"{size} bytes", f"{found_bytes} bytes")
+        actual_hash = content_hash(data)
+        if actual_hash != hash:
+            actual = f"{len(data)} bytes of {hash_text(actual_hash)}"
+            raise self._damage(hash, "is altered", "bytes of that hash", actual)
         return data
 
-    def first_bytes(self, hash: Hash, most: int) -> bytes | None:
+    def first_bytes(self, hash: Hash, bytes_max: int) -> bytes | None:
         """Return the beginning of a pack, unchecked; None if it cannot be read."""
         try:
             with PlainFolder.at(self.folder) as folder:
@@ -92,7 +92,7 @@ class Packs:
         except (OSError, Damage):
             return None
         try:
-            return os.pread(pack, most, 0)
+            return os.pread(pack, bytes_max, 0)
         except OSError:
             return None
         finally:
@@ -114,7 +114,7 @@ class Packs:
             Damage: The folder is not plain, or something in it is a folder.
         """
         count = 0
-        with self._opened() as folder:
+        with self._open_folder() as folder:
             if folder is None:
                 return 0
             for name in list(folder.names()):
@@ -131,16 +131,16 @@ class Packs:
     def size_bytes(self) -> int:
         """Return the size of all packs together."""
         total = 0
-        with self._opened() as folder:
+        with self._open_folder() as folder:
             if folder is None:
                 return 0
             for name in folder.names():
-                found = folder.find(name)
-                total += 0 if found is None else found.st_size
+                status = folder.find(name)
+                total += 0 if status is None else status.st_size
         return total
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[PlainFolder | None]:
+    def _open_folder(self) -> Iterator[PlainFolder | None]:
         """The folder of the packs; None if there is none."""
         try:
             folder = PlainFolder.at(self.folder)
@@ -150,32 +150,32 @@ class Packs:
         with folder:
             yield folder
 
-    def _made(self) -> PlainFolder:
+    def _make_folder(self) -> PlainFolder:
         """The folder of the packs, made if there is none, and its name durable."""
         try:
             return PlainFolder.at(self.folder)
         except FileNotFoundError:
             with PlainFolder.at(self.folder.parent) as store:
-                made = store.inner(FOLDER_NAME, make=True)
+                folder = store.inner(FOLDER_NAME, make=True)
                 store.sync()
-                return made
+                return folder
 
     def _read(self, hash: Hash, size: int) -> tuple[bytes, int]:
         """The bytes of a pack and how many they are. One of another size is not read."""
         with PlainFolder.at(self.folder) as folder:
             pack = folder.open(hash.hex())
-        with os.fdopen(pack, "rb", buffering=0) as opened:
-            found = os.fstat(pack).st_size
-            data = opened.readall() if found == size else b""
-        return data, len(data) if found == size else found
+        with os.fdopen(pack, "rb", buffering=0) as file:
+            actual_size = os.fstat(pack).st_size
+            data = file.readall() if actual_size == size else b""
+        return data, len(data) if actual_size == size else actual_size
 
-    def _damage(self, hash: Hash, what: str, expected: str | None, found: str | None) -> Damage:
+    def _damage(self, hash: Hash, problem: str, expected: str | None, actual: str | None) -> Damage:
         return Damage(
             sentence(
-                f"blob {hash_text(hash)} {what}",
-                where=str(self.path(hash)),
+                f"blob {hash_text(hash)} {problem}",
+                location=str(self.path(hash)),
                 expected=expected,
-                found=found,
+                actual=actual,
                 hint="restore this file from a backup",
             )
         )
@@ -185,9 +185,9 @@ def _write(folder: PlainFolder, hash: Hash, data: bytes) -> None:
     folder.remove(hash.hex())
     fd = folder.create(hash.hex())
     try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(fd, left) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(fd, remaining) :]
         os.fsync(fd)
     finally:
         os.close(fd)

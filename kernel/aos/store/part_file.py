@@ -74,7 +74,7 @@ class PartFile:
         """
         try:
             os.fsync(self.fd)
-            with PlainFolder.named(self.target.parent) as folder:
+            with PlainFolder.at_user_path(self.target.parent) as folder:
                 self._name(folder)
                 folder.sync()
         except OSError as error:
@@ -82,9 +82,9 @@ class PartFile:
 
     def failed(self, error: Exception) -> AosError:
         """Return the error for a write that ``error`` ended."""
-        why = (error.strerror if isinstance(error, OSError) else None) or error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
         return Unavailable(
-            f"{self.target}: the file cannot be written: {why}; nothing was left behind"
+            f"{self.target}: the file cannot be written: {reason}; nothing was left behind"
         )
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class PartFile:
         if self.fd < 0:
             return
         if _is_there(self.path, self.fd):
-            with contextlib.suppress(OSError), PlainFolder.named(self.path.parent) as folder:
+            with contextlib.suppress(OSError), PlainFolder.at_user_path(self.path.parent) as folder:
                 folder.remove(self.path.name)
         os.close(self.fd)
         self.fd = -1
@@ -106,7 +106,7 @@ class PartFile:
             # Unlike a rename, a link does not replace a file that another process made meanwhile.
             folder.link(part, target)
         except FileExistsError:
-            raise self._taken() from None
+            raise self._name_taken_error() from None
         except OSError:
             # A file system without hard links.
             self._check_free()
@@ -114,13 +114,13 @@ class PartFile:
 
     def _check_free(self) -> None:
         if not self._force and os.path.lexists(self.target):
-            raise self._taken()
+            raise self._name_taken_error()
 
-    def _taken(self) -> AosError:
+    def _name_taken_error(self) -> AosError:
         return FileTaken(
             sentence(
                 "there is such a file already; nothing was changed",
-                where=str(self.target),
+                location=str(self.target),
                 hint="--force replaces it",
             )
         )
@@ -130,7 +130,7 @@ class PartFile:
         over."""
         try:
             while True:
-                with PlainFolder.named(self.path.parent) as folder:
+                with PlainFolder.at_user_path(self.path.parent) as folder:
                     fd = folder.open(self.path.name, os.O_WRONLY | os.O_CREAT, mode)
                     try:
                         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -50,12 +50,12 @@ class PlainFolder:
     """
 
     def __init__(self, path: Path, fd: int) -> None:
-        """Use ``named``, ``at`` or ``inner``."""
+        """Use ``at_user_path``, ``at`` or ``inner``."""
         self.path = path
         self._fd = fd
 
     @classmethod
-    def named(cls, path: Path) -> Self:
+    def at_user_path(cls, path: Path) -> Self:
         """Open a folder that the user names, through links if there are any."""
         return cls(path, os.open(path, _FOLDER))
 
@@ -89,9 +89,9 @@ class PlainFolder:
         except FileNotFoundError:
             raise
         except OSError:
-            found = self.find(name)
-            if found is not None:
-                _check_folder(path, found)
+            status = self.find(name)
+            if status is not None:
+                _check_folder(path, status)
             raise
 
     def status(self) -> os.stat_result:
@@ -113,10 +113,10 @@ class PlainFolder:
         Raises:
             Damage: It is none; or, with ``is_sole``, it has another name too.
         """
-        found = self.find(name)
-        if found is not None:
-            self._check(name, found, is_sole)
-        return found
+        status = self.find(name)
+        if status is not None:
+            self._check(name, status, is_sole)
+        return status
 
     def check_folder(self, name: str) -> None:
         """Check that this name is that of a plain folder, or of nothing.
@@ -124,9 +124,9 @@ class PlainFolder:
         Raises:
             Damage: It is none.
         """
-        found = self.find(name)
-        if found is not None:
-            _check_folder(self.path / name, found)
+        status = self.find(name)
+        if status is not None:
+            _check_folder(self.path / name, status)
 
     def check_socket(self, name: str) -> None:
         """Check that this name is that of a socket, or of nothing.
@@ -134,9 +134,9 @@ class PlainFolder:
         Raises:
             Damage: It is none.
         """
-        found = self.find(name)
-        if found is not None and not stat.S_ISSOCK(found.st_mode):
-            raise _not_plain(self.path / name, "a socket", found)
+        status = self.find(name)
+        if status is not None and not stat.S_ISSOCK(status.st_mode):
+            raise _not_plain(self.path / name, "a socket", status)
 
     def open(
         self, name: str, flags: int = os.O_RDONLY, mode: int = 0o600, *, is_sole: bool = False
@@ -162,23 +162,23 @@ class PlainFolder:
             raise
         return fd
 
-    def read(self, name: str, most: int) -> bytes:
-        """Read a plain file of at most ``most`` bytes (ST-84).
+    def read(self, name: str, bytes_max: int) -> bytes:
+        """Read a plain file of at most ``bytes_max`` bytes (ST-84).
 
         Raises:
             Damage: It is no plain file, or it is longer.
         """
         fd = self.open(name)
-        with os.fdopen(fd, "rb") as opened:
+        with os.fdopen(fd, "rb") as file:
             size = os.fstat(fd).st_size
-            data = b"" if size > most else opened.read(most + 1)
-        if size > most or len(data) > most:
+            data = b"" if size > bytes_max else file.read(bytes_max + 1)
+        if size > bytes_max or len(data) > bytes_max:
             raise Damage(
                 sentence(
                     "the file is too large",
-                    where=str(self.path / name),
-                    expected=f"at most {most} bytes",
-                    found=f"{max(size, len(data))} bytes",
+                    location=str(self.path / name),
+                    expected=f"at most {bytes_max} bytes",
+                    actual=f"{max(size, len(data))} bytes",
                     hint="restore a backup",
                 )
             )
@@ -202,10 +202,10 @@ class PlainFolder:
         part = f"{name}{_PART}"
         self.remove(part)  # of a process that was killed
         try:
-            with os.fdopen(self.create(part, mode), "wb") as opened:
-                opened.write(data)
-                opened.flush()
-                os.fsync(opened.fileno())
+            with os.fdopen(self.create(part, mode), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
             self.rename(part, name)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -237,7 +237,7 @@ class PlainFolder:
     def names(self) -> Iterator[str]:
         """Yield the names in this folder, in no order."""
         with os.scandir(self._fd) as entries:
-            yield from (each.name for each in entries)
+            yield from (entry.name for entry in entries)
 
     def sync(self) -> None:
         """Make the names in the folder durable."""
@@ -258,16 +258,16 @@ class PlainFolder:
     ) -> None:
         self.close()
 
-    def _check(self, name: str, found: os.stat_result, is_sole: bool) -> None:
-        if not stat.S_ISREG(found.st_mode):
-            raise _not_plain(self.path / name, "a file", found)
-        if is_sole and found.st_nlink > 1:
+    def _check(self, name: str, status: os.stat_result, is_sole: bool) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            raise _not_plain(self.path / name, "a file", status)
+        if is_sole and status.st_nlink > 1:
             raise Damage(
                 sentence(
                     "this file would be written, and it is known by another name too",
-                    where=str(self.path / name),
+                    location=str(self.path / name),
                     expected="a file with one name",
-                    found=f"a hard link, one of {found.st_nlink}",
+                    actual=f"a hard link, one of {status.st_nlink}",
                     hint="copy the folder with cp -a, and use the copy",
                 )
             )
@@ -280,29 +280,29 @@ def open_named(path: Path) -> int:
         OSError: It cannot be opened, or it is no regular file. A FIFO is not waited for.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, f"expected a file, found {_kind(found)}", str(path))
+        raise OSError(errno.EINVAL, f"expected a file, found {_kind(status)}", str(path))
     return fd
 
 
-def _check_folder(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISDIR(found.st_mode):
-        raise _not_plain(path, "a folder", found)
+def _check_folder(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISDIR(status.st_mode):
+        raise _not_plain(path, "a folder", status)
 
 
-def _not_plain(path: Path, expected: str, found: os.stat_result) -> Damage:
+def _not_plain(path: Path, expected: str, status: os.stat_result) -> Damage:
     return Damage(
         sentence(
             "nothing of a world is reached through a link or a special file",
-            where=str(path),
+            location=str(path),
             expected=expected,
-            found=_kind(found),
+            actual=_kind(status),
             hint=_HINT,
         )
     )
 
 
-def _kind(found: os.stat_result) -> str:
-    return next((name for is_so, name in _KINDS if is_so(found.st_mode)), "a device")
+def _kind(status: os.stat_result) -> str:
+    return next((name for is_so, name in _KINDS if is_so(status.st_mode)), "a device")

@@ -39,12 +39,12 @@ class RebuiltStore:
     def __init__(self, store: LmdbStore) -> None:
         self._store = store
         self._rows = _rows_of(store)
-        kept = set(store.row_keys("snapshots"))
+        stored_keys = set(store.row_keys("snapshots"))
         newest = max(self._rows.snapshots, default=None)
         self._snapshots = {
             at: row
             for at, row in sorted(self._rows.snapshots.items())
-            if at == newest or seq_key(at) in kept
+            if at == newest or seq_key(at) in stored_keys
         }
         """The rows of the other old snapshots went with these snapshots."""
 
@@ -58,7 +58,7 @@ class RebuiltStore:
         erased = self._rows.erased.get(hash)
         if erased is not None:
             raise erased_error(hash, erased)
-        return checked_blob(None, hash, None, self._store.where)
+        return checked_blob(None, hash, None, self._store.location)
 
     def intent(self, hash: Hash) -> IntentRow | None:
         return self._rows.intents.get(hash)
@@ -88,8 +88,8 @@ class RebuiltStore:
         yield from self._snapshots.values()
 
     def snapshot_before(self, seq: int | None = None) -> SnapshotRow | None:
-        places = [at for at in self._snapshots if seq is None or at <= seq]
-        return self._snapshots[places[-1]] if places else None
+        seqs = [at for at in self._snapshots if seq is None or at <= seq]
+        return self._snapshots[seqs[-1]] if seqs else None
 
     def tables(self) -> dict[str, Mapping[bytes, bytes]]:
         """Return the tables of ``TABLES`` as they should be stored."""
@@ -108,7 +108,7 @@ def _rows_of(store: LmdbStore) -> DerivedRows:
     if cut is not None:
         if not cut.is_done:
             raise Refused(
-                f"{store.where}: its journal is being pruned (complete that first: aos journal "
+                f"{store.location}: its journal is being pruned (complete that first: aos journal "
                 "prune); nothing was changed"
             )
         rows = rows_at(load(cut.document, store.blob), dict(_erased_by(store, cut.seq)))

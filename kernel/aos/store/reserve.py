@@ -27,7 +27,7 @@ def make_reserve(folder: Path) -> bool:
     """
     try:
         with PlainFolder.at(folder) as store:
-            return _is_whole(store) or _made(store)
+            return _is_whole(store) or _make_reserve(store)
     except (OSError, Damage):
         return False
 
@@ -52,7 +52,7 @@ def _is_allocated(status: os.stat_result) -> bool:
     return status.st_blocks * 512 >= RESERVE_BYTES
 
 
-def _made(store: PlainFolder) -> bool:
+def _make_reserve(store: PlainFolder) -> bool:
     store.remove(RESERVE_NAME)
     fd = store.create(RESERVE_NAME)
     try:

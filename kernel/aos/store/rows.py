@@ -65,9 +65,9 @@ class IntentRow:
         """Raises: Damage."""
         if len(data) != _INTENT.size:
             raise Damage(f"an intent's row: expected {_INTENT.size} bytes, found {len(data)}")
-        opened, index, settled, abandoned, receipt = _INTENT.unpack(data)
+        opened_seq, index, settled, abandoned, receipt = _INTENT.unpack(data)
         row = cls(
-            opened_seq=opened,
+            opened_seq=opened_seq,
             index=index,
             settled_seq=settled or None,
             receipt_digest=Hash(receipt) if settled else None,

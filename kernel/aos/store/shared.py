@@ -20,23 +20,23 @@ def acquire(folder: Path, access: Access, *, looks: bool = True) -> Environment:
     the file is not checked first: for a process that a damaged file may end.
     """
     with _registry:
-        found = _find(folder)
-        if found is None:
-            made = Environment(folder, access, looks=looks)
-            _open[made.key] = made
-            return made
+        environment = _find(folder)
+        if environment is None:
+            new_environment = Environment(folder, access, looks=looks)
+            _open[new_environment.key] = new_environment
+            return new_environment
         if access is Access.CREATE:
-            raise Refused(sentence("a store is here already, and open", where=str(folder)))
-        if access is Access.WRITE and found.readonly:
+            raise Refused(sentence("a store is here already, and open", location=str(folder)))
+        if access is Access.WRITE and environment.readonly:
             raise Unavailable(
                 sentence(
                     "this process has the store open for reading, and cannot also write to it",
-                    where=str(folder),
+                    location=str(folder),
                     hint="close it first",
                 )
             )
-        found.users += 1
-        return found
+        environment.users += 1
+        return environment
 
 
 def release(environment: Environment) -> None:
@@ -59,7 +59,7 @@ def compact(environment: Environment) -> None:
             raise Unavailable(
                 sentence(
                     "this process has the store open elsewhere too, and cannot compact it",
-                    where=environment.where,
+                    location=environment.location,
                     hint="close it there first",
                 )
             )

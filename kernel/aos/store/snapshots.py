@@ -61,13 +61,13 @@ def snapshot_with(store: Store, value: Hash) -> SnapshotRow | None:
     """
     walked: set[Hash] = set()
 
-    def seen(node: Hash) -> bool:
+    def is_walked(node: Hash) -> bool:
         return node in walked
 
     for row in store.snapshots():
         # One that lost a part to an earlier release is of no use.
         with contextlib.suppress(Erased):
-            for part in parts(row.document, store.blob, seen):
+            for part in parts(row.document, store.blob, is_walked):
                 if part == value:
                     return row
                 walked.add(part)

@@ -120,7 +120,7 @@ class Store(Protocol):
         """Make blobs durable outside a group. Raises as ``append``."""
         ...
 
-    def named(self, sha256: bytes) -> Hash | None:
+    def hash_by_sha256(self, sha256: bytes) -> Hash | None:
         """Return the content hash of the blob with this SHA-256 name, if a name document gives it
         (spec/agentos.md, AG-30). The blob itself may have been removed since."""
         ...
@@ -177,15 +177,15 @@ class Store(Protocol):
         ``append``."""
         ...
 
-    def drop_frames(self, most: int) -> int:
-        """Remove up to ``most`` pruned frames, and the notes on their records, in one transaction;
-        return how many frames were removed. Raises as ``append``."""
+    def drop_frames(self, frames_max: int) -> int:
+        """Remove up to ``frames_max`` pruned frames, and the notes on their records, in one
+        transaction; return how many frames were removed. Raises as ``append``."""
         ...
 
-    def forget(self, what: Forget) -> int:
+    def forget(self, removal: Forget) -> int:
         """Remove rows in one transaction. A blob on which a delta depends stays, unless the delta
-        is in ``what`` too (ST-92). Return how many of the blobs the store no longer has. Raises as
-        ``append``."""
+        is in ``removal`` too (ST-92). Return how many of the blobs the store no longer has. Raises
+        as ``append``."""
         ...
 
     def puts(self) -> Iterator[PutRow]:
@@ -196,7 +196,7 @@ class Store(Protocol):
         """Store more rows of such blobs, in one transaction. Raises as ``append``."""
         ...
 
-    def first_bytes(self, hash: Hash, most: int) -> bytes | None:
+    def first_bytes(self, hash: Hash, bytes_max: int) -> bytes | None:
         """Return the beginning of a blob, unchecked; None if it cannot be read."""
         ...
 
@@ -263,36 +263,41 @@ def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
 
 
 def check_expected(
-    found: Head | None, group: Sequence[Sealed], head: Head, expected: Hash, where: str
+    stored_head: Head | None, group: Sequence[Sealed], head: Head, expected: Hash, location: str
 ) -> None:
     """Check that the store ends where the caller expects (ST-2).
 
     Raises:
         Damage: It does not.
     """
-    at = NO_FRAME if found is None else found.frame
+    at = NO_FRAME if stored_head is None else stored_head.frame
     if at == expected and (
-        found is None or found.world == head.world or _is_fork(group[0].frame, found)
+        stored_head is None
+        or stored_head.world == head.world
+        or _is_fork(group[0].frame, stored_head)
     ):
         return
     raise Damage(
         sentence(
             "the journal does not end where this process left it",
-            where=where,
+            location=location,
             expected=_frame_name(expected),
-            found=f"{_frame_name(at)} at record {0 if found is None else found.seq}",
+            actual=f"{_frame_name(at)} at record {0 if stored_head is None else stored_head.seq}",
             hint="another process wrote to it; stop both and open the world again",
         )
     )
 
 
-def _is_fork(frame: Frame, found: Head) -> bool:
-    """Whether ``frame`` begins a fork of the world that ends with ``found`` (K-110)."""
+def _is_fork(frame: Frame, parent_head: Head) -> bool:
+    """Whether ``frame`` begins a fork of the world that ends with ``parent_head`` (K-110)."""
     try:
         first = from_bytes(frame.records[0])
     except Damage:
         return False
-    return isinstance(first, Fork) and (first.parent, first.frame) == (found.world, found.frame)
+    return isinstance(first, Fork) and (first.parent, first.frame) == (
+        parent_head.world,
+        parent_head.frame,
+    )
 
 
 def _frame_name(frame: Hash) -> str:
@@ -300,7 +305,7 @@ def _frame_name(frame: Hash) -> str:
 
 
 def intent_changes(
-    group: Sequence[Sealed], stored: Callable[[Hash], IntentRow | None], where: str
+    group: Sequence[Sealed], stored: Callable[[Hash], IntentRow | None], location: str
 ) -> dict[Hash, IntentRow]:
     """Return the rows of intents that ``group`` writes, in its order (ST-31, ST-32).
 
@@ -312,42 +317,45 @@ def intent_changes(
     def row(intent: Hash) -> IntentRow | None:
         return changed.get(intent) or stored(intent)
 
-    def known(intent: Hash, seq: int) -> IntentRow:
-        found = row(intent)
-        if found is None:
+    def existing_row(intent: Hash, seq: int) -> IntentRow:
+        intent_row = row(intent)
+        if intent_row is None:
             raise _contradiction(
-                intent, where, f"record {seq} ends it, and no row says it was opened"
+                intent, location, f"record {seq} ends it, and no row says it was opened"
             )
-        return found
+        return intent_row
 
     for sealed in group:
-        for opened in sealed.opened:
-            if row(opened.intent) is not None:
+        for opening in sealed.opened_intents:
+            if row(opening.intent) is not None:
                 raise _contradiction(
-                    opened.intent,
-                    where,
-                    f"record {opened.seq} opens it, and it has a row already",
+                    opening.intent,
+                    location,
+                    f"record {opening.seq} opens it, and it has a row already",
                 )
-            changed[opened.intent] = IntentRow(opened_seq=opened.seq, index=opened.index)
+            changed[opening.intent] = IntentRow(opened_seq=opening.seq, index=opening.index)
         for settled in sealed.settled:
-            before = known(settled.intent, settled.seq)
-            if before.settled_seq is not None:
-                what = f"record {settled.seq} settles it, and its row says {before.settled_seq} did"
-                raise _contradiction(settled.intent, where, what)
+            stored_row = existing_row(settled.intent, settled.seq)
+            if stored_row.settled_seq is not None:
+                problem = (
+                    f"record {settled.seq} settles it, and its row says {stored_row.settled_seq} "
+                    "did"
+                )
+                raise _contradiction(settled.intent, location, problem)
             changed[settled.intent] = replace(
-                before, settled_seq=settled.seq, receipt_digest=settled.receipt
+                stored_row, settled_seq=settled.seq, receipt_digest=settled.receipt
             )
         for intent in sealed.abandoned:
-            before = known(intent, sealed.frame.header.last)
-            changed[intent] = replace(before, abandoned=True)
+            stored_row = existing_row(intent, sealed.frame.header.last)
+            changed[intent] = replace(stored_row, abandoned=True)
     return changed
 
 
-def _contradiction(intent: Hash, where: str, what: str) -> Damage:
+def _contradiction(intent: Hash, location: str, problem: str) -> Damage:
     return Damage(
         sentence(
-            f"the derived rows are damaged: intent {hash_text(intent)}: {what}",
-            where=where,
+            f"the derived rows are damaged: intent {hash_text(intent)}: {problem}",
+            location=location,
             hint="aos rebuild makes them again from the journal",
         )
     )
@@ -356,20 +364,20 @@ def _contradiction(intent: Hash, where: str, what: str) -> Damage:
 def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
     """Return the rows of submissions that ``group`` writes: the newest event of each id."""
     return {
-        each.submission_id: SubmissionRow(
-            submission_id=each.submission_id, seq=each.seq, payload=each.payload
+        submission.submission_id: SubmissionRow(
+            submission_id=submission.submission_id, seq=submission.seq, payload=submission.payload
         )
         for sealed in group
-        for each in sealed.submissions
+        for submission in sealed.submissions
     }
 
 
 def snapshot_changes(group: Sequence[Sealed]) -> list[SnapshotRow]:
     """Return the rows of snapshots that ``group`` writes."""
     return [
-        SnapshotRow(at=each.at, seq=each.seq, document=each.document)
+        SnapshotRow(at=snapshot.at, seq=snapshot.seq, document=snapshot.document)
         for sealed in group
-        for each in sealed.snapshots
+        for snapshot in sealed.snapshots
     ]
 
 
@@ -377,15 +385,17 @@ def erasing(sealed: Sealed) -> dict[Hash, int]:
     """Return the values that ``sealed`` erases, each with the newest record in it that does so."""
     if not sealed.erased:
         return {}
-    found: dict[Hash, int] = {}
+    seq_by_value: dict[Hash, int] = {}
     for record in map(from_bytes, sealed.frame.records):
         if isinstance(record, Control) and record.action == ERASE and record.value is not None:
-            found[Hash(record.value)] = record.seq
+            seq_by_value[Hash(record.value)] = record.seq
         elif isinstance(record, Fork):
-            found.update(dict.fromkeys(record.erased, record.seq))
+            seq_by_value.update(dict.fromkeys(record.erased, record.seq))
     for value in sealed.erased:
-        assert value in found, f"{hash_text(value)} is erased, and no record of the frame says so"
-    return {value: found[value] for value in sealed.erased}
+        assert value in seq_by_value, (
+            f"{hash_text(value)} is erased, and no record of the frame says so"
+        )
+    return {value: seq_by_value[value] for value in sealed.erased}
 
 
 def check_blobs(blobs: Mapping[Hash, bytes]) -> None:
@@ -403,7 +413,7 @@ def names_in(
     is not there. A name whose blob is not there is stored until the blob comes (AG-35). A document
     with an invalid name is skipped.
     """
-    known: dict[Hash, bytes | None] = {}
+    true_names: dict[Hash, bytes | None] = {}
     for data in blobs.values():
         name = read_name(data)
         if name is None:
@@ -411,15 +421,15 @@ def names_in(
         if name.is_given:
             yield name, True
             continue
-        if name.blob not in known:
-            named = blobs.get(name.blob)
-            known[name.blob] = true_of(name.blob) if named is None else true_sha256(named)
-        true = known[name.blob]
+        if name.blob not in true_names:
+            blob = blobs.get(name.blob)
+            true_names[name.blob] = true_of(name.blob) if blob is None else true_sha256(blob)
+        true = true_names[name.blob]
         if true is None or true == name.sha256:
             yield name, true is not None
 
 
-def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, where: str) -> bytes:
+def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, location: str) -> bytes:
     """Return ``data``, the bytes stored under ``hash``, if they have that hash (ST-21).
 
     ``erased`` is the row of the value if there are no bytes.
@@ -434,19 +444,19 @@ def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, where
         raise Damage(
             sentence(
                 f"blob {hash_text(hash)} is missing",
-                where=where,
+                location=location,
                 hint="no row says that it was erased: aos rebuild makes such rows again; if that "
                 "does not help, restore a backup",
             )
         )
-    found = content_hash(data)
-    if found != hash:
+    actual_hash = content_hash(data)
+    if actual_hash != hash:
         raise Damage(
             sentence(
                 f"blob {hash_text(hash)} is altered",
-                where=where,
+                location=location,
                 expected="bytes of that hash",
-                found=f"{len(data)} bytes of {hash_text(found)}",
+                actual=f"{len(data)} bytes of {hash_text(actual_hash)}",
                 hint="restore a backup",
             )
         )
@@ -469,14 +479,14 @@ def first_kept(store: Store) -> int:
     return 1 if cut is None else cut.seq + 1
 
 
-def missing_frame(seq: int, head: Head, cut: Cut | None, where: str) -> AosError:
+def missing_frame(seq: int, head: Head, cut: Cut | None, location: str) -> AosError:
     """Return the error for a record before the head whose frame is not there (ST-5)."""
     if cut is not None and seq <= cut.seq:
         return pruned(cut, seq)
     return Damage(
         sentence(
             f"the frame with record {seq} is missing",
-            where=where,
+            location=location,
             expected=f"frames to record {head.seq}, as the head says",
             hint="restore a backup",
         )

@@ -53,9 +53,9 @@ def main(folder: str, packages: str) -> int:
             names = [bytes(name) for name, _ in txn.cursor()]
         for name in names:
             table = env.open_db(name, create=False)
-            after: bytes | None = b""
-            while after is not None:
-                after = read_rows(env, table, after)
+            last_key: bytes | None = b""
+            while last_key is not None:
+                last_key = read_rows(env, table, last_key)
         read_free_pages(lmdb, env)
     except (lmdb.Error, OutOfOrderError) as problem:
         sys.stdout.write(f"{problem}\n")
@@ -67,19 +67,19 @@ class OutOfOrderError(Exception):
     """Keys that do not ascend: a page is in the place of another."""
 
 
-def read_rows(env: lmdb.Environment, table: Any, after: bytes) -> bytes | None:
-    """Read a slice of the rows behind ``after``; return its last key, None at the end."""
+def read_rows(env: lmdb.Environment, table: Any, last_key: bytes) -> bytes | None:
+    """Read a slice of the rows behind ``last_key``; return its last key, None at the end."""
     size = 0
     with env.begin() as txn, txn.cursor(db=table) as cursor:
-        if not (cursor.set_range(after + b"\0") if after else cursor.first()):
+        if not (cursor.set_range(last_key + b"\0") if last_key else cursor.first()):
             return None
         for key, value in cursor:
-            if key <= after:
-                raise OutOfOrderError(f"key {key.hex()} after {after.hex()}")
-            after = key
+            if key <= last_key:
+                raise OutOfOrderError(f"key {key.hex()} after {last_key.hex()}")
+            last_key = key
             size += ROW_BYTES + len(value)
             if size >= SLICE_BYTES:
-                return after
+                return last_key
     return None
 
 

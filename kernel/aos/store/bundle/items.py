@@ -72,14 +72,14 @@ MAGIC: Final = _PAIR + encode_text(HEADER)
 @dataclass(frozen=True, slots=True)
 class Opening:
     """The bytes before an item's body: its kind, and the sizes of this opening and of the body.
-    ``whole`` is the size of the item with both. All sizes are in bytes."""
+    ``item_size`` is the size of the item with both. All sizes are in bytes."""
 
     kind: str
     size: int
     body: int
 
     @property
-    def whole(self) -> int:
+    def item_size(self) -> int:
         return self.size + self.body
 
 
@@ -104,10 +104,10 @@ def read_opening(data: bytes) -> Opening:
     Raises:
         Damage: There is none, or its body is longer than its kind allows.
     """
-    known = next((each for each in _KINDS if data.startswith(each)), None)
-    if known is None:
+    prefix = next((candidate for candidate in _KINDS if data.startswith(candidate)), None)
+    if prefix is None:
         raise Damage("expected an item of a bundle, found something else")
-    kind, body = _KINDS[known], _length(data, len(known))
+    kind, body = _KINDS[prefix], _length(data, len(prefix))
     _check_length(kind, body)
     expected = opening(kind, body)
     if not data.startswith(expected):
@@ -161,11 +161,15 @@ class ArchiveBase:
         """Raises: Damage."""
         match value:
             case [int(seq), bytes(frame), int(size), list(peaks), bytes(document), bytes(genesis)]:
-                hashes = [each for each in (frame, document, *peaks) if isinstance(each, bytes)]
+                hashes = [
+                    hash_bytes
+                    for hash_bytes in (frame, document, *peaks)
+                    if isinstance(hash_bytes, bytes)
+                ]
                 if (
                     seq > 0
                     and len(hashes) == 2 + size.bit_count() == 2 + len(peaks)
-                    and all(len(each) == HASH_BYTES for each in hashes)
+                    and all(len(hash_bytes) == HASH_BYTES for hash_bytes in hashes)
                 ):
                     return cls(
                         seq=seq,
@@ -199,7 +203,7 @@ class BundleHeader:
     def to_bytes(self) -> bytes:
         """Return the body of the header's item: one canonical CBOR map, without ``after`` where
         the frames begin at the genesis."""
-        operators: list[Value] = [[each.name, each.key] for each in self.operators]
+        operators: list[Value] = [[operator.name, operator.key] for operator in self.operators]
         executors: dict[str | int, Value] = {}
         executors.update(self.executors)
         fields: dict[str | int, Value] = {
@@ -296,9 +300,9 @@ class ErasedValue:
             case [bytes(hash_), int(seq), bytes(record)] if (
                 len(hash_) == HASH_BYTES and type(seq) is int and seq > 0
             ):
-                found = cls(value=Hash(hash_), seq=seq, record=record)
-                found.check()
-                return found
+                erased_value = cls(value=Hash(hash_), seq=seq, record=record)
+                erased_value.check()
+                return erased_value
         raise Damage("an erased value is not [hash, record's sequence, record]")
 
     def check(self) -> None:

@@ -66,14 +66,14 @@ class Bundle:
         self._end = self._body(self.size - END_BYTES, last, End.from_bytes)
         index_at = self._end.index_at
         index = self._expect(index_at, INDEX)
-        if index_at + index.whole + END_BYTES != self.size or index.body % ROW_BYTES:
+        if index_at + index.item_size + END_BYTES != self.size or index.body % ROW_BYTES:
             raise self._damage(index_at, "the index is not where its end is")
         self._rows_at = index_at + index.size
         self.values = index.body // ROW_BYTES
         """How many values there are, erased ones counted."""
         header = self._expect(0, HEADER)
         self.header = self._body(0, header, BundleHeader.from_bytes)
-        self._items_at = header.whole
+        self._items_at = header.item_size
 
     def __enter__(self) -> Self:
         return self
@@ -105,28 +105,28 @@ class Bundle:
         self.head()
         digest = blake3()
         values = 0
-        for at, found in self._items(0):
-            content = self._hash_item(at, found, digest)
-            if found.kind == BLOB:
+        for at, opening in self._items(0):
+            content = self._hash_item(at, opening, digest)
+            if opening.kind == BLOB:
                 self._check_row(at, content)
-            elif found.kind == ERASED:
-                self._check_row(at, self._body(at, found, ErasedValue.from_bytes).value)
-            values += found.kind in (BLOB, ERASED)
+            elif opening.kind == ERASED:
+                self._check_row(at, self._body(at, opening, ErasedValue.from_bytes).value)
+            values += opening.kind in (BLOB, ERASED)
             if on_progress is not None:
-                on_progress(at + found.whole, self.size)
+                on_progress(at + opening.item_size, self.size)
         if digest.digest() != self._end.digest:
             raise Damage(
                 sentence(
                     "the file was altered",
-                    where=str(self.path),
+                    location=str(self.path),
                     expected=f"closing hash {self._end.digest.hex()[:16]}",
-                    found=digest.hexdigest()[:16],
+                    actual=digest.hexdigest()[:16],
                     hint="copy or export it again",
                 )
             )
         if values != self.values:
-            what = f"the index has {self.values} values, and the file {values}"
-            raise self._damage(self._end.index_at, what)
+            problem = f"the index has {self.values} values, and the file {values}"
+            raise self._damage(self._end.index_at, problem)
         self._check_order()
 
     def frames(self) -> Iterator[Frame]:
@@ -135,9 +135,9 @@ class Bundle:
         Raises:
             Damage: One cannot be read. Whether they follow one another is for ``follow`` to check.
         """
-        for at, found in self._items(self._items_at):
-            if found.kind == FRAME:
-                yield self._body(at, found, read_frame)
+        for at, opening in self._items(self._items_at):
+            if opening.kind == FRAME:
+                yield self._body(at, opening, read_frame)
 
     def head(self) -> Head:
         """Return the signed head; its signature is not checked.
@@ -158,9 +158,9 @@ class Bundle:
         at = self._find(hash)
         data: bytes | None = None
         if at is not None:
-            found = self._opening(at)
-            if found.kind == ERASED:
-                raise erased_error(hash, self._body(at, found, ErasedValue.from_bytes).seq)
+            opening = self._opening(at)
+            if opening.kind == ERASED:
+                raise erased_error(hash, self._body(at, opening, ErasedValue.from_bytes).seq)
             data = self._body(at, self._expect(at, BLOB), bytes)
         return checked_blob(data, hash, None, str(self.path))
 
@@ -178,9 +178,9 @@ class Bundle:
     def erased(self) -> Iterator[ErasedValue]:
         """Yield the values that are listed as erased, ascending by hash."""
         for _, at in self._rows():
-            found = self._opening(at)
-            if found.kind == ERASED:
-                yield self._body(at, found, ErasedValue.from_bytes)
+            opening = self._opening(at)
+            if opening.kind == ERASED:
+                yield self._body(at, opening, ErasedValue.from_bytes)
 
     # Items
 
@@ -188,51 +188,53 @@ class Bundle:
         """Each item from ``at`` to the index, with its position."""
         end = self._end
         while at <= end.index_at:
-            found = self._opening(at)
+            opening = self._opening(at)
             single = {HEADER: 0, HEAD: end.head_at, INDEX: end.index_at, END: self.size - END_BYTES}
-            if (found.kind in single or at in single.values()) and single.get(found.kind) != at:
-                raise self._damage(at, f"{found.kind} is in a place where it does not belong")
+            if (opening.kind in single or at in single.values()) and single.get(opening.kind) != at:
+                raise self._damage(at, f"{opening.kind} is in a place where it does not belong")
             if end.head_at < at < end.index_at:
-                raise self._damage(at, f"{found.kind} is behind the head")
-            yield at, found
-            at += found.whole
+                raise self._damage(at, f"{opening.kind} is behind the head")
+            yield at, opening
+            at += opening.item_size
 
-    def _hash_item(self, at: int, found: Opening, digest: blake3) -> Hash:
+    def _hash_item(self, at: int, opening: Opening, digest: blake3) -> Hash:
         """Add an item to ``digest``; return the content hash of its body."""
         content = blake3()
-        digest.update(self._read(at, found.size))
-        for start in range(at + found.size, at + found.whole, PIECE_BYTES):
-            piece = self._read(start, min(PIECE_BYTES, at + found.whole - start))
+        digest.update(self._read(at, opening.size))
+        for start in range(at + opening.size, at + opening.item_size, PIECE_BYTES):
+            piece = self._read(start, min(PIECE_BYTES, at + opening.item_size - start))
             digest.update(piece)
-            if found.kind == BLOB:
+            if opening.kind == BLOB:
                 content.update(piece)
         return Hash(content.digest())
 
     def _opening(self, at: int, *, is_last: bool = False) -> Opening:
         try:
-            found = read_opening(self._read(at, min(OPENING_BYTES_MAX, self.size - at)))
+            opening = read_opening(self._read(at, min(OPENING_BYTES_MAX, self.size - at)))
         except Damage as problem:
             if is_last:
                 raise self._cut_short() from problem
             raise self._damage(at, str(problem)) from problem
-        if is_last and found.kind != END:
+        if is_last and opening.kind != END:
             raise self._cut_short()
-        if at + found.whole > self.size:
-            what = f"{found.kind} of {found.body} bytes goes beyond the file's end at {self.size}"
-            raise self._damage(at, what)
-        return found
+        if at + opening.item_size > self.size:
+            message = (
+                f"{opening.kind} of {opening.body} bytes goes beyond the file's end at {self.size}"
+            )
+            raise self._damage(at, message)
+        return opening
 
     def _expect(self, at: int, kind: str) -> Opening:
         if not 0 <= at < self.size:
             raise self._damage(at, f"expected {kind}, and the file ends before")
-        found = self._opening(at)
-        if found.kind != kind:
-            raise self._damage(at, f"expected {kind}, found {found.kind}")
-        return found
+        opening = self._opening(at)
+        if opening.kind != kind:
+            raise self._damage(at, f"expected {kind}, found {opening.kind}")
+        return opening
 
-    def _body(self, at: int, found: Opening, read: Callable[[bytes], T]) -> T:
+    def _body(self, at: int, opening: Opening, read: Callable[[bytes], T]) -> T:
         try:
-            return read(self._read(at + found.size, found.body))
+            return read(self._read(at + opening.size, opening.body))
         except Damage as problem:
             raise self._damage(at, str(problem)) from problem
 
@@ -250,16 +252,16 @@ class Bundle:
         low, high = 0, self.values
         while low < high:
             middle = (low + high) // 2
-            found, at = read_row(self._read(self._rows_at + middle * ROW_BYTES, ROW_BYTES))
-            if found == value:
+            row_value, at = read_row(self._read(self._rows_at + middle * ROW_BYTES, ROW_BYTES))
+            if row_value == value:
                 return at
-            low, high = (middle + 1, high) if found < value else (low, middle)
+            low, high = (middle + 1, high) if row_value < value else (low, middle)
         return None
 
     def _check_row(self, at: int, value: Hash) -> None:
         if self._find(value) != at:
-            what = f"{hash_text(value)} is not in the index: the value or the index was altered"
-            raise self._damage(at, what)
+            problem = f"{hash_text(value)} is not in the index: the value or the index was altered"
+            raise self._damage(at, problem)
 
     def _check_order(self) -> None:
         last = b""
@@ -292,16 +294,16 @@ class Bundle:
             size -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _damage(self, at: int, what: str) -> Damage:
+    def _damage(self, at: int, problem: str) -> Damage:
         return Damage(
-            sentence(what, where=f"{self.path}: byte {at:,}", hint="copy or export it again")
+            sentence(problem, location=f"{self.path}: byte {at:,}", hint="copy or export it again")
         )
 
     def _cut_short(self) -> Damage:
         return Damage(
             sentence(
                 "the bundle is cut short, or something was added to it",
-                where=str(self.path),
+                location=str(self.path),
                 expected=f"its closing hash in the last {END_BYTES} of its {self.size:,} bytes",
                 hint="copy or export it again",
             )

@@ -12,7 +12,7 @@ from aos.values.digests import Hash
 ROWS_AT_ONCE: Final = 4096
 
 
-class Seen:
+class ValuePositions:
     """Values and where each was put, in a file without a name in the folder for temporary files: it
     is gone when we are."""
 
@@ -27,8 +27,8 @@ class Seen:
             raise
 
     def __contains__(self, value: Hash) -> bool:
-        found = self._rows.execute("SELECT 1 FROM rows WHERE value = ?", (value,))
-        return found.fetchone() is not None
+        rows = self._rows.execute("SELECT 1 FROM rows WHERE value = ?", (value,))
+        return rows.fetchone() is not None
 
     def add(self, value: Hash, at: int = 0) -> None:
         """Raises: Unavailable: There is no room for it."""
@@ -44,8 +44,8 @@ class Seen:
 
     def __iter__(self) -> Iterator[tuple[Hash, int]]:
         """All of them, ascending."""
-        found = self._rows.execute("SELECT value, at FROM rows ORDER BY value")
-        while some := found.fetchmany(ROWS_AT_ONCE):
+        rows = self._rows.execute("SELECT value, at FROM rows ORDER BY value")
+        while some := rows.fetchmany(ROWS_AT_ONCE):
             for value, at in some:
                 yield Hash(value), at
 

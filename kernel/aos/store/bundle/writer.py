@@ -27,7 +27,7 @@ from aos.store.bundle.items import (
     opening,
     row,
 )
-from aos.store.bundle.seen import Seen
+from aos.store.bundle.seen import ValuePositions
 from aos.store.part_file import PartFile
 from aos.values.digests import Hash
 
@@ -53,7 +53,7 @@ class BundleWriter:
         self.blobs = 0
         self.erased = 0
         try:
-            self._seen = Seen()
+            self._positions = ValuePositions()
         except BaseException:
             self._part.close()
             raise
@@ -67,7 +67,7 @@ class BundleWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._seen.close()
+        self._positions.close()
         self._part.close()
 
     def header(self, header: BundleHeader) -> None:
@@ -81,18 +81,18 @@ class BundleWriter:
 
     def has(self, value: Hash, /) -> bool:
         """Whether a value was written, or listed as erased."""
-        return value in self._seen
+        return value in self._positions
 
     def blob(self, value: Hash, data: bytes) -> None:
         """Write a value that was not written yet."""
-        self._seen.add(value, self.size)
+        self._positions.add(value, self.size)
         self._put(opening(BLOB, len(data)))
         self._put(data)
         self.blobs += 1
 
     def erase(self, erased: ErasedValue) -> None:
         """List a value that cannot be written, because it was erased."""
-        self._seen.add(erased.value, self.size)
+        self._positions.add(erased.value, self.size)
         self._put(item(ERASED, erased.to_bytes()))
         self.erased += 1
 
@@ -107,8 +107,8 @@ class BundleWriter:
         self._put(item(HEAD, head.to_bytes()))
         index_at = self.size
         self._put(opening(INDEX, ROW_BYTES * (self.blobs + self.erased)))
-        rows = iter(self._seen)
-        while some := b"".join(row(*each) for each in islice(rows, ROWS_AT_ONCE)):
+        rows = iter(self._positions)
+        while some := b"".join(row(*position) for position in islice(rows, ROWS_AT_ONCE)):
             self._put(some)
         end = End(head_at=head_at, index_at=index_at, digest=self._digest.digest())
         self._put(item(END, end.to_bytes()))

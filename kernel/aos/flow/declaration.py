@@ -92,7 +92,7 @@ def declared_flow(manifest: Effective, name: str) -> FlowDeclaration | None:
         returned=by_arm.get("Return"),
         messages={
             schema: _key_field(manifest, name, schema)
-            for tag, schema in sorted(by_arm.items(), key=_place)
+            for tag, schema in sorted(by_arm.items(), key=_arm_order)
             if _MESSAGE.fullmatch(tag)
         },
     )
@@ -100,8 +100,8 @@ def declared_flow(manifest: Effective, name: str) -> FlowDeclaration | None:
 
 def declared_flows(manifest: Effective) -> dict[str, FlowDeclaration]:
     """Return the flows of a manifest by name."""
-    found = ((name, declared_flow(manifest, name)) for name in manifest.workflows)
-    return {name: each for name, each in found if each is not None}
+    declarations = ((name, declared_flow(manifest, name)) for name in manifest.workflows)
+    return {name: declaration for name, declaration in declarations if declaration is not None}
 
 
 def _key_field(manifest: Effective, workflow: str, event: str) -> str | None:
@@ -109,6 +109,6 @@ def _key_field(manifest: Effective, workflow: str, event: str) -> str | None:
     return next((route.key_field for route in routes), None)
 
 
-def _place(arm: tuple[str, str]) -> tuple[int, str]:
+def _arm_order(arm: tuple[str, str]) -> tuple[int, str]:
     """Sort M2 before M10."""
     return len(arm[0]), arm[0]

@@ -57,100 +57,100 @@ class Details:
     failure: Failure | None = None
 
 
-def read_details(kind: str, body: Value, where: str, *, is_over: bool) -> Details:
+def read_details(kind: str, body: Value, value_path: str, *, is_over: bool) -> Details:
     """Read the body of an operation of ``kind``: its outcome (null, the bytes of a value, or a
     failure), then what the kind adds (FL-22). Raises ``ValueProblem``."""
-    parts = expect_list(body, where)
+    parts = expect_list(body, value_path)
     if not parts:
-        raise ValueProblem("expected an outcome, found nothing", path=where)
+        raise ValueProblem("expected an outcome, found nothing", path=value_path)
     outcome, extra = parts[0], parts[1:]
-    found = Details()
+    details = Details()
     if isinstance(outcome, bytes):
-        found = Details(value=outcome)
+        details = Details(value=outcome)
     elif outcome is not None:
-        found = Details(failure=Failure.of(outcome, f"{where}[0]"))
+        details = Details(failure=Failure.of(outcome, f"{value_path}[0]"))
     read = _READERS.get(kind)
     if read is None or (is_over and parts == [None]):
-        return found  # the second: an operation within a kept iteration (FL-27)
+        return details  # the second: an operation within a kept iteration (FL-27)
     try:
-        return replace(found, **read(extra, where))
+        return replace(details, **read(extra, value_path))
     except IndexError:
-        raise ValueProblem(f"too short for a {kind}: {len(parts)} items", path=where) from None
+        raise ValueProblem(f"too short for a {kind}: {len(parts)} items", path=value_path) from None
 
 
-def _step(extra: list[Value], where: str) -> dict[str, Any]:
+def _step(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[effect]``, with six more items while it is open: the hash of its params, its policy, the
     times of its next attempt and of its timeout, whether an attempt may have run, and the effect
     that undoes it if that is unknown. A seventh says whether its answer has to come first."""
-    effect = expect_text(extra[0], f"{where}[1]")
+    effect = expect_text(extra[0], f"{value_path}[1]")
     if len(extra) == 1:
         return {"effect": effect}
     return {
         "effect": effect,
-        "retry_ns": optional_nat(extra[3], f"{where}[4]"),
-        "until_ns": optional_nat(extra[4], f"{where}[5]"),
-        "unknown": _unknown(extra[6], f"{where}[7]"),
-        "is_canceled": _is_canceled(extra[7:], f"{where}[8]"),
+        "retry_ns": optional_nat(extra[3], f"{value_path}[4]"),
+        "until_ns": optional_nat(extra[4], f"{value_path}[5]"),
+        "unknown": _unknown(extra[6], f"{value_path}[7]"),
+        "is_canceled": _is_canceled(extra[7:], f"{value_path}[8]"),
     }
 
 
-def _unknown(value: Value, where: str) -> tuple[str, bytes] | None:
+def _unknown(value: Value, value_path: str) -> tuple[str, bytes] | None:
     if value is None:
         return None
-    effect, params = expect_list(value, where, 2)
-    return expect_text(effect, f"{where}[0]"), expect_bytes(params, f"{where}[1]")
+    effect, params = expect_list(value, value_path, 2)
+    return expect_text(effect, f"{value_path}[0]"), expect_bytes(params, f"{value_path}[1]")
 
 
-def _is_canceled(ending: list[Value], where: str) -> bool:
+def _is_canceled(ending: list[Value], value_path: str) -> bool:
     """Whether the item that an open step or call may have at its end says so (FL-22)."""
-    return bool(ending) and expect_nat(ending[0], where, ENDING_MAX) >= ENDING_CANCELED
+    return bool(ending) and expect_nat(ending[0], value_path, ENDING_MAX) >= ENDING_CANCELED
 
 
-def _emit(extra: list[Value], where: str) -> dict[str, Any]:
-    return {"schemas": (expect_text(extra[0], f"{where}[1]"),)}
+def _emit(extra: list[Value], value_path: str) -> dict[str, Any]:
+    return {"schemas": (expect_text(extra[0], f"{value_path}[1]"),)}
 
 
-def _sleep(extra: list[Value], where: str) -> dict[str, Any]:
+def _sleep(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[deadline]``, or nothing for a duration that is invalid."""
-    return {"until_ns": expect_nat(extra[0], f"{where}[1]") if extra else None}
+    return {"until_ns": expect_nat(extra[0], f"{value_path}[1]") if extra else None}
 
 
-def _listen(extra: list[Value], where: str) -> dict[str, Any]:
+def _listen(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[schemas, most, deadline, whether it is an enum, consumed messages]``."""
-    schemas = expect_list(extra[0], f"{where}[1]")
+    schemas = expect_list(extra[0], f"{value_path}[1]")
     return {
-        "schemas": tuple(expect_text(each, f"{where}[1]") for each in schemas),
-        "is_many": optional_nat(extra[1], f"{where}[2]") is not None,
-        "until_ns": optional_nat(extra[2], f"{where}[3]"),
+        "schemas": tuple(expect_text(schema, f"{value_path}[1]") for schema in schemas),
+        "is_many": optional_nat(extra[1], f"{value_path}[2]") is not None,
+        "until_ns": optional_nat(extra[2], f"{value_path}[3]"),
         "is_wrapped": extra[3] is True,
     }
 
 
-def _call(extra: list[Value], where: str) -> dict[str, Any]:
+def _call(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[workflow, control schema, key]``, and whether its answer has to come first."""
     return {
-        "workflow": expect_text(extra[0], f"{where}[1]"),
-        "control": expect_text(extra[1], f"{where}[2]"),
-        "key": expect_bytes(extra[2], f"{where}[3]"),
-        "is_canceled": _is_canceled(extra[3:], f"{where}[4]"),
+        "workflow": expect_text(extra[0], f"{value_path}[1]"),
+        "control": expect_text(extra[1], f"{value_path}[2]"),
+        "key": expect_bytes(extra[2], f"{value_path}[3]"),
+        "is_canceled": _is_canceled(extra[3:], f"{value_path}[4]"),
     }
 
 
-def _branches(extra: list[Value], where: str) -> dict[str, Any]:
+def _branches(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[branches, messages]`` of a join or race that has ended."""
-    return {"messages": read_messages(extra[1], f"{where}[2]")} if len(extra) > 1 else {}
+    return {"messages": read_messages(extra[1], f"{value_path}[2]")} if len(extra) > 1 else {}
 
 
-def _body(extra: list[Value], where: str) -> dict[str, Any]:
+def _body(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[messages]`` of a branch, scope or loop that has ended; of an open loop its iteration and
     its state come first."""
     if not extra:
         return {}
-    return {"messages": read_messages(extra[-1], f"{where}[{len(extra)}]")}
+    return {"messages": read_messages(extra[-1], f"{value_path}[{len(extra)}]")}
 
 
-def _spawn(extra: list[Value], where: str) -> dict[str, Any]:
-    return {"workflow": expect_text(extra[0], f"{where}[1]")}
+def _spawn(extra: list[Value], value_path: str) -> dict[str, Any]:
+    return {"workflow": expect_text(extra[0], f"{value_path}[1]")}
 
 
 _READERS: Final[Mapping[str, Callable[[list[Value], str], dict[str, Any]]]] = {

@@ -26,17 +26,17 @@ class Failure:
         return cls.of(decode_record(data), "failure")
 
     @classmethod
-    def of(cls, value: Value, where: str) -> Self:
-        """Read a decoded failure at ``where``. Raises ``ValueProblem``."""
-        kind, code, message, path, causes = expect_list(value, where, 5)
+    def of(cls, value: Value, value_path: str) -> Self:
+        """Read a decoded failure at ``value_path``. Raises ``ValueProblem``."""
+        kind, code, message, path, causes = expect_list(value, value_path, 5)
         return cls(
-            kind=expect_text(kind, f"{where}[0]"),
-            code=expect_text(code, f"{where}[1]"),
-            message=expect_text(message, f"{where}[2]"),
-            path=expect_text(path, f"{where}[3]"),
+            kind=expect_text(kind, f"{value_path}[0]"),
+            code=expect_text(code, f"{value_path}[1]"),
+            message=expect_text(message, f"{value_path}[2]"),
+            path=expect_text(path, f"{value_path}[3]"),
             causes=tuple(
-                cls.of(each, f"{where}[4][{index}]")
-                for index, each in enumerate(expect_list(causes, f"{where}[4]"))
+                cls.of(cause, f"{value_path}[4][{index}]")
+                for index, cause in enumerate(expect_list(causes, f"{value_path}[4]"))
             ),
         )
 
@@ -52,14 +52,14 @@ class Failure:
             "code": self.code,
             "message": self.message,
             "path": self.path,
-            "causes": [each.to_document() for each in self.causes],
+            "causes": [cause.to_document() for cause in self.causes],
         }
 
 
-def failure_text(found: dict[str, Any]) -> str:
+def failure_text(failure: dict[str, Any]) -> str:
     """Return the document of a failure on one line, without its causes: ``critical no_funds: the
     card is empty (at charge)``."""
-    code = "" if found["code"] in ("", found["kind"]) else f" {found['code']}"
-    said = f": {found['message']}" if found["message"] else ""
-    where = f" (at {found['path']})" if found["path"] else ""
-    return f"{found['kind']}{code}{said}{where}"
+    code = "" if failure["code"] in ("", failure["kind"]) else f" {failure['code']}"
+    message_text = f": {failure['message']}" if failure["message"] else ""
+    path_text = f" (at {failure['path']})" if failure["path"] else ""
+    return f"{failure['kind']}{code}{message_text}{path_text}"

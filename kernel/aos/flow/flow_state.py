@@ -149,5 +149,5 @@ def _parent(value: Value) -> Parent | None:
     )
 
 
-def _optional_text(value: Value, where: str) -> str | None:
-    return None if value is None else expect_text(value, where)
+def _optional_text(value: Value, value_path: str) -> str | None:
+    return None if value is None else expect_text(value, value_path)

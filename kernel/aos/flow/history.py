@@ -54,21 +54,22 @@ class History:
             return cls(operations=(), compensations=())
         parts = expect_list(decode_record(data), "ops")
         if not parts or parts[0] != FORMAT or type(parts[0]) is not int:
-            found = parts[0] if parts else "none"
+            actual = parts[0] if parts else "none"
             raise ValueProblem(
-                f"expected a history of format {FORMAT}, found format {found!r}: a later SDK wrote "
+                f"expected a history of format {FORMAT}, found format {actual!r}: a later SDK "
+                "wrote "
                 "it, so a later aos is needed to show it",
                 path="ops",
             )
         operations, compensations = _lists(parts)
         found_operations: list[Operation] = []
-        for index, each in enumerate(expect_list(operations, "ops[1]")):
-            found_operations.append(_operation(each, f"ops[1][{index}]", found_operations))
+        for index, operation in enumerate(expect_list(operations, "ops[1]")):
+            found_operations.append(_operation(operation, f"ops[1][{index}]", found_operations))
         return cls(
             operations=tuple(found_operations),
             compensations=tuple(
-                _compensation(each, f"ops[2][{index}]")
-                for index, each in enumerate(expect_list(compensations, "ops[2]"))
+                _compensation(compensation, f"ops[2][{index}]")
+                for index, compensation in enumerate(expect_list(compensations, "ops[2]"))
             ),
         )
 
@@ -81,44 +82,47 @@ def _lists(parts: list[Value]) -> tuple[Value, Value]:
     return operations, compensations
 
 
-def _operation(value: Value, where: str, earlier: list[Operation]) -> Operation:
-    parent, kind, name, state, attempts, created, last, done, body = expect_list(value, where, 9)
-    under = expect_nat(parent, f"{where}[0]")
+def _operation(value: Value, value_path: str, earlier: list[Operation]) -> Operation:
+    parent, kind, name, state, attempts, created, last, done_at, body = expect_list(
+        value, value_path, 9
+    )
+    under = expect_nat(parent, f"{value_path}[0]")
     if under > len(earlier) or (under and earlier[under - 1].kind not in SCOPES):
         raise ValueProblem(
-            f"expected 0 or 1 + the index of an earlier scope, found {under}", path=f"{where}[0]"
+            f"expected 0 or 1 + the index of an earlier scope, found {under}",
+            path=f"{value_path}[0]",
         )
-    read_kind = _word(OperationKind, kind, f"{where}[1]")
-    read_state = _word(OperationState, state, f"{where}[3]")
+    read_kind = _word(OperationKind, kind, f"{value_path}[1]")
+    read_state = _word(OperationState, state, f"{value_path}[3]")
     return Operation(
         parent=under - 1 if under else None,
         kind=read_kind,
-        name=expect_text(name, f"{where}[2]"),
+        name=expect_text(name, f"{value_path}[2]"),
         state=read_state,
-        attempts=expect_nat(attempts, f"{where}[4]"),
-        created_ns=expect_nat(created, f"{where}[5]"),
-        last_ns=optional_nat(last, f"{where}[6]"),
-        done_ns=optional_nat(done, f"{where}[7]"),
-        details=read_details(read_kind.word, body, f"{where}[8]", is_over=read_state.is_over),
+        attempts=expect_nat(attempts, f"{value_path}[4]"),
+        created_ns=expect_nat(created, f"{value_path}[5]"),
+        last_ns=optional_nat(last, f"{value_path}[6]"),
+        done_ns=optional_nat(done_at, f"{value_path}[7]"),
+        details=read_details(read_kind.word, body, f"{value_path}[8]", is_over=read_state.is_over),
     )
 
 
-def _compensation(value: Value, where: str) -> Compensation:
-    path, effect, params, state, attempts, created, last, done, failure = expect_list(
-        value, where, 9
+def _compensation(value: Value, value_path: str) -> Compensation:
+    path, effect, params, state, attempts, created, last, done_at, failure = expect_list(
+        value, value_path, 9
     )
     return Compensation(
-        path=expect_text(path, f"{where}[0]"),
-        effect=expect_text(effect, f"{where}[1]"),
-        params=expect_bytes(params, f"{where}[2]"),
-        state=_word(UndoState, state, f"{where}[3]"),
-        attempts=expect_nat(attempts, f"{where}[4]"),
-        created_ns=expect_nat(created, f"{where}[5]"),
-        last_ns=optional_nat(last, f"{where}[6]"),
-        done_ns=optional_nat(done, f"{where}[7]"),
-        failure=None if failure is None else Failure.of(failure, f"{where}[8]"),
+        path=expect_text(path, f"{value_path}[0]"),
+        effect=expect_text(effect, f"{value_path}[1]"),
+        params=expect_bytes(params, f"{value_path}[2]"),
+        state=_word(UndoState, state, f"{value_path}[3]"),
+        attempts=expect_nat(attempts, f"{value_path}[4]"),
+        created_ns=expect_nat(created, f"{value_path}[5]"),
+        last_ns=optional_nat(last, f"{value_path}[6]"),
+        done_ns=optional_nat(done_at, f"{value_path}[7]"),
+        failure=None if failure is None else Failure.of(failure, f"{value_path}[8]"),
     )
 
 
-def _word(words: type[E], value: Value, where: str) -> E:
-    return words(expect_nat(value, where, max(words)))
+def _word(words: type[E], value: Value, value_path: str) -> E:
+    return words(expect_nat(value, value_path, max(words)))

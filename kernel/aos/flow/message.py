@@ -18,17 +18,18 @@ class Message:
     value: bytes
 
 
-def read_messages(value: Value, where: str) -> tuple[Message, ...]:
-    """Read a list of messages at ``where``. Raises ``ValueProblem``."""
+def read_messages(value: Value, value_path: str) -> tuple[Message, ...]:
+    """Read a list of messages at ``value_path``. Raises ``ValueProblem``."""
     return tuple(
-        _message(each, f"{where}[{index}]") for index, each in enumerate(expect_list(value, where))
+        _message(message, f"{value_path}[{index}]")
+        for index, message in enumerate(expect_list(value, value_path))
     )
 
 
-def _message(value: Value, where: str) -> Message:
-    number, schema, data = expect_list(value, where, 3)
+def _message(value: Value, value_path: str) -> Message:
+    number, schema, data = expect_list(value, value_path, 3)
     return Message(
-        number=expect_nat(number, f"{where}[0]"),
-        schema=expect_text(schema, f"{where}[1]"),
-        value=expect_bytes(data, f"{where}[2]"),
+        number=expect_nat(number, f"{value_path}[0]"),
+        schema=expect_text(schema, f"{value_path}[1]"),
+        value=expect_bytes(data, f"{value_path}[2]"),
     )

@@ -51,10 +51,10 @@ class IssuerRef:
     @classmethod
     def read(cls, text: str | None) -> Self | None:
         """Read an issuer reference; None for one that no flow wrote."""
-        found = None if text is None else _REF.fullmatch(text)
-        if found is None:
+        match = None if text is None else _REF.fullmatch(text)
+        if match is None:
             return None
-        return cls(path=found["path"], attempt=int(found["attempt"]), role=found["role"])
+        return cls(path=match["path"], attempt=int(match["attempt"]), role=match["role"])
 
     def to_document(self) -> dict[str, Any]:
         """The same as JSON: ``{path, attempt, role}``."""

@@ -44,14 +44,14 @@ class Wait:
 
 def waits(history: History) -> tuple[Wait, ...]:
     """Return everything that a flow with this history waits for, in order of creation."""
-    found = [
+    open_waits = [
         wait
         for node in walk(tree(history))
         if not node.operation.state.is_over
         and (wait := _wait(node.path, node.operation)) is not None
     ]
-    found += _undone(history.compensations)
-    return tuple(found)
+    open_waits += _undone(history.compensations)
+    return tuple(open_waits)
 
 
 def _wait(path: str, operation: Operation) -> Wait | None:
@@ -95,12 +95,14 @@ def _wait(path: str, operation: Operation) -> Wait | None:
 
 
 def _undone(compensations: tuple[Compensation, ...]) -> Iterator[Wait]:
-    for each in compensations:
-        if each.state in (UndoState.RUNNING, UndoState.STUCK):
+    for compensation in compensations:
+        if compensation.state in (UndoState.RUNNING, UndoState.STUCK):
             yield Wait(
-                path=joined(each.path, UNDO),
-                kind=RESUME if each.state is UndoState.STUCK else EFFECT,
-                since_ns=each.created_ns if each.last_ns is None else each.last_ns,
-                attempt=each.attempts,
-                effect=each.effect,
+                path=joined(compensation.path, UNDO),
+                kind=RESUME if compensation.state is UndoState.STUCK else EFFECT,
+                since_ns=compensation.created_ns
+                if compensation.last_ns is None
+                else compensation.last_ns,
+                attempt=compensation.attempts,
+                effect=compensation.effect,
             )

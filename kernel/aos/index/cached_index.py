@@ -84,17 +84,17 @@ def folder_for(cache: Path, journal: IndexedJournal) -> Path:
         Damage: The journal has no record.
         Unavailable: The cache is not this user's alone, or cannot be made.
     """
-    _own(cache)
-    found = find_index(cache, journal)
-    if found is not None:
-        return found
+    _make_own_cache(cache)
+    folder = find_index(cache, journal)
+    if folder is not None:
+        return folder
     end = journal.head()
     if end is None:
         raise Damage("a journal without a record has no index")
     name = f"{end.world.hex()[:DIGITS]}-{end.frame.hex()[:DIGITS]}"
     # A backup may end with the frame that another history's index is named after.
     names = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(cache / each for each in names if not _is_sound(cache / each))
+    return next(cache / folder_name for folder_name in names if not _is_sound(cache / folder_name))
 
 
 def _is_sound(folder: Path) -> bool:
@@ -113,8 +113,8 @@ def make_room(cache: Path, *, keep: Path, bytes_max: int = CACHE_BYTES_MAX) -> l
     sizes: list[tuple[float, Path, int]] = []
     for folder in cache.iterdir():
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            found = (folder / DATA_NAME).stat()
-            sizes.append((found.st_mtime, folder, found.st_size))
+            status = (folder / DATA_NAME).stat()
+            sizes.append((status.st_mtime, folder, status.st_size))
     total = sum(size for _, _, size in sizes)
     removed = []
     for _, folder, size in sorted(sizes):
@@ -131,21 +131,21 @@ def make_room(cache: Path, *, keep: Path, bytes_max: int = CACHE_BYTES_MAX) -> l
     return removed
 
 
-def _own(cache: Path) -> None:
+def _make_own_cache(cache: Path) -> None:
     try:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = cache.lstat()
+        status = cache.lstat()
     except OSError as error:
-        what = f"the cache of indexes cannot be used: {error.strerror}"
-        raise Unavailable(sentence(what, where=str(cache))) from error
-    mode = stat.S_IMODE(found.st_mode)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or mode & _OTHERS_WRITE:
+        problem = f"the cache of indexes cannot be used: {error.strerror}"
+        raise Unavailable(sentence(problem, location=str(cache))) from error
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & _OTHERS_WRITE:
         raise Unavailable(
             sentence(
                 "the cache of indexes is not this user's alone",
-                where=str(cache),
+                location=str(cache),
                 expected="a folder with mode 0700",
-                found=f"user {found.st_uid}, mode {mode:04o}",
+                actual=f"user {status.st_uid}, mode {mode:04o}",
                 hint="remove it, or name another one by AOS_CACHE_DIR",
             )
         )

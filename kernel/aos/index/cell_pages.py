@@ -52,7 +52,7 @@ Placed: TypeAlias = tuple[int, str, bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _IndexQuery:
     """A query that the index answers. ``sign`` is 1 for the cells that did nothing for the longest
     time first, -1 for the opposite, 0 for the order of keys."""
 
@@ -60,7 +60,7 @@ class _Asked:
     status: str | None
     prefix: str | None
     sign: int
-    after: tuple[int, str, bytes] | None
+    cursor: tuple[int, str, bytes] | None
 
 
 class CellPages:
@@ -77,104 +77,108 @@ class CellPages:
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
         """See ``CellFinder``: None for conditions on more than status and key, and for another
         order."""
-        asked = _asked(query)
-        if asked is None:
+        index_query = _index_query(query)
+        if index_query is None:
             return None
-        groups = self._groups(asked)
-        if asked.prefix is None:
+        groups = self._groups(index_query)
+        if index_query.prefix is None:
             total, reasons = self._tallied(groups)
-            placed: Iterable[Placed] = self._listed(groups, asked)
+            placed: Iterable[Placed] = self._merged_cells(groups, index_query)
         else:
-            placed, total, reasons = self._beginning(groups, asked)
+            placed, total, reasons = self._beginning(groups, index_query)
         if offset >= total:  # perhaps more than can be counted
             return CellPage([], total, reasons)
-        shown = list(islice(_after(placed, asked.after), offset, offset + limit))
-        return CellPage([(name, key) for _, name, key, _ in shown], total, reasons)
+        page_rows = list(islice(_after_cursor(placed, index_query.cursor), offset, offset + limit))
+        return CellPage([(name, key) for _, name, key, _ in page_rows], total, reasons)
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells | None:
+    def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells | None:
         """See ``CellFinder``: None for conditions on more than status and key, and for groups by
         more than status."""
-        asked = _asked(query)
-        if asked is None or by not in (None, OF_EVERY_CELL["status"]):
+        index_query = _index_query(query)
+        if index_query is None or by not in (None, OF_EVERY_CELL["status"]):
             return None
         numbers = Counter[Group]()
-        for name, group in self._groups(asked):
+        for name, group in self._groups(index_query):
             status = ("str", CELL_STATUSES[group[-1]])
-            if asked.prefix is None:
+            if index_query.prefix is None:
                 tallied = self._rows.get(IndexTable.TALLY, OF_CELLS + group)
                 numbers[status] += 0 if tallied is None else number_of(tallied)
             else:
-                for _ in self._begins(name, group, asked.prefix):
+                for _ in self._begins(name, group, index_query.prefix):
                     self._check_time()
                     numbers[status] += 1
         numbers += Counter()  # without statuses that no cell has
-        return ranked(numbers.total(), numbers if by is not None else {}, most)
+        return ranked(numbers.total(), numbers if by is not None else {}, limit)
 
-    def _groups(self, asked: _Asked) -> list[tuple[str, bytes]]:
+    def _groups(self, index_query: _IndexQuery) -> list[tuple[str, bytes]]:
         """The workflows with the beginning of the rows of each of their statuses."""
         return [
             (name, word.to_bytes(WORD_BYTES, "big") + bytes([status]))
             for name, word in self._tables.words()
-            if asked.workflow in (None, name)
+            if index_query.workflow in (None, name)
             for status, text in enumerate(CELL_STATUSES)
-            if asked.status in (None, text)
+            if index_query.status in (None, text)
         ]
 
     def _tallied(self, groups: Sequence[tuple[str, bytes]]) -> tuple[int, Counter[str]]:
-        known, total = {group for _, group in groups}, 0
+        group_keys, total = {group for _, group in groups}, 0
         for key, data in prefixed(self._rows, IndexTable.TALLY, OF_CELLS):
-            if key[1:] in known:
+            if key[1:] in group_keys:
                 total += number_of(data)
         reasons: Counter[str] = Counter()
         for key, data in prefixed(self._rows, IndexTable.TALLY, OF_REASONS):
-            if key[1 : 1 + _GROUP_BYTES] in known:
+            if key[1 : 1 + _GROUP_BYTES] in group_keys:
                 reasons[self._tables.name(number_of(key[1 + _GROUP_BYTES :]))] += number_of(data)
         return total, reasons
 
     # Whole lists
 
-    def _listed(self, groups: Sequence[tuple[str, bytes]], asked: _Asked) -> Iterator[Placed]:
-        found = [self._of_group(name, group, asked) for name, group in groups]
-        return heapq.merge(*found)
+    def _merged_cells(
+        self, groups: Sequence[tuple[str, bytes]], index_query: _IndexQuery
+    ) -> Iterator[Placed]:
+        cells_by_group = [self._of_group(name, group, index_query) for name, group in groups]
+        return heapq.merge(*cells_by_group)
 
-    def _of_group(self, name: str, group: bytes, asked: _Asked) -> Iterator[Placed]:
-        after = asked.after
-        if asked.sign == 0:
-            if after is not None and name < after[1]:
+    def _of_group(self, name: str, group: bytes, index_query: _IndexQuery) -> Iterator[Placed]:
+        cursor = index_query.cursor
+        if index_query.sign == 0:
+            if cursor is not None and name < cursor[1]:
                 return
-            least = after[2][:CUT_BYTES] if after is not None and name == after[1] else b""
+            least = cursor[2][:CUT_BYTES] if cursor is not None and name == cursor[1] else b""
             rows = self._rows.scan(IndexTable.BY_KEY, group + least, after_prefix(group))
             for key, number in self._in_order(rows, _GROUP_BYTES):
                 yield 0, name, key, number
             return
-        moments = self._oldest(group, after) if asked.sign > 0 else self._latest(group, after)
+        moments = (
+            self._oldest(group, cursor) if index_query.sign > 0 else self._latest(group, cursor)
+        )
         for ns in moments:
             start = group + ns
             rows = self._rows.scan(IndexTable.BY_ACTIVITY, start, after_prefix(start))
             for key, number in self._in_order(rows, len(start)):
-                yield asked.sign * number_of(ns), name, key, number
+                yield index_query.sign * number_of(ns), name, key, number
 
-    def _oldest(self, group: bytes, after: tuple[int, str, bytes] | None) -> Iterator[bytes]:
-        """The times of last activities, in ascending order, from that of ``after`` on."""
+    def _oldest(self, group: bytes, cursor: tuple[int, str, bytes] | None) -> Iterator[bytes]:
+        """The times of last activities, in ascending order, from that of ``cursor`` on."""
         end = after_prefix(group)
-        low: bytes | None = group + (b"" if after is None else _ns(after[0]))
+        low: bytes | None = group + (b"" if cursor is None else _ns(cursor[0]))
         while low is not None:
-            found = next(self._rows.scan(IndexTable.BY_ACTIVITY, low, end), None)
-            if found is None:
+            row = next(self._rows.scan(IndexTable.BY_ACTIVITY, low, end), None)
+            if row is None:
                 return
-            moment = found[0][: _GROUP_BYTES + NS_BYTES]
+            moment = row[0][: _GROUP_BYTES + NS_BYTES]
             yield moment[_GROUP_BYTES:]
             low = after_prefix(moment)
 
-    def _latest(self, group: bytes, after: tuple[int, str, bytes] | None) -> Iterator[bytes]:
+    def _latest(self, group: bytes, cursor: tuple[int, str, bytes] | None) -> Iterator[bytes]:
         """The same in descending order."""
-        high = after_prefix(group if after is None else group + _ns(-after[0]))
+        high = after_prefix(group if cursor is None else group + _ns(-cursor[0]))
         while True:
             rows = self._rows.scan(IndexTable.BY_ACTIVITY, group, high, is_reversed=True)
-            found = next(rows, None)
-            if found is None:
+            row = next(rows, None)
+            if row is None:
                 return
-            high = found[0][: _GROUP_BYTES + NS_BYTES]
+            high = row[0][: _GROUP_BYTES + NS_BYTES]
             yield high[_GROUP_BYTES:]
 
     def _in_order(
@@ -188,34 +192,34 @@ class CellPages:
                     yield key[order_at:], number_of(data)
             else:
                 yield from sorted(
-                    (self._whole(key[order_at:], number_of(data)), number_of(data))
+                    (self._full_key(key[order_at:], number_of(data)), number_of(data))
                     for key, data in some
                 )
 
-    def _whole(self, order: bytes, number: int) -> bytes:
+    def _full_key(self, order: bytes, number: int) -> bytes:
         self._check_time()
         return order if len(order) < ORDER_BYTES_MAX else self._tables.cell(number).key
 
     # The beginning of a key
 
     def _beginning(
-        self, groups: Sequence[tuple[str, bytes]], asked: _Asked
+        self, groups: Sequence[tuple[str, bytes]], index_query: _IndexQuery
     ) -> tuple[list[Placed], int, Counter[str]]:
         """The cells whose keys begin so, in order, with their number and their reasons."""
-        assert asked.prefix is not None
-        found: list[Placed] = []
+        assert index_query.prefix is not None
+        placed: list[Placed] = []
         words: Counter[int] = Counter()
         for name, group in groups:
-            for key, number in self._begins(name, group, asked.prefix):
+            for key, number in self._begins(name, group, index_query.prefix):
                 self._check_time()
                 row = self._tables.cell(number)
                 words.update(row.reasons)
-                found.append((asked.sign * row.last_active_ns, name, key, number))
-        found.sort()
+                placed.append((index_query.sign * row.last_active_ns, name, key, number))
+        placed.sort()
         reasons: Counter[str] = Counter()
         for word, count in words.items():
             reasons[self._tables.name(word)] += count
-        return found, len(found), reasons
+        return placed, len(placed), reasons
 
     def _begins(self, name: str, group: bytes, prefix: str) -> Iterator[tuple[bytes, int]]:
         """The keys of one workflow and status whose text begins so, in any order."""
@@ -245,43 +249,54 @@ class CellPages:
                 if key.startswith(start):
                     yield key, number
             longer = group + cbor_head(_TEXT, length + 1)
-            found = next(self._rows.scan(IndexTable.BY_KEY, longer, end), None)
-            if found is None:
+            row = next(self._rows.scan(IndexTable.BY_KEY, longer, end), None)
+            if row is None:
                 return
-            length = _text_length(found[0][_GROUP_BYTES:])
+            length = _text_length(row[0][_GROUP_BYTES:])
 
 
-def _asked(query: CellQuery) -> _Asked | None:
+def _index_query(query: CellQuery) -> _IndexQuery | None:
     if query.by_text:
         return None
-    given: dict[str, str] = {}
-    for each in query.conditions:
-        if isinstance(each, CombinedCondition):
+    operands: dict[str, str] = {}
+    for condition in query.conditions:
+        if isinstance(condition, CombinedCondition):
             return None
-        is_known = (each.attribute, each.operator) in (
+        is_known = (condition.attribute, condition.operator) in (
             (OF_EVERY_CELL["status"], "="),
             (OF_EVERY_CELL["key"], "^="),
         )
-        [value, *more] = each.values or (None,)
-        if not is_known or more or not isinstance(value, str) or each.operator in given:
+        [value, *other_values] = condition.values or (None,)
+        if (
+            not is_known
+            or other_values
+            or not isinstance(value, str)
+            or condition.operator in operands
+        ):
             return None
-        given[each.operator] = value
+        operands[condition.operator] = value
     if query.order not in (None, OF_EVERY_CELL["last_active"]):
         return None
-    after = None if query.after is None else (query.after[0], *query.after[1])
+    cursor = (
+        None
+        if query.after_position is None
+        else (query.after_position[0], *query.after_position[1])
+    )
     sign = 0 if query.order is None else -1 if query.is_descending else 1
-    return _Asked(query.workflow, given.get("="), given.get("^="), sign, after)
+    return _IndexQuery(query.workflow, operands.get("="), operands.get("^="), sign, cursor)
 
 
-def _after(placed: Iterable[Placed], after: tuple[int, str, bytes] | None) -> Iterator[Placed]:
-    for each in placed:
-        if after is None or each[:3] > after:
-            yield each
+def _after_cursor(
+    placed: Iterable[Placed], cursor: tuple[int, str, bytes] | None
+) -> Iterator[Placed]:
+    for row in placed:
+        if cursor is None or row[:3] > cursor:
+            yield row
 
 
 def _ns(number: int) -> bytes:
-    found: int = min(max(number, 0), NS_MAX)
-    return found.to_bytes(NS_BYTES, "big")
+    clamped: int = min(max(number, 0), NS_MAX)
+    return clamped.to_bytes(NS_BYTES, "big")
 
 
 def _text_length(key: bytes) -> int:

@@ -73,16 +73,16 @@ class PrunedPart:
         cut = journal.cut()
         assert cut is not None, "nothing was pruned"
         self._state = load(cut.document, journal.blob)
-        self._left: Iterator[CellId] = iter(self._state.cells)
+        self._remaining_cells: Iterator[CellId] = iter(self._state.cells)
 
     def advance(self, rows: IndexRows, head: IndexHead, is_late: IsLate) -> IndexHead:
         """Number more of the cells; after the last one, write the open intents."""
         tables = IndexTables(rows)
         while True:
-            found = list(islice(self._left, CELLS_AT_ONCE))
-            for id in found:
+            cell_ids = list(islice(self._remaining_cells, CELLS_AT_ONCE))
+            for id in cell_ids:
                 rows.put(IndexTable.STALE, number_key(tables.number(id)))
-            if not found:
+            if not cell_ids:
                 break
             if is_late():
                 return head
@@ -117,7 +117,7 @@ def fold_records(
     if head.at == last:
         _write_cells(tables, records, state, is_late)
     else:
-        for number in records.named:
+        for number in records.named_cells:
             rows.put(IndexTable.STALE, number_key(number))
     tables.finish()
     return head
@@ -128,16 +128,16 @@ def _write_cells(
 ) -> None:
     """Write the rows of the cells that records have named, then those of stale ones."""
     rows = tables.rows
-    for number, id in records.named.items():
+    for number, id in records.named_cells.items():
         write_cell(tables, number, state, id)
         rows.delete(IndexTable.STALE, number_key(number))
     while True:
-        found = [key for key, _ in islice(rows.scan(IndexTable.STALE, b"", None), CELLS_AT_ONCE)]
-        for key in found:
+        keys = [key for key, _ in islice(rows.scan(IndexTable.STALE, b"", None), CELLS_AT_ONCE)]
+        for key in keys:
             row = tables.cell(number_of(key[:NUMBER_BYTES]))
             update_cell(tables, number_of(key), state, (tables.name(row.word), row.key), row)
             rows.delete(IndexTable.STALE, key)
-        if len(found) < CELLS_AT_ONCE or is_late():
+        if len(keys) < CELLS_AT_ONCE or is_late():
             break
 
 

@@ -35,26 +35,27 @@ def problem_of(folder: Path) -> str | None:
     try:
         head_table = env.open_db(HEAD_TABLE, create=False)
         tables = {
-            each: env.open_db(each.name.lower().encode(), create=False) for each in IndexTable
+            index_table: env.open_db(index_table.name.lower().encode(), create=False)
+            for index_table in IndexTable
         }
         with env.begin() as txn:
             data = txn.get(HEAD_KEY, db=head_table)
             head = None if data is None else IndexHead.from_bytes(data)
             if head is None:
                 return "it is of another format, or its head is damaged"
-            found = 0
+            checksum = 0
             for table, rows in tables.items():
-                before = None
+                previous_key = None
                 with txn.cursor(db=rows) as cursor:
                     for key, value in cursor:
-                        if before is not None and key <= before:
+                        if previous_key is not None and key <= previous_key:
                             return f"its table {table.name.lower()} is out of order"
-                        before = key
-                        found += row_sum(table, key, value)
+                        previous_key = key
+                        checksum += row_sum(table, key, value)
         read_free_pages(lmdb, env)
     finally:
         env.close()
-    if found % SUM_MODULUS != head.sum:
+    if checksum % SUM_MODULUS != head.sum:
         return "its rows do not have their checksum"
     return None
 

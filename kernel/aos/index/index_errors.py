@@ -39,37 +39,39 @@ def index_errors(folder: Path) -> Iterator[None]:
     except AosError:
         raise
     except lmdb.MapFullError as error:
-        most = f"at most {BYTES_MAX >> 30} GiB"
-        raise IndexFull(sentence("the index is full", where=str(folder), expected=most)) from error
+        expected = f"at most {BYTES_MAX >> 30} GiB"
+        raise IndexFull(
+            sentence("the index is full", location=str(folder), expected=expected)
+        ) from error
     except lmdb.Error as error:
         if found_no_room(error, folder, _ROOM_BYTES):
             raise _no_room(folder) from error
         if error.code in (errno.EFBIG, errno.EIO, errno.EACCES, errno.EROFS) or (
             isinstance(error, lmdb.ReadersFullError | lmdb.MemoryError | lmdb.LockError)
         ):
-            what = f"the index cannot be used: {error}"
+            problem = f"the index cannot be used: {error}"
             hint = "look at the disk; without an index, lists read the whole journal"
-            raise Unavailable(sentence(what, where=str(folder), hint=hint)) from error
+            raise Unavailable(sentence(problem, location=str(folder), hint=hint)) from error
         raise damaged(folder, str(error)) from error
     except OSError as error:
         if error.errno in FULL:
             raise _no_room(folder) from error
-        what = f"the index cannot be used: {error.strerror}"
-        raise Unavailable(sentence(what, where=str(folder))) from error
+        problem = f"the index cannot be used: {error.strerror}"
+        raise Unavailable(sentence(problem, location=str(folder))) from error
 
 
 def _no_room(folder: Path) -> Unavailable:
-    what = "there is no room on the disk for the index"
-    return Unavailable(sentence(what, where=str(folder), hint="make room on this disk"))
+    problem = "there is no room on the disk for the index"
+    return Unavailable(sentence(problem, location=str(folder), hint="make room on this disk"))
 
 
-def damaged(folder: Path, found: str) -> Damage:
+def damaged(folder: Path, actual: str) -> Damage:
     """The error of an index of which something is not as it was written."""
     return Damage(
         sentence(
             "the index is damaged",
-            where=str(folder),
-            found=found,
+            location=str(folder),
+            actual=actual,
             hint="delete this folder: the index is rebuilt from the journal",
         )
     )

@@ -91,8 +91,8 @@ class IndexFile:
             with index_errors(folder):
                 self._head_table = self._env.open_db(HEAD_TABLE, create=not is_readonly)
                 self._tables: dict[IndexTable, LmdbTable] = {
-                    each: self._env.open_db(each.name.lower().encode(), create=not is_readonly)
-                    for each in IndexTable
+                    table: self._env.open_db(table.name.lower().encode(), create=not is_readonly)
+                    for table in IndexTable
                 }
         except BaseException:
             self._env.close()
@@ -178,7 +178,7 @@ def open_to_write(folder: Path, report: Report) -> IndexFile | None:
     """
     with (
         index_errors(folder),
-        PlainFolder.named(folder.parent) as parent,
+        PlainFolder.at_user_path(folder.parent) as parent,
         parent.inner(folder.name, make=True) as files,
     ):
         for name in FILES:
@@ -187,17 +187,17 @@ def open_to_write(folder: Path, report: Report) -> IndexFile | None:
         if lock is None:
             return None
         try:
-            return _opened(folder, files, lock, report)
+            return _open_file(folder, files, lock, report)
         except BaseException:
             os.close(lock)
             raise
 
 
-def _opened(folder: Path, files: PlainFolder, lock: int, report: Report) -> IndexFile:
+def _open_file(folder: Path, files: PlainFolder, lock: int, report: Report) -> IndexFile:
     if files.find(DATA_NAME) is not None:
-        wrong = what_is_wrong(folder)
-        if wrong is not None:
-            report(f"the index is rebuilt: {wrong}")
+        problem = what_is_wrong(folder)
+        if problem is not None:
+            report(f"the index is rebuilt: {problem}")
             for name in (DATA_NAME, LOCK_NAME):
                 files.remove(name)
     files.remove(CLOSED_NAME)

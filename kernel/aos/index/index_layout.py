@@ -107,9 +107,9 @@ def record_key(seq: int) -> bytes:
     return seq.to_bytes(RECORD_BYTES, "big")
 
 
-def place_key(place: EntryId) -> bytes:
+def place_key(position: EntryId) -> bytes:
     """The bytes of a record's sequence and of the index of an event or intent in it."""
-    return place[0].to_bytes(RECORD_BYTES, "big") + place[1].to_bytes(INDEX_BYTES, "big")
+    return position[0].to_bytes(RECORD_BYTES, "big") + position[1].to_bytes(INDEX_BYTES, "big")
 
 
 def place_of(data: bytes) -> EntryId:
@@ -154,7 +154,7 @@ class StoredCell:
                 self.last_active_ns.to_bytes(NS_BYTES, "big"),
                 self.word.to_bytes(WORD_BYTES, "big"),
                 len(self.reasons).to_bytes(WORD_BYTES, "big"),
-                *(each.to_bytes(WORD_BYTES, "big") for each in self.reasons),
+                *(reason.to_bytes(WORD_BYTES, "big") for reason in self.reasons),
                 self.key,
             )
         )
@@ -165,7 +165,7 @@ class StoredCell:
         at = _REASONS_AT + WORD_BYTES
         end = at + WORD_BYTES * number_of(data[_REASONS_AT:at])
         reasons = tuple(
-            number_of(data[each : each + WORD_BYTES]) for each in range(at, end, WORD_BYTES)
+            number_of(data[offset : offset + WORD_BYTES]) for offset in range(at, end, WORD_BYTES)
         )
         return cls(
             status=data[0],
@@ -211,6 +211,6 @@ class StoredIntent:
         )
 
 
-def status_key(status: int, word: int, place: bytes) -> bytes:
-    """A key of ``BY_STATUS`` or, with the record of a receipt as ``place``, of ``SETTLED``."""
-    return bytes([status]) + word.to_bytes(WORD_BYTES, "big") + place
+def status_key(status: int, word: int, suffix: bytes) -> bytes:
+    """A key of ``BY_STATUS`` or, with the record of a receipt as ``suffix``, of ``SETTLED``."""
+    return bytes([status]) + word.to_bytes(WORD_BYTES, "big") + suffix

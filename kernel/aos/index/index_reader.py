@@ -1,6 +1,6 @@
 """Answers from the index: which cells and records (spec/index.md, IX-40, IX-41).
 
-Every list is a read of a range, or of a few that are merged. A page continues ``after`` the last
+Every list is a read of a range, or of a few that are merged. A page continues after the last
 row of the page before it.
 """
 
@@ -70,17 +70,17 @@ class IndexReader(IntentPages):
             return
         key = number_key(number)
         low, high = key + record_key(first), key + record_key(last + 1)
-        for found, _ in self._rows.scan(IndexTable.TOUCH, low, high, is_reversed=is_reversed):
-            yield number_of(found[NUMBER_BYTES:])
+        for touch_key, _ in self._rows.scan(IndexTable.TOUCH, low, high, is_reversed=is_reversed):
+            yield number_of(touch_key[NUMBER_BYTES:])
 
-    def latest_inputs(self, cell: CellId, most: int) -> tuple[int, int]:
-        """The record with which the latest ``most`` inputs of a cell begin (A-45), and the number
+    def latest_inputs(self, cell: CellId, limit: int) -> tuple[int, int]:
+        """The record with which the latest ``limit`` inputs of a cell begin (A-45), and the number
         of the inputs in the records before it."""
         first, total = 1, None
         for seq, inputs in self._touches(cell):
             if total is None:
                 total = inputs
-            elif total - inputs >= most:
+            elif total - inputs >= limit:
                 return first, inputs
             first = seq
         return first, 0
@@ -93,13 +93,13 @@ class IndexReader(IntentPages):
             return
         key = number_key(number)
         high = after_prefix(key)
-        for found, data in self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True):
-            yield number_of(found[NUMBER_BYTES:]), number_of(data)
+        for touch_key, data in self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True):
+            yield number_of(touch_key[NUMBER_BYTES:]), number_of(data)
 
     def taking(self, entry: EntryId) -> list[int]:
         """The steps and faults that took an entry of a mailbox, in ascending order."""
-        found = prefixed(self._rows, IndexTable.TOOK, place_key(entry))
-        return sorted(number_of(key[_TOOK_RECORD_AT:]) for key, _ in found)
+        rows = prefixed(self._rows, IndexTable.TOOK, place_key(entry))
+        return sorted(number_of(key[_TOOK_RECORD_AT:]) for key, _ in rows)
 
     def versions(self) -> list[tuple[int, Hash]]:
         """The records of manifests with the hashes of their documents, the oldest first. Of a
@@ -117,17 +117,17 @@ class IndexReader(IntentPages):
             return None
         return self._indexed(number, row)
 
-    def minutes(self, most: int, last: int) -> dict[int, Counter[str]]:
-        """The records of the latest ``most`` minutes up to ``last`` that have some, by kind
+    def minutes(self, limit: int, last: int) -> dict[int, Counter[str]]:
+        """The records of the latest ``limit`` minutes up to ``last`` that have some, by kind
         (IX-25)."""
-        found: dict[int, Counter[str]] = {}
+        counts_by_minute: dict[int, Counter[str]] = {}
         high = OF_MINUTES + (last + 1).to_bytes(MINUTE_BYTES, "big")
         for key, data in self._rows.scan(IndexTable.TALLY, OF_MINUTES, high, is_reversed=True):
             minute = number_of(key[1 : 1 + MINUTE_BYTES])
-            if minute not in found and len(found) == most:
+            if minute not in counts_by_minute and len(counts_by_minute) == limit:
                 break
-            found.setdefault(minute, Counter())[KINDS[key[-1]]] = number_of(data)
-        return found
+            counts_by_minute.setdefault(minute, Counter())[KINDS[key[-1]]] = number_of(data)
+        return counts_by_minute
 
     # Cells by number
 

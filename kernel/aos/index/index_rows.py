@@ -45,8 +45,8 @@ def prefixed(
 
 def last_number(rows: IndexRows) -> int:
     """The number of the cell that was named first most recently; 0 without a cell."""
-    found = next(rows.scan(IndexTable.CELLS, b"", None, is_reversed=True), None)
-    return 0 if found is None else number_of(found[0][:NUMBER_BYTES])
+    row = next(rows.scan(IndexTable.CELLS, b"", None, is_reversed=True), None)
+    return 0 if row is None else number_of(row[0][:NUMBER_BYTES])
 
 
 class FileRows:
@@ -64,22 +64,22 @@ class FileRows:
 
     def count(self, table: IndexTable) -> int:
         """The number of rows of a table."""
-        found: int = self._txn.stat(self._tables[table])["entries"]
-        return found
+        entries: int = self._txn.stat(self._tables[table])["entries"]
+        return entries
 
     def put(self, table: IndexTable, key: bytes, value: bytes = b"") -> None:
         """Store a row, in the place of the one with this key."""
-        before = self._txn.replace(key, value, db=self._tables[table])
+        previous = self._txn.replace(key, value, db=self._tables[table])
         change = row_sum(table, key, value)
-        if before is not None:
-            change -= row_sum(table, key, before)
+        if previous is not None:
+            change -= row_sum(table, key, previous)
         self.sum = (self.sum + change) % SUM_MODULUS
 
     def delete(self, table: IndexTable, key: bytes) -> None:
         """Remove the row with this key, if there is one."""
-        before = self._txn.pop(key, db=self._tables[table])
-        if before is not None:
-            self.sum = (self.sum - row_sum(table, key, before)) % SUM_MODULUS
+        previous = self._txn.pop(key, db=self._tables[table])
+        if previous is not None:
+            self.sum = (self.sum - row_sum(table, key, previous)) % SUM_MODULUS
 
     def scan(
         self, table: IndexTable, low: bytes, high: bytes | None, *, is_reversed: bool = False
@@ -106,7 +106,7 @@ class RowsInMemory:
     def __init__(self, below: IndexRows) -> None:
         self._below = below
         self._changed: dict[IndexTable, dict[bytes, bytes | None]] = {
-            each: {} for each in IndexTable
+            table: {} for table in IndexTable
         }
         self._sorted: dict[IndexTable, list[bytes]] = {}
 
@@ -157,5 +157,5 @@ class RowsInMemory:
                 row = next(below, None)
 
 
-def _is_before(one: bytes, other: bytes, is_reversed: bool) -> bool:
-    return one > other if is_reversed else one < other
+def _is_before(key: bytes, other_key: bytes, is_reversed: bool) -> bool:
+    return key > other_key if is_reversed else key < other_key

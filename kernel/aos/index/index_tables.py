@@ -36,7 +36,7 @@ class IndexTables:
         self._numbers: dict[CellId, int] = {}
         self._counts: Counter[bytes] = Counter()
         self._cells: int | None = None
-        self._known: int | None = None
+        self._last_number: int | None = None
         self._names = {
             number_of(key): value.decode() for key, value in rows.scan(IndexTable.WORDS, b"", None)
         }
@@ -54,14 +54,14 @@ class IndexTables:
         Raises:
             Unavailable: There are more names than numbers.
         """
-        found = self._words.get(name)
-        if found is None:
-            found = len(self._words) + 1
-            if found > WORDS_MAX:
+        number = self._words.get(name)
+        if number is None:
+            number = len(self._words) + 1
+            if number > WORDS_MAX:
                 raise Unavailable(f"a journal with more than {WORDS_MAX} names has no index")
-            self.rows.put(IndexTable.WORDS, found.to_bytes(WORD_BYTES, "big"), name.encode())
-            self._words[name], self._names[found] = found, name
-        return found
+            self.rows.put(IndexTable.WORDS, number.to_bytes(WORD_BYTES, "big"), name.encode())
+            self._words[name], self._names[number] = number, name
+        return number
 
     def words(self) -> Iterator[tuple[str, int]]:
         """All names with their numbers, by name."""
@@ -71,23 +71,23 @@ class IndexTables:
 
     def number(self, id: CellId) -> int:
         """The number of a cell, which is given now if it has none."""
-        found = self._numbers.get(id) or self.known_number(id)
-        if found is None:
+        number = self._numbers.get(id) or self.known_number(id)
+        if number is None:
             if self._cells is None:
-                self._cells = self._known = last_number(self.rows)
-            found = self._cells = self._cells + 1
+                self._cells = self._last_number = last_number(self.rows)
+            number = self._cells = self._cells + 1
             word = self.word(id[0])
             row = StoredCell(status=GONE, last_active_ns=0, word=word, key=id[1])
-            self.rows.put(IndexTable.CELLS, number_key(found), row.to_bytes())
-            self.rows.put(IndexTable.KEYS, _key(word, id[1]), number_key(found))
+            self.rows.put(IndexTable.CELLS, number_key(number), row.to_bytes())
+            self.rows.put(IndexTable.KEYS, _key(word, id[1]), number_key(number))
         if len(self._numbers) >= NUMBERS_KEPT:
             self._numbers.clear()
-        self._numbers[id] = found
-        return found
+        self._numbers[id] = number
+        return number
 
     def is_new(self, number: int) -> bool:
         """Whether the number was given in this transaction."""
-        return self._known is not None and number > self._known
+        return self._last_number is not None and number > self._last_number
 
     def known_number(self, id: CellId) -> int | None:
         """The number of a cell; None if no record names it."""
@@ -112,10 +112,10 @@ class IndexTables:
         for key, change in self._counts.items():
             if not change:
                 continue
-            before = self.rows.get(IndexTable.TALLY, key)
-            after = change + (0 if before is None else number_of(before))
-            if after:
-                self.rows.put(IndexTable.TALLY, key, after.to_bytes(COUNT_BYTES, "big"))
+            previous = self.rows.get(IndexTable.TALLY, key)
+            total = change + (0 if previous is None else number_of(previous))
+            if total:
+                self.rows.put(IndexTable.TALLY, key, total.to_bytes(COUNT_BYTES, "big"))
             else:
                 self.rows.delete(IndexTable.TALLY, key)
         self._counts.clear()

@@ -52,9 +52,9 @@ TOLD_S: Final = 0.25
 class IndexWriter:
     """Keeps the index of ``world`` until it is canceled."""
 
-    def __init__(self, world: Path, place: Path, *, share: float, is_cached: bool) -> None:
+    def __init__(self, world: Path, target: Path, *, share: float, is_cached: bool) -> None:
         self._follower = Follower(world)
-        self._place = place
+        self._target = target
         self._is_cached = is_cached
         self._pause = 1 / share - 1
 
@@ -63,11 +63,11 @@ class IndexWriter:
         await self._follower.start()
         try:
             while True:
-                await self._kept()
+                await self._keep_index()
         finally:
             self._follower.close()
 
-    async def _kept(self) -> None:
+    async def _keep_index(self) -> None:
         """Keep the index until a problem; return after a pause."""
         index: WorldIndex | None = None
         try:
@@ -79,7 +79,7 @@ class IndexWriter:
                     _tell({"folder": str(folder), "record": None})
                     await asyncio.sleep(OTHER_S)
             if self._is_cached:
-                make_room(self._place, keep=folder)
+                make_room(self._target, keep=folder)
             await self._advanced(index, folder)
         except (Damage, Pruned) as error:
             # The file is read again as after a crash. If the journal is damaged, its follower says.
@@ -96,20 +96,20 @@ class IndexWriter:
         await asyncio.sleep(AGAIN_S)
 
     def _folder(self) -> Path:
-        return folder_for(self._place, self._follower.store) if self._is_cached else self._place
+        return folder_for(self._target, self._follower.store) if self._is_cached else self._target
 
     async def _advanced(self, index: WorldIndex, folder: Path) -> None:
-        told: IndexProgress | None = None
+        reported: IndexProgress | None = None
         told_s = synced_s = time.monotonic()
         while True:
             began_s = time.process_time()
             await self._follower.advance_to()
             is_whole = index.advance(self._follower.state)
             now_s = time.monotonic()
-            found = index.progress(self._follower.state)
-            if found != told and (is_whole or now_s - told_s >= TOLD_S):
-                told, told_s = found, now_s
-                _tell({"folder": str(folder), **asdict(found)})
+            progress = index.progress(self._follower.state)
+            if progress != reported and (is_whole or now_s - told_s >= TOLD_S):
+                reported, told_s = progress, now_s
+                _tell({"folder": str(folder), **asdict(progress)})
             if now_s - synced_s >= SYNC_S:
                 synced_s = now_s
                 await asyncio.to_thread(index.sync)
@@ -117,8 +117,8 @@ class IndexWriter:
             await asyncio.sleep(max(self._pause * took_s, LOOK_S if is_whole else 0))
 
 
-def _tell(found: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(found) + "\n")
+def _tell(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aos.audit.views.cell_selection import why
+from aos.audit.views.cell_selection import reasons_of
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.cell import Cell
@@ -28,41 +28,45 @@ def write_cell(tables: IndexTables, number: int, state: State, id: CellId) -> No
 
 
 def update_cell(
-    tables: IndexTables, number: int, state: State, id: CellId, before: StoredCell
+    tables: IndexTables, number: int, state: State, id: CellId, previous: StoredCell
 ) -> None:
     """The same, for a cell whose row is known."""
-    after = _stored(tables, before, state, state.cells.get(id))
-    if after == before:
+    updated = _stored(tables, previous, state, state.cells.get(id))
+    if updated == previous:
         return
-    tables.rows.put(IndexTable.CELLS, number_key(number), after.to_bytes())
-    _write_order(tables, number, before, after)
+    tables.rows.put(IndexTable.CELLS, number_key(number), updated.to_bytes())
+    _write_order(tables, number, previous, updated)
 
 
-def _stored(tables: IndexTables, before: StoredCell, state: State, cell: Cell | None) -> StoredCell:
+def _stored(
+    tables: IndexTables, previous: StoredCell, state: State, cell: Cell | None
+) -> StoredCell:
     if cell is None:
-        return StoredCell(GONE, 0, before.word, before.key)
+        return StoredCell(GONE, 0, previous.word, previous.key)
     status = CELL_STATUSES.index(cell.status)
-    reasons = tuple(map(tables.word, why(state, cell)))
+    reasons = tuple(map(tables.word, reasons_of(state, cell)))
     last_ns = min(cell.last_active_ns, NS_MAX)
-    return StoredCell(status, last_ns, before.word, before.key, reasons)
+    return StoredCell(status, last_ns, previous.word, previous.key, reasons)
 
 
-def _write_order(tables: IndexTables, number: int, before: StoredCell, after: StoredCell) -> None:
+def _write_order(
+    tables: IndexTables, number: int, previous: StoredCell, updated: StoredCell
+) -> None:
     rows, name = tables.rows, number_key(number)
-    if before.status != after.status:
-        if before.status != GONE:
-            rows.delete(IndexTable.BY_KEY, _group(before) + order_key(before.key))
-            tables.count(OF_CELLS + _group(before), -1)
-        if after.status != GONE:
-            rows.put(IndexTable.BY_KEY, _group(after) + order_key(after.key), name)
-            tables.count(OF_CELLS + _group(after), 1)
-    if (before.status, before.last_active_ns) != (after.status, after.last_active_ns):
-        if before.status != GONE:
-            rows.delete(IndexTable.BY_ACTIVITY, _activity(before))
-        if after.status != GONE:
-            rows.put(IndexTable.BY_ACTIVITY, _activity(after), name)
-    if (before.status, before.reasons) != (after.status, after.reasons):
-        for cell, change in ((before, -1), (after, 1)):
+    if previous.status != updated.status:
+        if previous.status != GONE:
+            rows.delete(IndexTable.BY_KEY, _group(previous) + order_key(previous.key))
+            tables.count(OF_CELLS + _group(previous), -1)
+        if updated.status != GONE:
+            rows.put(IndexTable.BY_KEY, _group(updated) + order_key(updated.key), name)
+            tables.count(OF_CELLS + _group(updated), 1)
+    if (previous.status, previous.last_active_ns) != (updated.status, updated.last_active_ns):
+        if previous.status != GONE:
+            rows.delete(IndexTable.BY_ACTIVITY, _activity(previous))
+        if updated.status != GONE:
+            rows.put(IndexTable.BY_ACTIVITY, _activity(updated), name)
+    if (previous.status, previous.reasons) != (updated.status, updated.reasons):
+        for cell, change in ((previous, -1), (updated, 1)):
             for reason in cell.reasons:
                 key = OF_REASONS + _group(cell) + reason.to_bytes(WORD_BYTES, "big")
                 tables.count(key, change)

@@ -53,13 +53,13 @@ ABANDONED: Final = ASKED_STATUSES.index("abandoned")
 class IndexedRecords:
     """Writes the rows of records, one after the other, within one transaction.
 
-    ``clock_ns`` is the journal clock. ``named`` are the numbers of all cells that these records
-    name.
+    ``clock_ns`` is the journal clock. ``named_cells`` are the numbers of all cells that these
+    records name.
     """
 
     def __init__(self, tables: IndexTables, clock_ns: int) -> None:
         self.clock_ns = clock_ns
-        self.named: dict[int, CellId] = {}
+        self.named_cells: dict[int, CellId] = {}
         self._tables = tables
         self._inputs: dict[int, int] = {}
 
@@ -76,19 +76,19 @@ class IndexedRecords:
         inputs = inputs_by_cell(record)
         for id in dict.fromkeys(cells_of(record)):
             number = self._tables.number(id)
-            self.named[number] = id
+            self.named_cells[number] = id
             self._touch(number, seq, inputs.get(id, 0))
         match record:
             case Event():
                 pass
             case Step():
-                self._took(record.entry, record.cell, seq)
+                self._write_took_row(record.entry, record.cell, seq)
                 for index, intent in enumerate(record.intents):
-                    place = (record.seq, index)
-                    self._open(intent.intent, place, record.cell, intent.effect, OPEN)
+                    position = (record.seq, index)
+                    self._open(intent.intent, position, record.cell, intent.effect, OPEN)
                 self._abandon(record.abandoned, record.seq)
             case Faulted():
-                self._took(record.entry, record.cell, seq)
+                self._write_took_row(record.entry, record.cell, seq)
             case Receipt() | KernelReceipt():
                 status = ASKED_STATUSES.index(record.status)
                 self._change(record.intent, status, record.seq)
@@ -96,44 +96,48 @@ class IndexedRecords:
             case Manifest():
                 rows.put(IndexTable.VERSIONS, seq, record.document.hash)
             case Attempt() | Stream() | Control(intent=bytes()):
-                self._about(record.intent, seq)
+                self._write_about_row(record.intent, seq)
             case _:
                 self._abandon(getattr(record, "abandoned", ()), record.seq)
 
     def begin(self, state: State) -> None:
         """Write what the records up to a state have left open: its intents, and its manifest."""
-        for status, held in ((OPEN, state.intents), (ABANDONED, state.abandoned)):
-            for each in held.values():
-                place = (each.seq, each.index)
-                self._open(each.intent, place, each.cell, each.effect.name, status)
+        for status, intents in ((OPEN, state.intents), (ABANDONED, state.abandoned)):
+            for intent in intents.values():
+                position = (intent.seq, intent.index)
+                self._open(intent.intent, position, intent.cell, intent.effect.name, status)
         for era in state.eras.all:
             self._tables.rows.put(IndexTable.VERSIONS, record_key(era.seq), era.manifest)
 
     def _touch(self, number: int, seq: bytes, inputs: int) -> None:
         key = number_key(number)
-        before = self._inputs.get(number)
-        if before is None:
-            before = 0
+        earlier_inputs = self._inputs.get(number)
+        if earlier_inputs is None:
+            earlier_inputs = 0
             if not self._tables.is_new(number):
-                found = prefixed(self._tables.rows, IndexTable.TOUCH, key, is_reversed=True)
-                before = number_of(next(found, (b"", b""))[1])
-        after = self._inputs[number] = before + inputs
-        self._tables.rows.put(IndexTable.TOUCH, key + seq, after.to_bytes(INPUTS_BYTES, "big"))
+                touches = prefixed(self._tables.rows, IndexTable.TOUCH, key, is_reversed=True)
+                earlier_inputs = number_of(next(touches, (b"", b""))[1])
+        total_inputs = self._inputs[number] = earlier_inputs + inputs
+        self._tables.rows.put(
+            IndexTable.TOUCH, key + seq, total_inputs.to_bytes(INPUTS_BYTES, "big")
+        )
 
-    def _took(self, entry: EntryId, cell: CellId, seq: bytes) -> None:
+    def _write_took_row(self, entry: EntryId, cell: CellId, seq: bytes) -> None:
         """A fault that is retried is followed by the step that takes the entry in its place."""
         key = place_key(entry) + number_key(self._tables.number(cell)) + seq
         self._tables.rows.put(IndexTable.TOOK, key)
 
-    def _about(self, intent: Hash | None, seq: bytes) -> None:
+    def _write_about_row(self, intent: Hash | None, seq: bytes) -> None:
         """An intent that was settled before the pruned records ended has no place here."""
         assert intent is not None, "the record is about one"
-        place = self._tables.rows.get(IndexTable.INTENTS, intent[:INTENT_BYTES])
-        if place is not None:
-            self._tables.rows.put(IndexTable.ABOUT, place + seq)
+        key = self._tables.rows.get(IndexTable.INTENTS, intent[:INTENT_BYTES])
+        if key is not None:
+            self._tables.rows.put(IndexTable.ABOUT, key + seq)
 
-    def _open(self, intent: Hash, place: EntryId, cell: CellId, effect: str, status: int) -> None:
-        rows, key, word = self._tables.rows, place_key(place), self._tables.word(effect)
+    def _open(
+        self, intent: Hash, position: EntryId, cell: CellId, effect: str, status: int
+    ) -> None:
+        rows, key, word = self._tables.rows, place_key(position), self._tables.word(effect)
         row = StoredIntent(intent, self._tables.number(cell), word, status, 0)
         rows.put(IndexTable.ASKED, key, row.to_bytes())
         rows.put(IndexTable.INTENTS, intent[:INTENT_BYTES], key)
@@ -163,5 +167,5 @@ class IndexedRecords:
         if status != ABANDONED:
             settled = seq
             rows.put(IndexTable.SETTLED, status_key(status, row.word, record_key(seq)), key)
-        after = StoredIntent(row.intent, row.number, row.word, status, settled)
-        rows.put(IndexTable.ASKED, key, after.to_bytes())
+        updated = StoredIntent(row.intent, row.number, row.word, status, settled)
+        rows.put(IndexTable.ASKED, key, updated.to_bytes())

@@ -32,11 +32,11 @@ PAGE: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedIntent:
-    """An intent that record ``place[0]`` opened as its ``place[1]``-th. ``status`` is ``open``,
-    ``abandoned``, or that of the receipt in record ``settled``."""
+    """An intent that record ``position[0]`` opened as its ``position[1]``-th. ``status`` is
+    ``open``, ``abandoned``, or that of the receipt in record ``settled``."""
 
     intent: Hash
-    place: EntryId
+    position: EntryId
     cell: CellId
     effect: str
     status: str
@@ -50,50 +50,54 @@ class IntentPages:
         self._rows = rows
         self._tables = IndexTables(rows)
 
-    def about(self, intent: Hash) -> list[int]:
+    def records_about(self, intent: Hash) -> list[int]:
         """The attempts, stream frames, commands and the receipt of an intent, in ascending order;
         none if no record here opened it."""
-        found = self.intent(intent)
-        if found is None:
+        indexed_intent = self.intent(intent)
+        if indexed_intent is None:
             return []
-        rows = prefixed(self._rows, IndexTable.ABOUT, place_key(found.place))
+        rows = prefixed(self._rows, IndexTable.ABOUT, place_key(indexed_intent.position))
         seqs = [number_of(key[PLACE_BYTES:]) for key, _ in rows]
-        return seqs if found.settled is None else [*seqs, found.settled]
+        return seqs if indexed_intent.settled is None else [*seqs, indexed_intent.settled]
 
     def intents(
         self,
         *,
         status: str | None = None,
         effect: str | None = None,
-        after: EntryId | None = None,
+        after_entry: EntryId | None = None,
         limit: int = PAGE,
     ) -> list[IndexedIntent]:
-        """A page of intents in the order of their opening; ``after`` is the place of one."""
-        least = b"" if after is None else place_key(after) + b"\x00"
+        """A page of intents in the order of their opening; ``after_entry`` is the place of one."""
+        least = b"" if after_entry is None else place_key(after_entry) + b"\x00"
         if status is None and effect is None:
             rows = self._rows.scan(IndexTable.ASKED, least, None)
             return [self._intent(key, data) for key, data in islice(rows, limit)]
-        statuses = [each for each in ASKED_STATUSES if status in (None, each)]
+        statuses = [status_name for status_name in ASKED_STATUSES if status in (None, status_name)]
         words = [word for name, word in self._tables.words() if effect in (None, name)]
         groups = [
-            status_key(ASKED_STATUSES.index(each), word, b"") for each in statuses for word in words
+            status_key(ASKED_STATUSES.index(status_name), word, b"")
+            for status_name in statuses
+            for word in words
         ]
-        return [self._at(place) for place in islice(self._opened(groups, least), limit)]
+        return [self._at(key) for key in islice(self._merged_keys(groups, least), limit)]
 
-    def _opened(self, groups: Sequence[bytes], least: bytes) -> Iterator[bytes]:
-        def places(group: bytes) -> Iterator[bytes]:
+    def _merged_keys(self, groups: Sequence[bytes], least: bytes) -> Iterator[bytes]:
+        def keys_of(group: bytes) -> Iterator[bytes]:
             for key, _ in self._rows.scan(IndexTable.BY_STATUS, group + least, after_prefix(group)):
                 yield key[len(group) :]
 
-        return heapq.merge(*map(places, groups))
+        return heapq.merge(*map(keys_of, groups))
 
     def intent(self, hash: Hash) -> IndexedIntent | None:
         """An intent; None if no record here opened it."""
-        place = self._rows.get(IndexTable.INTENTS, hash[:INTENT_BYTES])
-        found = None if place is None else self._at(place)
-        return found if found is not None and found.intent == hash else None
+        key = self._rows.get(IndexTable.INTENTS, hash[:INTENT_BYTES])
+        indexed_intent = None if key is None else self._at(key)
+        return (
+            indexed_intent if indexed_intent is not None and indexed_intent.intent == hash else None
+        )
 
-    def opened(
+    def opened_intents(
         self, *, effect: str | None, is_open: bool, limit: int, offset: int
     ) -> tuple[list[Hash], int]:
         """A page of intents in the order of their opening, and how many there are."""
@@ -101,8 +105,8 @@ class IntentPages:
         total = self.intents_count(status=status, effect=effect)
         if offset >= total:  # perhaps more than can be counted
             return [], total
-        found = self.intents(status=status, effect=effect, limit=offset + limit)
-        return [each.intent for each in found[offset:]], total
+        intents = self.intents(status=status, effect=effect, limit=offset + limit)
+        return [intent.intent for intent in intents[offset:]], total
 
     def settled(
         self, *, status: str, effect: str | None, limit: int, offset: int
@@ -119,43 +123,43 @@ class IntentPages:
 
         words = [word for name, word in self._tables.words() if effect in (None, name)]
         groups = [status_key(ASKED_STATUSES.index(status), word, b"") for word in words]
-        found = heapq.merge(*map(latest, groups), reverse=True)
-        return list(islice(found, offset, offset + limit)), total
+        receipt_seqs = heapq.merge(*map(latest, groups), reverse=True)
+        return list(islice(receipt_seqs, offset, offset + limit)), total
 
     def receipts(self) -> int:
         """The number of receipts. Each settles one intent."""
-        return sum(self.intents_count(status=each) for each in STATUSES)
+        return sum(self.intents_count(status=status) for status in STATUSES)
 
     def effects(self, status: str | None) -> list[str]:
         """The effects of the intents with a status, or of all."""
-        found = prefixed(self._rows, IndexTable.TALLY, OF_INTENTS)
+        rows = prefixed(self._rows, IndexTable.TALLY, OF_INTENTS)
         return sorted(
             {
                 self._tables.name(number_of(key[2:]))
-                for key, _ in found
+                for key, _ in rows
                 if status in (None, ASKED_STATUSES[key[1]])
             }
         )
 
     def intents_count(self, *, status: str | None = None, effect: str | None = None) -> int:
         """The number of intents of a status and effect."""
-        found = 0
+        total = 0
         for key, data in prefixed(self._rows, IndexTable.TALLY, OF_INTENTS):
             name = self._tables.name(number_of(key[2:]))
             if status in (None, ASKED_STATUSES[key[1]]) and effect in (None, name):
-                found += number_of(data)
-        return found
+                total += number_of(data)
+        return total
 
-    def _at(self, place: bytes) -> IndexedIntent:
-        data = self._rows.get(IndexTable.ASKED, place)
+    def _at(self, key: bytes) -> IndexedIntent:
+        data = self._rows.get(IndexTable.ASKED, key)
         assert data is not None, "an intent has a place and no row"
-        return self._intent(place, data)
+        return self._intent(key, data)
 
-    def _intent(self, place: bytes, data: bytes) -> IndexedIntent:
+    def _intent(self, key: bytes, data: bytes) -> IndexedIntent:
         row = StoredIntent.from_bytes(data)
         return IndexedIntent(
             intent=row.intent,
-            place=place_of(place),
+            position=place_of(key),
             cell=self._id(row.number),
             effect=self._tables.name(row.word),
             status=ASKED_STATUSES[row.status],

@@ -38,8 +38,8 @@ CLOSE_S: Final = 3.0
 class KeptIndex:
     """Runs the process, and tells how far its index is. Used from one event loop.
 
-    ``records`` returns the number of records of the world. With ``place`` None, the index is in the
-    machine's cache; where there is no cache, there is no index.
+    ``records`` returns the number of records of the world. With ``index_folder`` None, the index is
+    in the machine's cache; where there is no cache, there is no index.
     """
 
     def __init__(
@@ -48,15 +48,15 @@ class KeptIndex:
         records: Callable[[], int],
         report: Report,
         *,
-        place: Path | None = None,
+        index_folder: Path | None = None,
         share: int = SHARE,
     ) -> None:
         self._world = world
         self._records = records
         self._report = report
-        self._place = place
+        self._index_folder = index_folder
         self._share = share
-        self._told: dict[str, Any] = {}
+        self._progress: dict[str, Any] = {}
         self._was_whole = False
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -65,28 +65,28 @@ class KeptIndex:
     def folder(self) -> Path | None:
         """The folder of the index once it answers; None until then. The records that a running
         world is ahead of it are read on by its readers."""
-        return Path(self._told["folder"]) if self._may_answer() else None
+        return Path(self._progress["folder"]) if self._may_answer() else None
 
     def _may_answer(self) -> bool:
-        found = self._told
-        if "folder" not in found:
+        progress = self._progress
+        if "folder" not in progress:
             return False
-        if found["record"] is None:
+        if progress["record"] is None:
             return True
-        left = max(found["last"] - found["record"], found["cells_left"])
-        return left == 0 or (self._was_whole and left <= BEHIND_MAX)
+        behind = max(progress["last"] - progress["record"], progress["cells_left"])
+        return behind == 0 or (self._was_whole and behind <= BEHIND_MAX)
 
     def document(self) -> dict[str, Any] | None:
         """How far the index is, ``{record, last, is_whole, problem}``; None if there is none: the
         world is small, or the machine has no cache."""
-        found = self._told
-        if not found:
+        progress = self._progress
+        if not progress:
             return None
         return {
-            "record": found.get("record"),
-            "last": found.get("last"),
+            "record": progress.get("record"),
+            "last": progress.get("last"),
             "is_whole": self._may_answer(),
-            "problem": found.get("problem"),
+            "problem": progress.get("problem"),
         }
 
     def start(self) -> None:
@@ -110,7 +110,7 @@ class KeptIndex:
             await asyncio.sleep(LOOK_S)
         pause_s = PAUSE_S
         while True:
-            self._told = {"record": 0, "last": self._records()}
+            self._progress = {"record": 0, "last": self._records()}
             with contextlib.suppress(OSError):
                 process = await asyncio.create_subprocess_exec(
                     sys.executable, "-m", "aos.index.index_writer", *words,
@@ -121,26 +121,26 @@ class KeptIndex:
                     if await self._listen(process):
                         pause_s = PAUSE_S
                 finally:
-                    self._told = {}
+                    self._progress = {}
                     await _ended(process)
-            self._told = {"problem": "the process that keeps the index has ended"}
+            self._progress = {"problem": "the process that keeps the index has ended"}
             self._report("the process that keeps the index has ended; it is started again")
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
     def _words(self) -> list[str] | None:
-        place = self._place or index_cache()
-        if place is None:
+        target = self._index_folder or index_cache()
+        if target is None:
             return None
-        here = [] if self._place is None else ["--here"]
-        return [str(self._world), str(place), str(self._share), *here]
+        flags = [] if self._index_folder is None else ["--here"]
+        return [str(self._world), str(target), str(self._share), *flags]
 
     async def _listen(self, process: asyncio.subprocess.Process) -> bool:
         """Take what the process tells until it ends; return whether its index was whole."""
         self._was_whole = False
         assert process.stdout is not None
         while line := await process.stdout.readline():
-            self._told = json.loads(line)
+            self._progress = json.loads(line)
             self._was_whole = self._may_answer()
         return self._was_whole
 

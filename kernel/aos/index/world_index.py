@@ -222,5 +222,5 @@ def _read_on(
     if progress.cells_left > READ_ON_RECORDS:
         return None
     above = RowsInMemory(rows)
-    after = fold_records(above, head, journal, state, lambda: False)
-    return IndexReader(above, after.at)
+    updated_head = fold_records(above, head, journal, state, lambda: False)
+    return IndexReader(above, updated_head.at)

@@ -59,7 +59,7 @@ def outbound_values(
         OutcomeInvalid: A schema is unknown, not for handlers or not open at ingress, or the value
             does not fit it.
     """
-    found = []
+    values = []
     schemas: Mapping[str, Schema] = {} if manifest is None else manifest.schemas
     for index, event in enumerate(events):
         at, name = f"/outbound/{index}", event["schema"]
@@ -73,10 +73,10 @@ def outbound_values(
         if manifest is not None and not manifest.is_open(name):
             raise OutcomeInvalid(f"{name} {ONLY_OWN_STEPS}", f"{at}/schema")
         try:
-            found.append({"schema": name, "value": _event_bytes(event, schema)})
+            values.append({"schema": name, "value": _event_bytes(event, schema)})
         except ValueProblem as problem:
             raise OutcomeInvalid(f"it does not fit {name}: {problem}", f"{at}/value") from problem
-    return found
+    return values
 
 
 def _event_bytes(event: Mapping[str, Any], schema: Schema) -> bytes:
@@ -90,27 +90,27 @@ def _changes(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
         patch: Mapping[str, Any] = outcome.get("patch", {})
         return patch
     try:
-        found = decode_record(outcome["patch_cbor"])
+        changes = decode_record(outcome["patch_cbor"])
     except ValueProblem as problem:
         raise OutcomeInvalid(str(problem), "/outcome/patch_cbor") from problem
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+    if not isinstance(changes, dict) or not all(isinstance(key, str) for key in changes):
         raise OutcomeInvalid("expected a map with text keys", "/outcome/patch_cbor")
-    return cast("Mapping[str, Any]", found)
+    return cast("Mapping[str, Any]", changes)
 
 
 def _patch(patch: Mapping[str, Any]) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+    encoded: dict[str, Value] = {}
     for key, value in patch.items():
         try:
-            found[key] = None if value is None else encode(value)
+            encoded[key] = None if value is None else encode(value)
         except (ValueProblem, TypeError) as problem:
             raise OutcomeInvalid(f"{key}: {problem}", f"/outcome/patch/{key}") from problem
-    return found
+    return encoded
 
 
 def _ns(outcome: Mapping[str, Any], field: str) -> int | None:
-    given: int | None = outcome.get(field)
-    return None if given is None else given * _MS
+    time_ms: int | None = outcome.get(field)
+    return None if time_ms is None else time_ms * _MS
 
 
 def _arm(tag: str, value: dict[str, Any]) -> dict[str, Any]:

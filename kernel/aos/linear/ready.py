@@ -21,49 +21,49 @@ class ReadyList:
     """
 
     def __init__(self) -> None:
-        self._here: dict[str, Claimable] = {}
+        self._by_instance: dict[str, Claimable] = {}
         self._queues: dict[tuple[str, str, int], list[Claimable]] = {}
 
     def __len__(self) -> int:
-        return len(self._here)
+        return len(self._by_instance)
 
     def clear(self) -> None:
         """Forget everything."""
-        self._here.clear()
+        self._by_instance.clear()
         self._queues.clear()
 
-    def put(self, instance: str, found: Claimable | None) -> bool:
+    def put(self, instance: str, claimable: Claimable | None) -> bool:
         """Note what can be claimed of an instance; None if nothing. True if that is new."""
-        if self._here.get(instance) == found:
+        if self._by_instance.get(instance) == claimable:
             return False
-        if found is None:
-            del self._here[instance]
+        if claimable is None:
+            del self._by_instance[instance]
             return False
-        self._here[instance] = found
-        queue = self._queues.setdefault((found.plan, found.step, found.rank), [])
-        heapq.heappush(queue, found)
+        self._by_instance[instance] = claimable
+        queue = self._queues.setdefault((claimable.plan, claimable.step, claimable.rank), [])
+        heapq.heappush(queue, claimable)
         return True
 
     def take(self, patterns: Iterable[str], now_ns: int) -> Claimable | None:
         """Take the first that is due and that one of ``patterns`` has; None if there is none."""
         heads = self._heads(patterns)
-        first = min((each for each in heads if each.due_ns <= now_ns), default=None)
+        first = min((head for head in heads if head.due_ns <= now_ns), default=None)
         if first is not None:
-            del self._here[first.instance]
+            del self._by_instance[first.instance]
         return first
 
     def due_ns(self, patterns: Iterable[str]) -> int | None:
         """When the next of them is due; None if none will be."""
-        return min((each.due_ns for each in self._heads(patterns)), default=None)
+        return min((head.due_ns for head in self._heads(patterns)), default=None)
 
     def _heads(self, patterns: Iterable[str]) -> list[Claimable]:
         """The first of each queue of the patterns, without what no longer holds."""
-        wanted = tuple(patterns)
+        all_patterns = tuple(patterns)
         heads = []
         for key, queue in list(self._queues.items()):
-            if not any(matches(each, key[0], key[1]) for each in wanted):
+            if not any(matches(pattern, key[0], key[1]) for pattern in all_patterns):
                 continue
-            while queue and self._here.get(queue[0].instance) is not queue[0]:
+            while queue and self._by_instance.get(queue[0].instance) is not queue[0]:
                 heapq.heappop(queue)
             if queue:
                 heads.append(queue[0])

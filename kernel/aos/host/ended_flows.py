@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.lens.words import key_text
 from aos.audit.views.reason import command_words
 from aos.core.decide.answers import Answer, Refusal, Rule
@@ -39,7 +39,7 @@ class EndedFlow:
     def refusal(self, manifest: Effective) -> Refusal:
         """The answer to an event whose only receivers are this flow and others that have ended."""
         workflow = manifest.workflows[self.id[0]]
-        key = shown(workflow.key, self.id[1])
+        key = as_json(workflow.key, self.id[1])
         return Refusal(
             rule=Rule.CELL_HAS_ENDED,
             message=f"{workflow.name} {key_text(key)} is {self.status}: it takes no message any "
@@ -48,7 +48,7 @@ class EndedFlow:
         )
 
 
-def admit_from_outside(kernel: Kernel, given: EventInput, stamp: Stamp) -> Answer:
+def admit_from_outside(kernel: Kernel, event: EventInput, stamp: Stamp) -> Answer:
     """As ``Kernel.admit``, but refuse an event whose only receivers are flows that have ended. If
     other cells receive it too, the answer has these flows in ``ended``.
 
@@ -56,9 +56,9 @@ def admit_from_outside(kernel: Kernel, given: EventInput, stamp: Stamp) -> Answe
         Damage: As ``Kernel.admit``.
     """
     manifest = kernel.state.manifest
-    if manifest is None or given.schema not in manifest.flow_events:
-        return kernel.admit(given, stamp)
-    decided = kernel.decide(given, stamp)
+    if manifest is None or event.schema not in manifest.flow_events:
+        return kernel.admit(event, stamp)
+    decided = kernel.decide(event, stamp)
     if not isinstance(decided, Decided):
         return decided
     record = decided.record

@@ -23,20 +23,20 @@ GUARDED: Final = frozenset({SET, DELETE, RESULT})
 """Events of senders that ``refused_event`` looks at."""
 
 
-def refused_event(state: State, given: EventInput) -> Refusal | None:
+def refused_event(state: State, event: EventInput) -> Refusal | None:
     """Why an event of ``GUARDED`` must not be admitted; None if it may, or if the kernel refuses it
     anyway."""
     manifest = state.manifest
-    schema = None if manifest is None else manifest.schemas.get(given.schema)
-    if manifest is None or schema is None or not manifest.is_open(given.schema):
+    schema = None if manifest is None else manifest.schemas.get(event.schema)
+    if manifest is None or schema is None or not manifest.is_open(event.schema):
         return None
     try:
-        value: Any = schema.from_ingress_value(given.value)[1]
+        value: Any = schema.from_ingress_value(event.value)[1]
     except ValueProblem:
         return None
-    if given.schema == RESULT:
+    if event.schema == RESULT:
         return _refused_result(manifest, value)
-    return refused_schedule(manifest, given.schema, value)
+    return refused_schedule(manifest, event.schema, value)
 
 
 def _refused_result(manifest: Effective, result: Any) -> Refusal | None:

@@ -15,7 +15,7 @@ def field(message: Message, name: str, kind: type) -> Any:
     Raises:
         BadUsage: The field is missing or has another type.
     """
-    found = message.get(name)
-    if type(found) is not kind:
-        raise BadUsage(f"{name}: expected {kind.__name__}, found {type(found).__name__}")
-    return found
+    value = message.get(name)
+    if type(value) is not kind:
+        raise BadUsage(f"{name}: expected {kind.__name__}, found {type(value).__name__}")
+    return value

@@ -36,7 +36,7 @@ class RecordListener(Protocol):
         """
         ...
 
-    def taken(self, record: Record, state: State) -> None:
+    def on_record(self, record: Record, state: State) -> None:
         """Take the next record, which ``state`` has just folded. Never waits; must not change the
         state."""
         ...
@@ -57,28 +57,28 @@ class Follower:
         self._arrived = asyncio.Event()
 
     @property
-    def _opened(self) -> WorldReader:
+    def _open_reader(self) -> WorldReader:
         assert self._reader is not None, "used before start, or after close"
         return self._reader
 
     @property
     def state(self) -> State:
         """The state at record ``seq``. It must not be changed."""
-        return self._opened.state
+        return self._open_reader.state
 
     @property
     def seq(self) -> int:
         """The last record that ``state`` has folded."""
-        return self._opened.seq
+        return self._open_reader.seq
 
     @property
     def store(self) -> Store:
         """The world's store, open for reading."""
-        return self._opened.store
+        return self._open_reader.store
 
     def head_seq(self) -> int:
         """Return the last durable record."""
-        return self._opened.head().seq
+        return self._open_reader.head().seq
 
     async def start(self) -> None:
         """Restore the state on another thread, then tell the listeners.
@@ -87,11 +87,11 @@ class Follower:
             BadUsage, Refused, Damage, Unavailable: As ``open_reader``.
         """
         reader = await asyncio.to_thread(open_reader, self._path)
-        before, self._reader = self._reader, reader
-        if before is not None:
-            before.close()
-        for each in self._listeners:
-            each.rebased(reader.state)
+        previous, self._reader = self._reader, reader
+        if previous is not None:
+            previous.close()
+        for listener in self._listeners:
+            listener.rebased(reader.state)
 
     async def restart(self) -> None:
         """Begin again at the newest snapshot. ``state`` and ``store`` are other objects afterwards.
@@ -138,12 +138,14 @@ class Follower:
     def _fold_slice(self, target: int) -> None:
         if self.seq < target:
             until_s = time.monotonic() + SLICE_S
-            self._opened.advance(taken=self._tell, is_late=lambda: time.monotonic() >= until_s)
+            self._open_reader.advance(
+                on_record=self._tell, is_late=lambda: time.monotonic() >= until_s
+            )
 
     def _tell(self, record: Record) -> None:
-        state = self._opened.state
-        for each in self._listeners:
-            each.taken(record, state)
+        state = self._open_reader.state
+        for listener in self._listeners:
+            listener.on_record(record, state)
 
     async def wait_past(self, seq: int, timeout_s: float) -> bool:
         """Wait until a record after ``seq`` is durable. False if there is none in time."""

@@ -31,7 +31,7 @@ def _to_stderr(text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _Leap:
     """A wall clock that is held back since ``since_ns`` of the boot-time clock. ``offset_ns`` is
     the difference between the two."""
 
@@ -53,7 +53,7 @@ class MachineClock:
         self._boot_ns = boot_ns
         self._report = report
         self._offset_ns = wall_ns() - boot_ns()
-        self._held: _Held | None = None
+        self._leap: _Leap | None = None
         self._lock = threading.Lock()
 
     def now_ns(self) -> int:
@@ -66,24 +66,24 @@ class MachineClock:
         if wall_ns - boot_ns - self._offset_ns > LEAP_NS:
             return self._held_back(boot_ns, wall_ns)
         self._offset_ns = wall_ns - boot_ns
-        self._held = None
+        self._leap = None
         return wall_ns
 
     def _held_back(self, boot_ns: int, wall_ns: int) -> int:
         offset_ns = wall_ns - boot_ns
         with self._lock:
-            held = self._held
-            if held is None or offset_ns - held.offset_ns > LEAP_NS:
+            leap = self._leap
+            if leap is None or offset_ns - leap.offset_ns > LEAP_NS:
                 # A second leap, on top of the first, is held for the whole time again.
-                self._held = _Held(boot_ns, offset_ns)
+                self._leap = _Leap(boot_ns, offset_ns)
                 ahead_min = (offset_ns - self._offset_ns) // MINUTE_NS
                 self._report(
                     f"the wall clock leaped to {time_text(wall_ns)}, {ahead_min:,} min ahead of "
                     f"the time since the start: it is followed in {HOLD_NS // MINUTE_NS} min, "
                     "unless it is set back before"
                 )
-            elif boot_ns - held.since_ns >= HOLD_NS:
-                self._offset_ns, self._held = offset_ns, None
+            elif boot_ns - leap.since_ns >= HOLD_NS:
+                self._offset_ns, self._leap = offset_ns, None
                 self._report(f"the wall clock is followed to {time_text(wall_ns)}")
                 return wall_ns
             return boot_ns + self._offset_ns

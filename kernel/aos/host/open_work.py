@@ -38,11 +38,11 @@ class OpenEffects:
     def __iter__(self) -> Iterator[Hash]:
         return iter(self._intents)
 
-    def add(self, opened: Iterable[OpenIntent]) -> None:
-        for each in opened:
-            if each.intent not in self._intents:
-                self._intents[each.intent] = each
-                self._by_effect[each.effect.name] += 1
+    def add(self, intents: Iterable[OpenIntent]) -> None:
+        for intent in intents:
+            if intent.intent not in self._intents:
+                self._intents[intent.intent] = intent
+                self._by_effect[intent.effect.name] += 1
 
     def end(self, intents: Iterable[Hash]) -> None:
         """Remove intents that are settled or abandoned; unknown ones are passed over."""
@@ -55,11 +55,11 @@ class OpenEffects:
         """Return how many intents of each effect are open."""
         return dict(+self._by_effect)
 
-    def listed(self, *, next_timer_ns: int | None) -> tuple[OpenEffect, ...]:
+    def open_effects(self, *, next_timer_ns: int | None) -> tuple[OpenEffect, ...]:
         """Return the open effects by name. Reads every open intent."""
         oldest: dict[str, int] = {}
-        for each in self._intents.values():
-            oldest.setdefault(each.effect.name, each.opened_ns)
+        for intent in self._intents.values():
+            oldest.setdefault(intent.effect.name, intent.opened_ns)
         return tuple(
             OpenEffect(
                 effect=name,

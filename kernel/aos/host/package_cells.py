@@ -40,20 +40,22 @@ OWN_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 """The command of a package that ends a cell of the workflow, with what the cell holds elsewhere."""
 
 
-def refused_command(state: State, given: ControlInput, read: Read) -> Refusal | None:
+def refused_command(state: State, control: ControlInput, read: Read) -> Refusal | None:
     """Why an operator must not end or remove a cell of a package; None if it may be, or if the
     kernel refuses the command anyway.
 
     The cells of a package that the manifest in force no longer has get no events, so nothing but
     the generic commands is left for them.
     """
-    if given.action not in (END, REMOVE) or given.cell is None:
+    if control.action not in (END, REMOVE) or control.cell is None:
         return None
-    check = _CHECKS.get(given.cell[0])
-    manifest, cell = state.manifest, state.cells.get(given.cell)
+    check = _CHECKS.get(control.cell[0])
+    manifest, cell = state.manifest, state.cells.get(control.cell)
     if check is None or cell is None or manifest is None:
         return None
-    return check(state, cell, given.action, read) if given.cell[0] in manifest.workflows else None
+    return (
+        check(state, cell, control.action, read) if control.cell[0] in manifest.workflows else None
+    )
 
 
 def _linear(_: State, cell: Cell, action: str, read: Read) -> Refusal | None:
@@ -111,7 +113,7 @@ def _schedule(state: State, cell: Cell, action: str, _: Read) -> Refusal | None:
     """SC-25."""
     id = _id(cell.id)
     assert state.manifest is not None
-    if any(each.id == id for each in state.manifest.schedules):
+    if any(schedule.id == id for schedule in state.manifest.schedules):
         return _own_command(
             f"{excerpt(id)} is a schedule of the manifest in force: a changed manifest removes it",
             cell,
@@ -149,13 +151,13 @@ def _command(*words: str) -> str:
 
 def _fields(cell: Cell, read: Read) -> dict[str, Any]:
     assert cell.state is not None
-    found: Any = decode_record(slot_bytes(cell.state, read))
-    assert isinstance(found, dict), "the states of the packages are records"
-    return found
+    fields: Any = decode_record(slot_bytes(cell.state, read))
+    assert isinstance(fields, dict), "the states of the packages are records"
+    return fields
 
 
 def _id(cell: CellId) -> str:
     """The key of a cell of a package, which is a text."""
-    found = decode_record(cell[1])
-    assert isinstance(found, str), "the keys of the packages are texts"
-    return found
+    key = decode_record(cell[1])
+    assert isinstance(key, str), "the keys of the packages are texts"
+    return key

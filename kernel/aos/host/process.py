@@ -33,7 +33,7 @@ from aos.errors import AosError, BadUsage
 from aos.host.door.following import Followers
 from aos.host.door.server import Server
 from aos.host.errors import Stopping
-from aos.host.executors.intent_abi import Spoken
+from aos.host.executors.intent_abi import IntentAbis
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.pool import Coverage, Pool
 from aos.host.executors.receipts import Receipts
@@ -237,7 +237,7 @@ async def run_world(
         run.engine = engine
         run.receipts = Receipts(engine, world=state.world, key=key, is_open=run.is_open)
         run.pool = Pool(
-            executors(StoredBlobs(store.blob, store.named), state.world),
+            executors(StoredBlobs(store.blob, store.hash_by_sha256), state.world),
             report=report,
             on_waiting=run.quiet,
             failed=run.failed,
@@ -301,7 +301,7 @@ class _Run:
         self._loop = asyncio.get_running_loop()
         self.faults = FaultReports(report, self._loop.call_later, _cell_text)
         self._manifest: Effective | None = None
-        self._spoken = Spoken(store)
+        self._intent_abis = IntentAbis(store)
         self.problem: Exception | None = None
         self._open = OpenEffects()
         self._is_idle = False
@@ -370,11 +370,11 @@ class _Run:
             Stopping: The world was stopped before that was done.
         """
 
-        def tell(done: int, total: int) -> None:
+        def tell(seq: int, total: int) -> None:
             if self.over.is_set():
                 raise Stopping("the world was stopped while its journal was read")
             if progress is not None:
-                progress(done, total)
+                progress(seq, total)
 
         try:
             return await asyncio.to_thread(restore, self._store, folder.world, progress=tell)
@@ -400,7 +400,7 @@ class _Run:
             stack.push_async_callback(self.pool.stop)
             stack.callback(self._take_no_tasks)
             self._manifest = manifest
-            self._spoken.start(state)
+            self._intent_abis.start(state)
             if manifest is not None:
                 self._use(manifest)
             lost = await self._publish_again(state)
@@ -410,7 +410,7 @@ class _Run:
                 clock_ns=clock_ns,
                 open_intents=len(self._open)
                 - len(lost)
-                - len({each.intent for each in state.owed if each.intent in self._open}),
+                - len({debt.intent for debt in state.owed if debt.intent in self._open}),
                 manifest=manifest,
             )
             await stack.enter_async_context(telling_losses(lost, self.receipts, self._report))
@@ -426,29 +426,33 @@ class _Run:
 
     async def _publish_again(self, state: State) -> list[Redelivery]:
         """Publish again what was open when the last process ended; return lost intents (H-42)."""
-        self._open.add(each for each in state.intents.values() if not state.is_inherited(each))
+        self._open.add(
+            intent for intent in state.intents.values() if not state.is_inherited(intent)
+        )
         lost: list[Redelivery] = []
-        rest = left_open(state, self._leases)
-        while found := list(islice(rest, PUBLISH_SLICE)):
-            some = [each for each in found if self._is_ours(each.intent)]
-            lost += [each for each in some if each.is_lost]
-            for each in some:
-                if each.is_over:
-                    self.pool.keep_parked(self._task_again(each))
-            runs = [each for each in some if not (each.is_lost or each.is_over)]
-            self.pool.publish([self._task_again(each) for each in runs])
+        remaining = left_open(state, self._leases)
+        while redeliveries := list(islice(remaining, PUBLISH_SLICE)):
+            some = [redelivery for redelivery in redeliveries if self._is_ours(redelivery.intent)]
+            lost += [redelivery for redelivery in some if redelivery.is_lost]
+            for redelivery in some:
+                if redelivery.is_over:
+                    self.pool.keep_parked(self._task_again(redelivery))
+            runs = [
+                redelivery for redelivery in some if not (redelivery.is_lost or redelivery.is_over)
+            ]
+            self.pool.publish([self._task_again(redelivery) for redelivery in runs])
             await asyncio.sleep(0)
         return lost
 
-    def _task_again(self, again: Redelivery) -> Task:
-        task = self._task(again.intent)
+    def _task_again(self, redelivery: Redelivery) -> Task:
+        task = self._task(redelivery.intent)
         return replace(
             task,
-            attempt=again.attempt,
-            spent=again.spent,
-            halted=again.halted,
-            left_by=again.left_by,
-            next_frame=again.next_frame,
+            attempt=redelivery.attempt,
+            spent=redelivery.spent,
+            halted=redelivery.halted,
+            left_by=redelivery.left_by,
+            next_frame=redelivery.next_frame,
         )
 
     def retry(self, intents: Sequence[Hash]) -> list[Hash]:
@@ -460,7 +464,7 @@ class _Run:
         self.faults.add(published.faults)
         for intent in published.ended:
             self.receipts.ended(intent)
-        self._open.add(published.opened)
+        self._open.add(published.opened_intents)
         self._open.end(published.ended)
         self.pool.settled(published.ended)
         if not self._takes_tasks:
@@ -468,7 +472,11 @@ class _Run:
         try:
             self._follow(published.figures.manifest)
             self.pool.publish(
-                [self._task(each) for each in published.opened if self._is_ours(each)]
+                [
+                    self._task(open_intent)
+                    for open_intent in published.opened_intents
+                    if self._is_ours(open_intent)
+                ]
             )
             self.pool.cancel(published.dropped)
         except Exception as problem:  # noqa: BLE001  # raised once everything is down
@@ -483,19 +491,19 @@ class _Run:
         waiting = self.pool.waiting_by_effect()
         if not self._elsewhere:
             return waiting
-        left = {
+        unserved = {
             name: number
             for name, number in self._open.by_effect().items()
             if name not in KERNEL_EFFECTS and not self.pool.runs(name)
         }
-        return {**waiting, **left}
+        return {**waiting, **unserved}
 
     def _follow(self, manifest: Effective | None) -> None:
         """Put a new manifest in force at the executors, before its first effects (H-84)."""
         if manifest is self._manifest or manifest is None:
             return
         self._manifest = manifest
-        self._spoken.add(manifest)
+        self._intent_abis.add(manifest)
         try:
             self._use(manifest)
         except BadUsage as problem:
@@ -519,7 +527,7 @@ class _Run:
             issuer_ref=intent.issuer_ref,
             opened_seq=intent.seq,
             opened_ns=intent.opened_ns,
-            abi=self._spoken.of(intent),
+            abi=self._intent_abis.of(intent),
         )
 
     def _params(self, intent: OpenIntent) -> bytes:
@@ -538,7 +546,7 @@ class _Run:
         ahead = self.pool.ahead() if self._until_waiting else frozenset[Hash]()
         if len(self._open) > len(waiting) + len(refused) + len(ahead):
             return
-        if all(each in waiting or each in refused or each in ahead for each in self._open):
+        if all(intent in waiting or intent in refused or intent in ahead for intent in self._open):
             self._is_idle = True
             self.over.set()
 
@@ -566,7 +574,7 @@ class _Run:
             stats, now = self.engine.stats(), self._loop.time()
             rate = (stats.figures.steps - steps) / max(now - at, STATUS_S)
             steps, at = stats.figures.steps, now
-            halts = Counter(why.phase for _, why in self.pool.halted().values())
+            halts = Counter(halted.phase for _, halted in self.pool.halted().values())
             on_status(
                 Status(
                     stats=stats,
@@ -590,13 +598,13 @@ class _Run:
             stats=self.engine.stats(),
             is_idle=self._is_idle,
             is_late=self._is_late,
-            open=self._open.listed(next_timer_ns=self.pool.next_ns()),
+            open=self._open.open_effects(next_timer_ns=self.pool.next_ns()),
             waiting=self._waiting_by_effect(),
             timers=len(self.pool.ahead()),
             given_up=self.pool.given_up(),
             halted={
-                intent: (task.effect.name, why)
-                for intent, (task, why) in self.pool.halted().items()
+                intent: (task.effect.name, halted)
+                for intent, (task, halted) in self.pool.halted().items()
             },
             refused=dict(self.receipts.refused),
         )
@@ -629,12 +637,12 @@ async def _entered(
 def _rare_collections() -> Iterator[None]:
     """Collect cycles rarely (H-86). The core makes none, and with the usual thresholds a tenth of
     the time went into searching a world's many objects for them."""
-    before = gc.get_threshold()
+    thresholds = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 

@@ -36,7 +36,7 @@ DOES_NOT_FIT: Final = "schedule_does_not_fit"
 def refused_schedule(manifest: Effective, schema: str, value: Any) -> Refusal | None:
     """Why a schedule must not be set or deleted by a sender with an event of ``schema``; None if it
     may (SC-22, SC-32)."""
-    if any(each.id == value["id"] for each in manifest.schedules):
+    if any(schedule.id == value["id"] for schedule in manifest.schedules):
         return _refusal(f"{value['id']} is a schedule of the manifest in force (change it there)")
     if schema == DELETE:
         return None
@@ -63,7 +63,7 @@ def refused_manifest(state: State, new: Effective, read: Read) -> Refusal | None
     blockers = tuple(schedule_blockers(state, new, read))
     if not blockers:
         return None
-    detail = "; ".join(each.detail for each in blockers[:3])
+    detail = "; ".join(blocker.detail for blocker in blockers[:3])
     return Refusal(rule=Rule.WORLD_IS_NOT_QUIESCENT, message=detail, blockers=blockers)
 
 
@@ -75,11 +75,11 @@ def standing_blockers(state: State, change: Change, read: Read) -> tuple[Blocker
 
 def schedule_blockers(state: State, new: Effective, read: Read) -> Iterator[Blocker]:
     """The schedules that users made and whose event does not fit a new manifest (SC-33)."""
-    ours = {each.id for each in new.schedules}
+    manifest_ids = {schedule.id for schedule in new.schedules}
     if SCHEDULE not in new.workflows:
         return
     for cell, value in _schedules(state, read):
-        if value["by_manifest"] or value["id"] in ours:
+        if value["by_manifest"] or value["id"] in manifest_ids:
             continue
         try:
             _check(value, new)
@@ -99,18 +99,18 @@ def schedule_events(state: State, read: Read) -> list[EventInput]:
     if manifest is None or SCHEDULE not in manifest.workflows:
         return []
     try:
-        wanted = [
-            set_value(each, manifest.schemas, manifest.plans, by_manifest=True)
-            for each in manifest.schedules
+        definitions = [
+            set_value(schedule, manifest.schemas, manifest.plans, by_manifest=True)
+            for schedule in manifest.schedules
         ]
     except ScheduleInvalid:
         return []  # ``refused_manifest`` keeps such a manifest out of this world
-    to_set, to_delete = changes(wanted, (value for _, value in _schedules(state, read)))
-    given: list[tuple[str, Any]] = [(SET, each) for each in to_set]
-    given += [(DELETE, {"id": id}) for id in to_delete]
+    to_set, to_delete = changes(definitions, (value for _, value in _schedules(state, read)))
+    event_values: list[tuple[str, Any]] = [(SET, definition) for definition in to_set]
+    event_values += [(DELETE, {"id": id}) for id in to_delete]
     return [
         EventInput(schema=schema, value=manifest.schemas[schema].encode(value))
-        for schema, value in given
+        for schema, value in event_values
     ]
 
 
@@ -119,9 +119,9 @@ def _schedules(state: State, read: Read) -> Iterator[tuple[CellId, Any]]:
     for cell in state.cells.of(SCHEDULE):
         if cell.state is None:
             continue
-        found: Any = decode_record(slot_bytes(cell.state, read))
-        if isinstance(found, dict) and found.get("set") is not None:
-            yield cell.id, found["set"]
+        fields: Any = decode_record(slot_bytes(cell.state, read))
+        if isinstance(fields, dict) and fields.get("set") is not None:
+            yield cell.id, fields["set"]
 
 
 def _check(value: Mapping[str, Any], manifest: Effective) -> None:
@@ -132,10 +132,10 @@ def _check(value: Mapping[str, Any], manifest: Effective) -> None:
     """
     schema: str = value["event"]
     sample = check_set_value(value, manifest.schemas)
-    most = manifest.limits.event_bytes
-    if len(sample) > most:
+    bytes_max = manifest.limits.event_bytes
+    if len(sample) > bytes_max:
         raise ScheduleInvalid(
-            f"value: expected an event of at most {most} bytes, found {len(sample)}", "/value"
+            f"value: expected an event of at most {bytes_max} bytes, found {len(sample)}", "/value"
         )
     try:
         reached = route(manifest, manifest.schemas[schema], sample)

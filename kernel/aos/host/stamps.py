@@ -19,13 +19,13 @@ class _Drawn:
     """Random bytes of the system, drawn many at a time: each system call lets other threads run."""
 
     def __init__(self) -> None:
-        self._left = b""
+        self._unused = b""
 
     def __call__(self, size: int) -> bytes:
-        if len(self._left) < size:
-            self._left = os.urandom(_DRAW_BYTES)
-        taken, self._left = self._left[:size], self._left[size:]
-        return taken
+        if len(self._unused) < size:
+            self._unused = os.urandom(_DRAW_BYTES)
+        drawn, self._unused = self._unused[:size], self._unused[size:]
+        return drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ def sign_manifest(
     Raises:
         Refused: It is not the key of an operator.
     """
-    principal = principal_of(key, operators, what="apply a manifest to")
+    principal = principal_of(key, operators, action="apply a manifest to")
     message = ManifestInput.message(
         world, serial, effective.hash, mode=mode, leaves=leaves, proposal=proposal
     )
@@ -91,7 +91,7 @@ def by_hash(modules: Iterable[bytes]) -> dict[Hash, bytes]:
 
 
 def check_command(
-    given: ManifestInput,
+    manifest_input: ManifestInput,
     modules: Mapping[Hash, bytes],
     *,
     world: Hash,
@@ -111,21 +111,23 @@ def check_command(
     """
     message = ManifestInput.message(
         world,
-        given.serial,
-        content_hash(given.document),
-        mode=given.mode,
-        leaves=given.leaves,
-        proposal=given.proposal,
+        manifest_input.serial,
+        content_hash(manifest_input.document),
+        mode=manifest_input.mode,
+        leaves=manifest_input.leaves,
+        proposal=manifest_input.proposal,
     )
-    key = next((each.key for each in operators if each.name == given.principal), b"")
-    if not is_signed(message, given.signature, key):
+    key = next(
+        (operator.key for operator in operators if operator.name == manifest_input.principal), b""
+    )
+    if not is_signed(message, manifest_input.signature, key):
         return False
     try:
-        effective = Effective.from_document(given.document)
+        effective = Effective.from_document(manifest_input.document)
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
     check_modules(effective, modules, in_force=in_force)
-    return need_a_look(in_force, effective, given.mode)
+    return need_a_look(in_force, effective, manifest_input.mode)
 
 
 def check_modules(
@@ -139,10 +141,12 @@ def check_modules(
         ModuleRefused: A module is refused. The text has every reason.
         Refused: No definition names one of the modules.
     """
-    named = {module.hash: module for module in effective.modules.values()}
-    running = set() if in_force is None else {each.hash for each in in_force.modules.values()}
+    modules_by_hash = {module.hash: module for module in effective.modules.values()}
+    running = (
+        set() if in_force is None else {old_module.hash for old_module in in_force.modules.values()}
+    )
     for hash_, wasm in modules.items():
-        module = named.get(hash_)
+        module = modules_by_hash.get(hash_)
         if module is None:
             raise Refused(f"the manifest names no module {hash_text(hash_)}")
         _check(effective, module, wasm, is_new=hash_ not in running)
@@ -154,12 +158,14 @@ def _check(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -
     from aos.sandbox.inspect import ModuleRefused, check_module  # noqa: PLC0415
     from aos.sandbox.trial import trial_problem  # noqa: PLC0415
 
-    users = [each for each in effective.workflows.values() if each.module.hash == module.hash]
+    users = [
+        workflow for workflow in effective.workflows.values() if workflow.module.hash == module.hash
+    ]
     entrypoints = sorted(
-        {each.entrypoint for each in users}
-        | {each.migrate.entrypoint for each in users if each.migrate is not None}
+        {workflow.entrypoint for workflow in users}
+        | {workflow.migrate.entrypoint for workflow in users if workflow.migrate is not None}
     )
-    least = min((each.limits.memory_bytes for each in users), default=None)
+    least = min((workflow.limits.memory_bytes for workflow in users), default=None)
     problems = (
         check_module(wasm, entrypoints)
         if least is None

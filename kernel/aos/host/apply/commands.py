@@ -22,7 +22,7 @@ def sign_control(
     value: Hash | None = None,
     status: str | None = None,
     payload: bytes | None = None,
-    why: str | None = None,
+    reason: str | None = None,
     world: Hash,
     serial: int,
     operators: Iterable[Principal],
@@ -36,7 +36,7 @@ def sign_control(
     """
     unsigned = ControlInput(
         action=action,
-        principal=principal_of(key, operators, what="command"),
+        principal=principal_of(key, operators, action="command"),
         serial=serial,
         signature=b"",
         cell=cell,
@@ -44,27 +44,29 @@ def sign_control(
         value=value,
         status=status,
         payload=payload,
-        why=why,
+        why=reason,
         restamp=True if action in RESUMING else None,
     )
     return replace(unsigned, signature=key.sign(unsigned.message(world)).signature)
 
 
-def principal_of(key: SigningKey, operators: Iterable[Principal], *, what: str) -> str:
+def principal_of(key: SigningKey, operators: Iterable[Principal], *, action: str) -> str:
     """The name of the operator who owns this key.
 
     Raises:
-        Refused: No operator owns it. ``what`` completes the text: "this key may not …".
+        Refused: No operator owns it. ``action`` completes the text: "this key may not …".
     """
     public = bytes(key.verify_key)
-    known = tuple(operators)
-    for each in known:
-        if each.key == public:
-            return each.name
+    principals = tuple(operators)
+    for principal in principals:
+        if principal.key == public:
+            return principal.name
     raise Refused(
         sentence(
-            f"this key may not {what} this world",
-            expected=" or ".join(f"{each.name}'s {key_text(each.key)}" for each in known),
-            found=key_text(public),
+            f"this key may not {action} this world",
+            expected=" or ".join(
+                f"{principal.name}'s {key_text(principal.key)}" for principal in principals
+            ),
+            actual=key_text(public),
         )
     )

@@ -43,14 +43,14 @@ def dry_run_of(
     Raises:
         Refused: A module is refused, or an executor may not have its key.
     """
-    known = word_of(MODES, mode)
-    assert known is not None, f"mode: expected one of {MODES}, found {mode!r}"
+    apply_mode = word_of(MODES, mode)
+    assert apply_mode is not None, f"mode: expected one of {MODES}, found {mode!r}"
     with open_reader(path, progress=progress) as reader:
         check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
         check_keys(loaded.effective, reader.state)
         leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
         change = Change(
-            in_force=reader.manifest, effective=loaded.effective, mode=known, leaves=leaves
+            in_force=reader.manifest, effective=loaded.effective, mode=apply_mode, leaves=leaves
         )
         standing = standing_blockers(reader.state, change, reader.store.blob)
         if mode == MIGRATE and not standing:
@@ -58,7 +58,7 @@ def dry_run_of(
         states: tuple[Converted, ...] = ()
         if mode == MIGRATE and show:
             read = reader.store.blob
-            states = sample(reader.state, change, read, loaded.modules, most=show)
+            states = sample(reader.state, change, read, loaded.modules, limit=show)
         return Applied(
             difference=difference(reader.manifest, loaded.effective),
             manifest=loaded.effective.hash,

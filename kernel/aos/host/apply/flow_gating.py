@@ -23,8 +23,8 @@ def gate_flows(path: Path, loaded: Loaded, *, progress: Progress | None = None) 
         Refused: A module is refused.
         Damage: A stored state cannot be read.
     """
-    tried = taken_over(loaded.effective)
-    if not tried:
+    flow_statuses = taken_over(loaded.effective)
+    if not flow_statuses:
         return NO_FLOWS
     with open_reader(path, progress=progress) as reader:
         if reader.manifest is None:
@@ -35,7 +35,9 @@ def gate_flows(path: Path, loaded: Loaded, *, progress: Progress | None = None) 
             read = reader.store.blob
             migrator = migrator_with(read, loaded.modules)
             try:
-                return flow_gate(reader.state, loaded.effective, tried, runner=migrator, read=read)
+                return flow_gate(
+                    reader.state, loaded.effective, flow_statuses, runner=migrator, read=read
+                )
             finally:
                 migrator.close()
 

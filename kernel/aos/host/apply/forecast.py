@@ -41,7 +41,7 @@ class Fates:
 
     def of(self, fate: str) -> int:
         """Return the number of instances of all workflows with this fate, one of ``FATES``."""
-        return sum(each.get(fate, 0) for each in self.by_workflow.values())
+        return sum(counts.get(fate, 0) for counts in self.by_workflow.values())
 
 
 def fates(state: State, change: Change, read: BlobReader) -> Fates:

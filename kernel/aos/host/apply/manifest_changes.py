@@ -28,14 +28,14 @@ def manifest_changes(view: View, since: int) -> Document:
     head = view.journal.head()
     end = last if head is None or not view.is_past else head.seq
     if since > end:
-        raise BadUsage(sentence("since", expected=f"a record, 1 to {end}", found=str(since)))
-    before, record = _in_force_after(view, since)
-    if before is None:
+        raise BadUsage(sentence("since", expected=f"a record, 1 to {end}", actual=str(since)))
+    earlier_manifest, record = _in_force_after(view, since)
+    if earlier_manifest is None:
         raise _no_manifest(since)
     return {
-        "since": _named(before, record),
-        "now": _named(manifest, view.state.manifest_seq),
-        "changes": changes_document(difference(before, manifest)),
+        "since": _manifest_document(earlier_manifest, record),
+        "now": _manifest_document(manifest, view.state.manifest_seq),
+        "changes": changes_document(difference(earlier_manifest, manifest)),
     }
 
 
@@ -44,10 +44,10 @@ def _in_force_after(view: View, seq: int) -> tuple[Effective | None, int | None]
     last = view.state.next_seq - 1
     if seq <= last:
         return view.manifests.at(seq + 1), view.manifests.seq_at(seq + 1)
-    found = view.state.manifest, view.state.manifest_seq
+    in_force = view.state.manifest, view.state.manifest_seq
     for record, hash in manifest_records(view.journal, last + 1, seq):
-        found = Effective.from_document(view.journal.blob(hash)), record
-    return found
+        in_force = Effective.from_document(view.journal.blob(hash)), record
+    return in_force
 
 
 def _no_manifest(seq: int) -> BadUsage:
@@ -59,5 +59,5 @@ def _no_manifest(seq: int) -> BadUsage:
     )
 
 
-def _named(manifest: Effective, record: int | None) -> Document:
+def _manifest_document(manifest: Effective, record: int | None) -> Document:
     return {"record": record, "hash": hash_text(manifest.hash)}

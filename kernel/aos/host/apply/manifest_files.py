@@ -37,8 +37,8 @@ def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
     files, problems = read_manifest_files(path, abi=abi)
     try:
         loaded = load(files, check=check_module, abi=abi)
-    except ManifestProblems as found:
-        problems.extend(found.problems)
+    except ManifestProblems as error:
+        problems.extend(error.problems)
     else:
         if not problems:
             return loaded
@@ -66,14 +66,14 @@ def read_manifest_files(
     files: dict[str, bytes] = {}
     for name in names:
         _read_into(files, root, name, JSON_BYTES_MAX, problems)
-    wanted = sorted(needed_files(files, _module_names(root), abi=abi))
-    if len(wanted) > 2 * MODULES_MAX:
+    module_names = sorted(needed_files(files, _module_names(root), abi=abi))
+    if len(module_names) > 2 * MODULES_MAX:
         problems.append(
             Problem(file="", pointer="", message=f"expected at most {MODULES_MAX} modules")
         )
         return files, problems
     # An absolute path is not read (H-61).
-    for name in wanted:
+    for name in module_names:
         # ``load`` reports a missing file, with the module that needs it.
         if not name.startswith("/") and (root / name).exists():
             _read_into(files, root, name, FILE_BYTES_MAX, problems)
@@ -90,37 +90,41 @@ def _air_names(root: Path, problems: list[Problem]) -> Iterator[str]:
             message = f"expected at most {FOLDERS_MAX} folders below {top}"
             problems.append(Problem(file="", pointer="", message=message))
             return
-        here = Path(folder)
+        folder_path = Path(folder)
         below[:] = sorted(name for name in below if not name.startswith("."))
         if top != root:
-            links = [here / name for name in below if (here / name).is_symlink()]
-            problems += [_link(each, root, "a link to a folder is not followed") for each in links]
+            links = [folder_path / name for name in below if (folder_path / name).is_symlink()]
+            problems += [_link(link, root, "a link to a folder is not followed") for link in links]
         for name in sorted(names):
             if not name.endswith(AIR_SUFFIX):
                 continue
-            if _leaves(here / name, root):
+            if _leaves(folder_path / name, root):
                 problems.append(
-                    _link(here / name, root, "a link out of the manifest's folder is not followed")
+                    _link(
+                        folder_path / name,
+                        root,
+                        "a link out of the manifest's folder is not followed",
+                    )
                 )
             else:
-                yield (here / name).relative_to(root).as_posix()
+                yield (folder_path / name).relative_to(root).as_posix()
 
 
 def _module_names(root: Path) -> list[str]:
     """Relative paths of the module files in the folders of ``modules``, bounded in number."""
     below = (root / "modules").glob("*/*.wasm")
-    return sorted(each.relative_to(root).as_posix() for each in islice(below, FILES_MAX))
+    return sorted(file.relative_to(root).as_posix() for file in islice(below, FILES_MAX))
 
 
 def _bounded(names: Iterable[str], problems: list[Problem]) -> list[str]:
-    found: list[str] = []
+    bounded_names: list[str] = []
     for name in names:
-        if len(found) == FILES_MAX:
+        if len(bounded_names) == FILES_MAX:
             message = f"expected at most {FILES_MAX} AIR files"
             problems.append(Problem(file=name, pointer="", message=message))
             break
-        found.append(name)
-    return found
+        bounded_names.append(name)
+    return bounded_names
 
 
 def _leaves(file: Path, root: Path) -> bool:
@@ -157,7 +161,7 @@ def _read(file: Path, bytes_max: int) -> bytes | None:
     """Up to one byte more than ``bytes_max``; None if it is not a regular file."""
     # Without O_NONBLOCK, opening a pipe would block.
     fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as opened:
+    with os.fdopen(fd, "rb") as open_file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
-        return opened.read(bytes_max + 1)
+        return open_file.read(bytes_max + 1)

@@ -30,16 +30,16 @@ class Migrator:
 
     def __init__(self, read: BlobReader) -> None:
         self._read = read
-        self._made: _Sandbox | None = None
+        self._open_sandbox: _Sandbox | None = None
 
     @property
     def _sandbox(self) -> _Sandbox:
-        if self._made is None:
+        if self._open_sandbox is None:
             # The engine is slow to import, and few commands migrate.
             from aos.sandbox.engine import Sandbox  # noqa: PLC0415
 
-            self._made = Sandbox(self._read)
-        return self._made
+            self._open_sandbox = Sandbox(self._read)
+        return self._open_sandbox
 
     def host(self) -> tuple[tuple[str, str], ...]:
         """Its fields of a start record."""
@@ -52,15 +52,15 @@ class Migrator:
 
     def close(self) -> None:
         """Free the sandbox, if there is one. The next use creates another."""
-        if self._made is not None:
-            self._made.close()
-            self._made = None
+        if self._open_sandbox is not None:
+            self._open_sandbox.close()
+            self._open_sandbox = None
 
 
 def sample(
-    state: State, change: Change, read: BlobReader, modules: Mapping[Hash, bytes], *, most: int
+    state: State, change: Change, read: BlobReader, modules: Mapping[Hash, bytes], *, limit: int
 ) -> tuple[Converted, ...]:
-    """Up to ``most`` states before and after their migration, those that fail first. Runs the
+    """Up to ``limit`` states before and after their migration, those that fail first. Runs the
     migrations of all cells, and discards their results.
 
     Raises:
@@ -70,17 +70,17 @@ def sample(
     def run() -> tuple[Converted, ...]:
         migrator = migrator_with(read, modules)
         failed: list[Converted] = []
-        others: list[Converted] = []
+        succeeded: list[Converted] = []
         try:
-            for each in conversions(state, change, migrator, read):
-                kind = failed if isinstance(each.after, Fault) else others
-                if len(kind) < most:
-                    kind.append(each)
-                if len(failed) == most:
+            for converted in conversions(state, change, migrator, read):
+                kind = failed if isinstance(converted.result, Fault) else succeeded
+                if len(kind) < limit:
+                    kind.append(converted)
+                if len(failed) == limit:
                     break
         finally:
             migrator.close()
-        return (*failed, *others)[:most]
+        return (*failed, *succeeded)[:limit]
 
     return run_on_big_stack(run)
 
@@ -89,8 +89,8 @@ def migrator_with(read: BlobReader, modules: Mapping[Hash, bytes]) -> Migrator:
     """Runs modules that are supplied but not stored, too."""
 
     def load(hash: Hash, /) -> bytes:
-        found = modules.get(hash)
-        return read(hash) if found is None else found
+        wasm = modules.get(hash)
+        return read(hash) if wasm is None else wasm
 
     return Migrator(load)
 
@@ -108,9 +108,9 @@ def dry_migration(
         migrator = migrator_with(read, modules)
         try:
             puts = Puts(read, lambda _: None, kept_bytes=state.limits.kept_bytes)
-            found = migrate(state, change, migrator, read, puts)
+            result = migrate(state, change, migrator, read, puts)
         finally:
             migrator.close()
-        return found.blockers if isinstance(found, Failed) else ()
+        return result.blockers if isinstance(result, Failed) else ()
 
     return run_on_big_stack(run)

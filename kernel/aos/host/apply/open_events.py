@@ -30,26 +30,31 @@ def open_events(loaded: Loaded) -> tuple[OpenEvent, ...]:
     effective = loaded.effective
     if effective.ingress is not None:
         return ()
-    found: dict[str, str] = {}
+    workflow_by_event: dict[str, str] = {}
     for event, workflow in _emitted(loaded):
         if effective.routes(event):
-            found.setdefault(event, workflow)
-    return tuple(OpenEvent(event=event, workflow=found[event]) for event in sorted(found))
+            workflow_by_event.setdefault(event, workflow)
+    return tuple(
+        OpenEvent(event=event, workflow=workflow_by_event[event])
+        for event in sorted(workflow_by_event)
+    )
 
 
 def _emitted(loaded: Loaded) -> Iterator[tuple[str, str]]:
     effective = loaded.effective
     for module in effective.modules.values():
         wasm = loaded.modules.get(module.hash)
-        workflows = [each for each in effective.workflows.values() if each.module == module]
+        workflows = [
+            workflow for workflow in effective.workflows.values() if workflow.module == module
+        ]
         if wasm is not None and workflows:
-            yield from _named(effective, workflows, wasm)
+            yield from _constant_events(effective, workflows, wasm)
     for schedule in effective.schedules:
         if schedule.event is not None:
             yield schedule.event, SCHEDULE
 
 
-def _named(
+def _constant_events(
     effective: Effective, workflows: list[Workflow], wasm: bytes
 ) -> Iterator[tuple[str, str]]:
     """The events whose names are constants of the module of some workflows.
@@ -61,10 +66,10 @@ def _named(
         data = constants(wasm)
     except Unreadable:
         return
-    taken = {event for each in workflows for event in each.arms}
-    has_flows = any(each.is_flow for each in workflows)
+    handled_events = {event for workflow in workflows for event in workflow.arms}
+    has_flows = any(workflow.is_flow for workflow in workflows)
     for event in effective.by_event:
-        is_taken = event in taken
+        is_taken = event in handled_events
         is_named = event.encode() in data and not (is_taken and has_flows)
         if is_named or (event.encode("utf-16-le") in data and not is_taken):
             yield event, workflows[0].name

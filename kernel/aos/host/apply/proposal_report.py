@@ -23,12 +23,12 @@ def proposal_report(view: View, number: int) -> Document:
     Raises:
         BadUsage: There is no such proposal.
     """
-    found = proposal(view, number)
+    document = proposal(view, number)
     is_open = number in view.state.proposals.open
     return {
-        **found,
-        "changes": _changes(view, found),
-        "missing": _missing(found) if is_open else None,
+        **document,
+        "changes": _changes(view, document),
+        "missing": _missing(document) if is_open else None,
     }
 
 
@@ -41,7 +41,7 @@ def journaled_report(view: View, number: int, hash: str) -> Document:
         Erased: The report was erased.
     """
     name = f"blake3:{hash.removeprefix('blake3:')}"
-    reports = {each["hash"]: each["seq"] for each in proposal(view, number)["reports"]}
+    reports = {report["hash"]: report["seq"] for report in proposal(view, number)["reports"]}
     if name not in reports:
         raise BadUsage(
             sentence(
@@ -51,13 +51,13 @@ def journaled_report(view: View, number: int, hash: str) -> Document:
             )
         )
     try:
-        found = checked_report(view.journal.blob(parse_hash(name)))
+        shadow_report = checked_report(view.journal.blob(parse_hash(name)))
     except ReportInvalid as problem:
         raise BadUsage(
             f"report {name} does not have the form of {REPORT_FORMAT}: {problem} (make it again: "
             f"aos gov shadow {number} --check {name})"
         ) from problem
-    return {"proposal": number, **found, "record": reports[name]}
+    return {"proposal": number, **shadow_report, "record": reports[name]}
 
 
 def proposed_manifest(view: View, hash: Hash) -> Effective:
@@ -65,23 +65,23 @@ def proposed_manifest(view: View, hash: Hash) -> Effective:
     return Effective.from_document(view.journal.blob(hash))
 
 
-def _changes(view: View, found: Document) -> dict[str, Any] | None:
+def _changes(view: View, document: Document) -> dict[str, Any] | None:
     try:
-        before, after = (
-            proposed_manifest(view, parse_hash(found[each])) for each in ("base", "document")
+        base, proposed = (
+            proposed_manifest(view, parse_hash(document[field])) for field in ("base", "document")
         )
     except (Damage, TypeError, KeyError):
         return None
-    return changes_document(difference(before, after))
+    return changes_document(difference(base, proposed))
 
 
-def _missing(found: Document) -> dict[str, Any]:
+def _missing(document: Document) -> dict[str, Any]:
     """How many approvals an open proposal still needs, and who can give them."""
-    voted = {each["approver"]: each["vote"] for each in found["votes"]}
-    approvers = found["approvers"]
-    given = sum(voted.get(name) == "approve" for name in approvers)
+    voted = {vote["approver"]: vote["vote"] for vote in document["votes"]}
+    approvers = document["approvers"]
+    approvals = sum(voted.get(name) == "approve" for name in approvers)
     return {
-        "approvals": max(found["quorum"] - given, 0),
+        "approvals": max(document["quorum"] - approvals, 0),
         "from": [name for name in approvers if name not in voted],
-        "report": bool(found["shadow_records"]) and not found["reports"],
+        "report": bool(document["shadow_records"]) and not document["reports"],
     }

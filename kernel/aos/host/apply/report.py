@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from aos.audit.lens.gate_document import gate_document
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.replay.difference import difference as differing
 from aos.core.decide.answers import Admitted, Blocker, Refusal, Rule
 from aos.core.decide.flow_gate import FlowGate
@@ -44,31 +44,31 @@ def apply_report(
         "seq": answer.seq if isinstance(answer, Admitted) else None,
         "changes": changes_document(applied.difference),
         "blockers": [
-            {"kind": each.kind, "cell": _cell(each.cell, manifest), "detail": each.detail}
-            for each in applied.blockers
+            {"kind": blocker.kind, "cell": _cell(blocker.cell, manifest), "detail": blocker.detail}
+            for blocker in applied.blockers
         ],
         "groups": groups_document(applied.blockers, manifest),
         "ways_out": None if ways is None else _ways(ways),
-        "states": [_state(each, manifest) for each in applied.states],
+        "states": [_state(state, manifest) for state in applied.states],
         "refused": refused,
         "fates": None
         if applied.fates is None
-        else {name: dict(each) for name, each in sorted(applied.fates.by_workflow.items())},
+        else {name: dict(counts) for name, counts in sorted(applied.fates.by_workflow.items())},
         "flows": gate_document(gate, lambda cell: _key(cell, manifest)),
-        "open_events": [asdict(each) for each in open_events(loaded)],
+        "open_events": [asdict(open_event) for open_event in open_events(loaded)],
     }
 
 
-def changes_document(found: Difference) -> dict[str, Any]:
+def changes_document(changes: Difference) -> dict[str, Any]:
     """The changes of a manifest, each as a line that begins with ``+``, ``-`` or ``~``."""
     return {
-        "definitions": [str(each) for each in found.definitions],
-        "routes": [str(each) for each in found.routes],
-        "routes_reordered": found.reordered,
-        "limits": [str(each) for each in found.limits],
-        "plans": [str(each) for each in found.plans],
-        "schedules": [str(each) for each in found.schedules],
-        "authority": [str(each) for each in found.authority],
+        "definitions": [str(definition) for definition in changes.definitions],
+        "routes": [str(route) for route in changes.routes],
+        "routes_reordered": changes.reordered,
+        "limits": [str(limit) for limit in changes.limits],
+        "plans": [str(plan) for plan in changes.plans],
+        "schedules": [str(schedule) for schedule in changes.schedules],
+        "authority": [str(change) for change in changes.authority],
     }
 
 
@@ -78,13 +78,13 @@ def groups_document(
     """Blockers by workflow and kind, with examples."""
     return [
         {
-            "workflow": each.workflow,
-            "kind": each.kind,
-            "count": each.count,
-            "examples": [_cell(cell, manifest) for cell in each.examples],
-            "detail": each.detail,
+            "workflow": group.workflow,
+            "kind": group.kind,
+            "count": group.count,
+            "examples": [_cell(cell, manifest) for cell in group.examples],
+            "detail": group.detail,
         }
-        for each in groups(blockers)
+        for group in groups(blockers)
     ]
 
 
@@ -97,24 +97,28 @@ def _ways(ways: WaysOut) -> dict[str, Any]:
     }
 
 
-def _state(each: Converted, new: Effective) -> dict[str, Any]:
-    before = shown(each.source.state, each.before)
-    found: dict[str, Any] = {"cell": _cell(each.cell, new), "before": before}
-    if isinstance(each.after, Fault):
-        fault = {"kind": each.after.kind.value, "message": each.after.message}
-        return {**found, "after": None, "fault": fault, "changed": []}
-    after = shown(new.workflows[each.cell[0]].state, each.after)
+def _state(converted: Converted, new: Effective) -> dict[str, Any]:
+    state_before = as_json(converted.source.state, converted.old_state)
+    document: dict[str, Any] = {"cell": _cell(converted.cell, new), "before": state_before}
+    if isinstance(converted.result, Fault):
+        fault = {"kind": converted.result.kind.value, "message": converted.result.message}
+        return {**document, "after": None, "fault": fault, "changed": []}
+    state_after = as_json(new.workflows[converted.cell[0]].state, converted.result)
     changed = [
-        {"path": path, "before": old, "after": now} for path, old, now in _changed(before, after)
+        {"path": path, "before": old, "after": now}
+        for path, old, now in _changed(state_before, state_after)
     ]
-    return {**found, "after": after, "fault": None, "changed": changed}
+    return {**document, "after": state_after, "fault": None, "changed": changed}
 
 
-def _changed(before: object, after: object) -> list[tuple[str, object, object]]:
-    between = differing("$", before, after)
+def _changed(state_before: object, state_after: object) -> list[tuple[str, object, object]]:
+    between = differing("$", state_before, state_after)
     if between.places:
-        return [(place.path, place.recorded, place.recomputed) for place in between.places]
-    return [] if before == after else [("$", before, after)]
+        return [
+            (deviation.path, deviation.recorded, deviation.recomputed)
+            for deviation in between.places
+        ]
+    return [] if state_before == state_after else [("$", state_before, state_after)]
 
 
 def _cell(cell: CellId, manifest: Effective | None) -> dict[str, object]:
@@ -126,4 +130,4 @@ def _key(cell: CellId, manifest: Effective | None) -> object:
     if not key:
         return None
     workflow = manifest.workflows.get(name) if manifest else None
-    return shown(workflow.key if workflow else None, key)
+    return as_json(workflow.key if workflow else None, key)

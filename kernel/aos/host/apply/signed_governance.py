@@ -42,18 +42,18 @@ def governor_of(
             "the manifest in force names no approvers: an operator applies the next one (aos apply "
             "PATH)"
         )
-    known = [(each.name, each.public_key) for each in governance.approvers]
+    governors = [(approver.name, approver.public_key) for approver in governance.approvers]
     if action not in VOTES:
-        known = [*[(each.name, each.key) for each in operators], *known]
+        governors = [*[(operator.name, operator.key) for operator in operators], *governors]
     public = bytes(key.verify_key)
-    for name, owned in known:
+    for name, owned in governors:
         if owned == public:
             return name
     raise Refused(
         sentence(
             f"this key may not {action} in this world",
-            expected=" or ".join(f"{name}'s {key_text(owned)}" for name, owned in known),
-            found=key_text(public),
+            expected=" or ".join(f"{name}'s {key_text(owned)}" for name, owned in governors),
+            actual=key_text(public),
         )
     )
 
@@ -71,7 +71,7 @@ def sign_proposal(
     note: str | None = None,
 ) -> GovernanceInput:
     """Sign the proposal of a manifest. ``serial`` is the number of proposals so far."""
-    given = GovernanceInput(
+    unsigned = GovernanceInput(
         action=PROPOSE,
         principal=principal,
         signature=b"",
@@ -83,9 +83,9 @@ def sign_proposal(
         leaves=leaves,
         note=note,
     )
-    change = given.change
+    change = unsigned.change
     assert change is not None, "it names base, document and patch"
-    return replace(given, signature=key.sign(given.message(world, change)).signature)
+    return replace(unsigned, signature=key.sign(unsigned.message(world, change)).signature)
 
 
 def sign_governance(
@@ -97,24 +97,24 @@ def sign_governance(
     principal: str,
     key: SigningKey,
     report: bytes | None = None,
-    seen: Hash | None = None,
+    seen_report: Hash | None = None,
     note: str | None = None,
 ) -> GovernanceInput:
     """Sign a report, a vote or a withdrawal of the proposal of record ``proposal``."""
-    given = GovernanceInput(
+    unsigned = GovernanceInput(
         action=action,
         principal=principal,
         signature=b"",
         proposal=proposal,
         report=report,
-        seen=seen,
+        seen=seen_report,
         note=note,
     )
-    return replace(given, signature=key.sign(given.message(world, change)).signature)
+    return replace(unsigned, signature=key.sign(unsigned.message(world, change)).signature)
 
 
 def check_proposal(
-    given: GovernanceInput,
+    governance_input: GovernanceInput,
     modules: Mapping[Hash, bytes],
     *,
     world: Hash,
@@ -129,16 +129,20 @@ def check_proposal(
         ModuleRefused: A module is refused. The text has every reason.
         Refused: The document is not a valid manifest, or does not name one of the modules.
     """
-    change, governance = given.change, None if in_force is None else in_force.governance
-    if change is None or governance is None or given.document is None:
+    change, governance = governance_input.change, None if in_force is None else in_force.governance
+    if change is None or governance is None or governance_input.document is None:
         return
-    keys = [each.key for each in operators if each.name == given.principal]
-    keys += [each.public_key for each in governance.approvers if each.name == given.principal]
-    message = given.message(world, change)
-    if not any(is_signed(message, given.signature, key) for key in keys):
+    keys = [operator.key for operator in operators if operator.name == governance_input.principal]
+    keys += [
+        approver.public_key
+        for approver in governance.approvers
+        if approver.name == governance_input.principal
+    ]
+    message = governance_input.message(world, change)
+    if not any(is_signed(message, governance_input.signature, key) for key in keys):
         return
     try:
-        effective = Effective.from_document(given.document)
+        effective = Effective.from_document(governance_input.document)
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
     check_modules(effective, modules, in_force=in_force)

@@ -35,7 +35,7 @@ _NICE: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class Comparison:
     """The result: stored states up to record ``seq`` fit, except for these."""
 
     seq: int
@@ -63,64 +63,64 @@ def need_a_look(in_force: Effective | None, new: Effective, mode: str) -> bool:
     return False
 
 
-def look(path: Path, given: ManifestInput) -> Looked:
+def look(path: Path, manifest_input: ManifestInput) -> Comparison:
     """Compare all stored keys and states of the world at ``path`` with a manifest.
 
     Raises:
         Damage: A stored value cannot be read.
         Unavailable: The child process ended too early.
     """
-    paths = os.pathsep.join(each for each in sys.path if each)
-    done = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder
+    paths = os.pathsep.join(folder for folder in sys.path if folder)
+    completed = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder
         [sys.executable, "-m", __name__, str(path), str(_NICE)],
-        input=encode([given.document, given.mode, list(given.leaves)]),
+        input=encode([manifest_input.document, manifest_input.mode, list(manifest_input.leaves)]),
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         check=False,
     )
-    if done.returncode != 0:
+    if completed.returncode != 0:
         raise Unavailable(
             "the process that compares the stored states with the manifest ended before it was "
-            f"done: {done.stderr.decode(errors='replace')[-500:]} (try again)"
+            f"done: {completed.stderr.decode(errors='replace')[-500:]} (try again)"
         )
-    said: Any = decode_record(done.stdout)
-    if said["problem"] is not None:
-        raise (Damage if said["is_damage"] else Unavailable)(said["problem"])
-    return Looked(
-        seq=said["seq"],
+    reply: Any = decode_record(completed.stdout)
+    if reply["problem"] is not None:
+        raise (Damage if reply["is_damage"] else Unavailable)(reply["problem"])
+    return Comparison(
+        seq=reply["seq"],
         blockers=tuple(
             Blocker(kind=kind, cell=(workflow, key), detail=detail)
-            for kind, workflow, key, detail in said["blockers"]
+            for kind, workflow, key, detail in reply["blockers"]
         ),
     )
 
 
 def apply_looked(
-    path: Path, given: ManifestInput, submit: Callable[[ManifestInput], Answer]
+    path: Path, manifest_input: ManifestInput, submit: Callable[[ManifestInput], Answer]
 ) -> Answer:
     """Compare the stored states, then submit the command. Raises as ``look``."""
     for _ in range(LOOKS_MAX):
-        looked = look(path, given)
-        if looked.blockers:
-            return in_the_way(looked.blockers)
-        answer = submit(replace(given, checked=looked.seq))
+        comparison = look(path, manifest_input)
+        if comparison.blockers:
+            return in_the_way(comparison.blockers)
+        answer = submit(replace(manifest_input, checked=comparison.seq))
         if not (isinstance(answer, Refusal) and answer.rule is Rule.MANIFEST_CHECK_IS_OLD):
             return answer
-    return submit(given)
+    return submit(manifest_input)
 
 
 def _child(path: Path, request: bytes) -> bytes:
-    asked: Any = decode_record(request)
-    document, mode, leaves = asked
+    request_fields: Any = decode_record(request)
+    document, mode, leaves = request_fields
     try:
         effective = Effective.from_document(document)
         with open_reader(path) as reader:
             change = Change(
                 in_force=reader.manifest, effective=effective, mode=mode, leaves=tuple(leaves)
             )
-            found: list[Value] = [
-                [each.kind, *each.cell, each.detail]
-                for each in islice(
+            blockers: list[Value] = [
+                [blocker.kind, *blocker.cell, blocker.detail]
+                for blocker in islice(
                     misfits(reader.state, change, reader.store.blob), LIMITS.blockers
                 )
             ]
@@ -128,7 +128,7 @@ def _child(path: Path, request: bytes) -> bytes:
     except AosError as problem:
         is_damage = isinstance(problem, Damage)
         return encode({"problem": str(problem), "is_damage": is_damage})
-    return encode({"problem": None, "seq": seq, "blockers": found})
+    return encode({"problem": None, "seq": seq, "blockers": blockers})
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def read_vote_file(value: object) -> VoteFile:
             "this is no vote: expected a file that aos gov approve or reject wrote with --out"
         )
     leaves, mode = value["leaves"], _text(value, "mode")
-    if not isinstance(leaves, list) or not all(isinstance(each, str) for each in leaves):
+    if not isinstance(leaves, list) or not all(isinstance(workflow, str) for workflow in leaves):
         raise _malformed("leaves", "a list of texts", leaves)
     proposal = value["proposal"]
     if type(proposal) is not int or not 0 < proposal < 2**63:
@@ -88,10 +88,10 @@ def read_vote_file(value: object) -> VoteFile:
 
 
 def _text(value: dict[str, Any], name: str) -> str:
-    found = value[name]
-    if not isinstance(found, str) or any("\ud800" <= each <= "\udfff" for each in found):
-        raise _malformed(name, "text", found)
-    return found
+    text = value[name]
+    if not isinstance(text, str) or any("\ud800" <= character <= "\udfff" for character in text):
+        raise _malformed(name, "text", text)
+    return text
 
 
 def _hash(value: dict[str, Any], name: str) -> Hash:
@@ -108,5 +108,7 @@ def _signature(value: dict[str, Any]) -> bytes:
         raise _malformed("signature", "128 hex digits", value["signature"]) from problem
 
 
-def _malformed(name: str, expected: str, found: object) -> BadUsage:
-    return BadUsage(f"{name}: expected {expected}, found {excerpt(repr(found), most=80)}")
+def _malformed(name: str, expected: str, actual: object) -> BadUsage:
+    return BadUsage(
+        f"{name}: expected {expected}, found {excerpt(repr(actual), characters_max=80)}"
+    )

@@ -55,27 +55,29 @@ class WaysOut:
     to_migrate: tuple[str, ...]
 
 
-def groups(found: Sequence[Blocker]) -> tuple[Group, ...]:
+def groups(blockers: Sequence[Blocker]) -> tuple[Group, ...]:
     """Group blockers by workflow and kind, in the order of the first of each group."""
-    held: dict[tuple[str, str], list[Blocker]] = {}
-    for each in found:
-        held.setdefault((each.cell[0], each.kind), []).append(each)
+    blockers_by_group: dict[tuple[str, str], list[Blocker]] = {}
+    for blocker in blockers:
+        blockers_by_group.setdefault((blocker.cell[0], blocker.kind), []).append(blocker)
     return tuple(
         Group(
             workflow=workflow,
             kind=kind,
-            count=len(these),
-            examples=tuple(dict.fromkeys(each.cell for each in these if each.cell[1]))[:EXAMPLES],
-            detail=these[0].detail,
+            count=len(group_blockers),
+            examples=tuple(
+                dict.fromkeys(blocker.cell for blocker in group_blockers if blocker.cell[1])
+            )[:EXAMPLES],
+            detail=group_blockers[0].detail,
         )
-        for (workflow, kind), these in held.items()
+        for (workflow, kind), group_blockers in blockers_by_group.items()
     )
 
 
 def ways_out(
-    path: Path, loaded: Loaded, found: Sequence[Blocker], *, mode: str, leave_cells: bool
+    path: Path, loaded: Loaded, blockers: Sequence[Blocker], *, mode: str, leave_cells: bool
 ) -> WaysOut:
-    """Find out what would work instead of an apply in ``mode`` that ``found`` blocks.
+    """Find out what would work instead of an apply in ``mode`` that ``blockers`` blocks.
 
     Reads the durable world: needs neither the lock nor the process that runs the world. Runs the
     migrations that the manifest declares, and discards the results.
@@ -85,17 +87,17 @@ def ways_out(
     """
     with open_reader(path) as reader:
         attempt = _Attempt(reader, loaded.effective, loaded.modules)
-        removes = any(each.kind == REMOVED for each in found)
+        removes = any(blocker.kind == REMOVED for blocker in blockers)
         leaves = left_by(reader.manifest, loaded.effective) if leave_cells or removes else ()
         return WaysOut(
             modes=tuple(
-                each
-                for each in (STRICT, MIGRATE, PIN)
-                if (each != mode or removes) and attempt.works(each, leaves)
+                apply_mode
+                for apply_mode in (STRICT, MIGRATE, PIN)
+                if (apply_mode != mode or removes) and attempt.works(apply_mode, leaves)
             ),
             leaves_cells=bool(leaves),
-            in_place=attempt.in_place(found, leaves),
-            to_migrate=tuple(attempt.to_migrate(found)),
+            in_place=attempt.in_place(blockers, leaves),
+            to_migrate=tuple(attempt.to_migrate(blockers)),
         )
 
 
@@ -114,8 +116,8 @@ class _Attempt:
             return False
         return mode != MIGRATE or not dry_migration(state, change, read, self.modules)
 
-    def in_place(self, found: Sequence[Blocker], leaves: tuple[str, ...]) -> tuple[str, ...]:
-        names = tuple(sorted({each.cell[0] for each in found} & set(self.new.workflows)))
+    def in_place(self, blockers: Sequence[Blocker], leaves: tuple[str, ...]) -> tuple[str, ...]:
+        names = tuple(sorted({blocker.cell[0] for blocker in blockers} & set(self.new.workflows)))
         if not names or all(self.new.workflows[name].upgrade == "in_place" for name in names):
             return ()
         moved = {name: replace(self.new.workflows[name], upgrade="in_place") for name in names}
@@ -123,9 +125,9 @@ class _Attempt:
         change = self._change(new, STRICT, leaves)
         return () if standing_blockers(self.reader.state, change, self.reader.store.blob) else names
 
-    def to_migrate(self, found: Sequence[Blocker]) -> Iterator[str]:
+    def to_migrate(self, blockers: Sequence[Blocker]) -> Iterator[str]:
         change = self._change(self.new, MIGRATE, ())
-        for name in sorted({each.cell[0] for each in found if each.kind == MISFIT}):
+        for name in sorted({blocker.cell[0] for blocker in blockers if blocker.kind == MISFIT}):
             if not change.migrates(name):
                 yield name
 

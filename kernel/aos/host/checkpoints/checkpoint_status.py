@@ -57,13 +57,13 @@ def checkpoint_status(world: Path) -> CheckpointStatus:
         outside = None if log is None else _outside(log, key, latest)
         # Read last: the journal grows meanwhile, and never shrinks.
         head = source.head()
-    for each in (latest, outside):
-        if each is not None and each.checkpoint.size > head.frames:
+    for stored in (latest, outside):
+        if stored is not None and stored.checkpoint.size > head.frames:
             raise Damage(
                 sentence(
                     "the journal is shorter than a checkpoint of it",
-                    expected=f"at least {each.checkpoint.size} frames",
-                    found=f"{head.frames}",
+                    expected=f"at least {stored.checkpoint.size} frames",
+                    actual=f"{head.frames}",
                     hint="the journal was rolled back; restore the newer one",
                 )
             )

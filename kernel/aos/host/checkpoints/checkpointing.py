@@ -84,25 +84,25 @@ def make_checkpoint(
         opened_log(folder, store) as log,
         log.locked(),
     ):
-        bundles = [stack.enter_context(open_bundle(each)) for each in archives]
+        bundles = [stack.enter_context(open_bundle(archive)) for archive in archives]
         maker = _Maker(folder, Source(store, archives=bundles), log)
-        made = maker.make(witnesses, timestamp, rebuild=rebuild, progress=progress)
+        result = maker.make(witnesses, timestamp, rebuild=rebuild, progress=progress)
         if out is not None:
-            if made.timestamp is not None:
-                write_named(out.with_name(out.name + TIMESTAMP_SUFFIX), made.timestamp)
-            write_named(out, made.note.whole.encode())
-        _note_outside(made, folder.path, out, log)
-    return made
+            if result.timestamp is not None:
+                write_named(out.with_name(out.name + TIMESTAMP_SUFFIX), result.timestamp)
+            write_named(out, result.note.full_text.encode())
+        _note_outside(result, folder.path, out, log)
+    return result
 
 
-def _note_outside(made: MadeCheckpoint, world: Path, out: Path | None, log: LogFolder) -> None:
+def _note_outside(result: MadeCheckpoint, world: Path, out: Path | None, log: LogFolder) -> None:
     """Keep in the log which checkpoint someone else holds, if it is this one (PF-29b)."""
     file = None if out is None else out.resolve()
     is_outside = file is not None and not file.is_relative_to(world.resolve())
-    if is_outside or made.cosigned:
+    if is_outside or result.cosigned:
         log.put_outside(
             OutsideCheckpoint(
-                note=made.note, checkpoint=made.checkpoint, seq=made.seq,
+                note=result.note, checkpoint=result.checkpoint, seq=result.seq,
                 file=os.fsencode(file).decode(errors="replace") if is_outside and file else None,
                 time=seconds_now(),
             ).to_bytes()
@@ -161,22 +161,22 @@ class _Maker:
         extended = extend(
             self._log, self._source, world, public.public, rebuild=rebuild, progress=progress
         )
-        found = Checkpoint(origin=origin_of(world), size=extended.log.size, root=extended.root)
-        note = found.signed(key)
+        checkpoint = Checkpoint(origin=origin_of(world), size=extended.log.size, root=extended.root)
+        note = checkpoint.signed(key)
         if extended.note is not None and extended.note.text == note.text:
             note = extended.note  # with its cosignatures
-        note, cosigned, failed = _witnessed(note, found, extended, witnesses)
+        note, cosigned, failed = _witnessed(note, checkpoint, extended, witnesses)
         stamped = self._stamp(note)
         if timestamp is not None:
             try:
                 stamped = stamp(note, timestamp)
             except Unavailable as problem:
                 failed.append(str(problem))
-        self._log.put_checkpoint(note.whole.encode(), stamped)
-        for each in extended.full:
-            self._log.drop_partial(each)
+        self._log.put_checkpoint(note.full_text.encode(), stamped)
+        for tile in extended.full:
+            self._log.drop_partial(tile)
         return MadeCheckpoint(
-            world=world, checkpoint=found, note=note, key=public, seq=extended.seq,
+            world=world, checkpoint=checkpoint, note=note, key=public, seq=extended.seq,
             added=extended.added, path=self._log.path / "checkpoint", timestamp=stamped,
             cosigned=tuple(cosigned), failed=tuple(failed),
         )  # fmt: skip
@@ -189,7 +189,7 @@ class _Maker:
                 sentence(
                     "keys/world.key is not this world's key; nothing was signed",
                     expected=key_text(expected),
-                    found=key_text(public),
+                    actual=key_text(public),
                     hint="restore the world's own key",
                 )
             )
@@ -201,15 +201,15 @@ class _Maker:
 
 
 def _witnessed(
-    note: Note, found: Checkpoint, extended: Extended, witnesses: Sequence[Witness]
+    note: Note, checkpoint: Checkpoint, extended: Extended, witnesses: Sequence[Witness]
 ) -> tuple[Note, list[tuple[str, int]], list[str]]:
     """Ask all witnesses. Damage that one finds ends it; silence is reported."""
     cosigned: list[tuple[str, int]] = []
     failed: list[str] = []
-    old = 0 if extended.before is None else extended.before.size
-    for each in witnesses:
+    old = 0 if extended.previous is None else extended.previous.size
+    for witness in witnesses:
         try:
-            signature = ask(each, note, found, extended.log, old)
+            signature = ask(witness, note, checkpoint, extended.log, old)
         except (Damage, BadUsage):
             raise
         except AosError as problem:

@@ -33,9 +33,9 @@ class Cosigned:
     time: int
 
 
-def state_folder(key_file: Path, chosen: Path | None) -> Path:
+def state_folder(key_file: Path, folder: Path | None) -> Path:
     """The folder with the last checkpoint of each log that a witness signed."""
-    return key_file.with_name(key_file.name + STATE_SUFFIX) if chosen is None else chosen
+    return key_file.with_name(key_file.name + STATE_SUFFIX) if folder is None else folder
 
 
 def cosign_file(
@@ -56,10 +56,10 @@ def cosign_file(
     key = read_key(key_file)
     note = parse_note(read_named(file, NOTE_BYTES_MAX))
     checkpoint = parse_checkpoint(note.text)
-    own = as_witness(bytes(key.verify_key), name)
+    witness = as_witness(bytes(key.verify_key), name)
     with witness_state(state_folder(key_file, state)) as folder:
         service = WitnessService(
-            name=own.name, key=key, logs=tuple(map(parse_note_key, logs)), folder=folder
+            name=witness.name, key=key, logs=tuple(map(parse_note_key, logs)), folder=folder
         )
         latest = service.latest(checkpoint.origin)
         path = () if proof is None else _path(proof, checkpoint, latest)
@@ -74,23 +74,23 @@ def cosign_file(
                 f"{file}: this witness signed {size} frames of the log before, and the checkpoint "
                 f"has {checkpoint.size}: the journal was rolled back"
             )
-        found = service.add_checkpoint(format_request(size, path, note.whole))
-    if isinstance(found, Answer):
-        kind = Damage if found.status in (CONFLICT, NOT_CONSISTENT) else Refused
-        raise kind(f"{file}: nothing was signed: {found.why}")
-    write_named(file, note.with_signatures([found]).whole.encode())
-    time = found.time
+        answer = service.add_checkpoint(format_request(size, path, note.full_text))
+    if isinstance(answer, Answer):
+        kind = Damage if answer.status in (CONFLICT, NOT_CONSISTENT) else Refused
+        raise kind(f"{file}: nothing was signed: {answer.reason}")
+    write_named(file, note.with_signatures([answer]).full_text.encode())
+    time = answer.time
     assert time is not None, "a cosignature has a time"
-    return Cosigned(checkpoint=checkpoint, name=found.name, time=time)
+    return Cosigned(checkpoint=checkpoint, name=answer.name, time=time)
 
 
 def _path(proof: Path, checkpoint: Checkpoint, latest: Checkpoint | None) -> tuple[bytes, ...]:
     """The path in a proof from the last checkpoint that was signed to this one."""
-    shown = check(read_proof(read_named(proof, PROOF_BYTES_MAX)))
-    old, path = shown.old, shown.proof.path
+    checked_proof = check(read_proof(read_named(proof, PROOF_BYTES_MAX)))
+    old, path = checked_proof.old, checked_proof.proof.path
     if old is None or path is None:
         raise Refused(f"{proof}: expected a proof of consistency (aos proof since CHECKPOINT)")
-    if (old, shown.checkpoint) != (latest, checkpoint):
+    if (old, checked_proof.checkpoint) != (latest, checkpoint):
         expected = "none" if latest is None else f"{latest.size} frames"
         raise Refused(
             f"{proof}: it is about other checkpoints: expected from {expected} to "

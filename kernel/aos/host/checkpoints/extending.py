@@ -27,11 +27,11 @@ Put: TypeAlias = Callable[[Tile, bytes], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extended:
-    """The log after it was extended: its tiles are durable. ``before`` is the checkpoint that it
+    """The log after it was extended: its tiles are durable. ``previous`` is the checkpoint that it
     had, with its note. ``seq`` is the last record."""
 
     log: TiledLog
-    before: Checkpoint | None
+    previous: Checkpoint | None
     note: Note | None
     seq: int
     root: bytes
@@ -40,7 +40,7 @@ class Extended:
 
     @property
     def added(self) -> int:
-        return self.log.size - (0 if self.before is None else self.before.size)
+        return self.log.size - (0 if self.previous is None else self.previous.size)
 
 
 def extend(
@@ -65,14 +65,14 @@ def extend(
     if head.world != world or not head.is_signed_by(public_key):
         raise Damage(f"the head at record {head.seq} is not signed by the world's key (aos verify)")
     stored = folder.checkpoint()
-    before = note = None
+    previous = note = None
     if stored is not None:
-        before, note = open_checkpoint(stored, log_key(world, public_key))
-        if before.size > head.frames:
-            raise _rolled_back(before.size, head)
-        if before.size == 0:
-            before = note = None
-    old = None if before is None or rebuild else _intact(folder, before, source)
+        previous, note = open_checkpoint(stored, log_key(world, public_key))
+        if previous.size > head.frames:
+            raise _rolled_back(previous.size, head)
+        if previous.size == 0:
+            previous = note = None
+    old = None if previous is None or rebuild else _intact(folder, previous, source)
     full: list[Tile] = []
 
     def put(tile: Tile, data: bytes) -> None:
@@ -81,8 +81,8 @@ def extend(
             full.append(tile)
 
     if old is None:
-        if before is not None:
-            _check_prefix(source, head, before)
+        if previous is not None:
+            _check_prefix(source, head, previous)
         growth, last = Growth(put), None
     else:
         growth, last = Growth(put, old), read_header(old.header(old.size - 1))
@@ -95,24 +95,24 @@ def extend(
     folder.sync()
     log = TiledLog(growth.size, folder.read_tile)
     return Extended(
-        log=log, before=before, note=note, seq=head.seq, root=root(log.size, log.node),
+        log=log, previous=previous, note=note, seq=head.seq, root=root(log.size, log.node),
         full=tuple(full),
     )  # fmt: skip
 
 
-def _intact(folder: LogFolder, before: Checkpoint, source: Source) -> TiledLog | None:
+def _intact(folder: LogFolder, checkpoint: Checkpoint, source: Source) -> TiledLog | None:
     """The log of the checkpoint; None if its last tiles are damaged, so that it must be rebuilt.
 
     Raises:
         Damage: The journal has another frame at its end.
     """
-    log = TiledLog(before.size, folder.read_tile)
+    log = TiledLog(checkpoint.size, folder.read_tile)
     try:
-        is_whole = root(log.size, log.node) == before.root
+        is_whole = root(log.size, log.node) == checkpoint.root
         last = log.header(log.size - 1)
-        for index, each in enumerate(log.headers(entries_tile(log.size - 1, log.size))):
+        for index, header in enumerate(log.headers(entries_tile(log.size - 1, log.size))):
             first = (log.size - 1) // WIDTH * WIDTH
-            is_whole = is_whole and log.node(0, first + index) == leaf_hash(each)
+            is_whole = is_whole and log.node(0, first + index) == leaf_hash(header)
         Growth(_nothing, log)  # the last tiles can be continued
     except DamagedTile:
         return None
@@ -120,7 +120,7 @@ def _intact(folder: LogFolder, before: Checkpoint, source: Source) -> TiledLog |
         return None
     if _same_frame(read_header(last), source):
         return log
-    raise _rewritten(before)
+    raise _rewritten(checkpoint)
 
 
 def _nothing(_: Tile, __: bytes) -> None:
@@ -137,22 +137,22 @@ def _same_frame(header: Header, source: Source) -> bool:
     return source.frame_at(header.first).header == header
 
 
-def _check_prefix(source: Source, head: Head, before: Checkpoint) -> None:
-    """Check that the frames give the root of ``before``, without writing anything."""
+def _check_prefix(source: Source, head: Head, checkpoint: Checkpoint) -> None:
+    """Check that the frames give the root of ``checkpoint``, without writing anything."""
     peaks: list[tuple[int, bytes]] = []
     for number, frame in enumerate(_following(source, head, None), 1):
-        found = (0, leaf_hash(header_bytes(frame.header)))
-        while peaks and peaks[-1][0] == found[0]:
-            height, left = peaks.pop()
-            found = (height + 1, node_hash(left, found[1]))
-        peaks.append(found)
-        if number == before.size:
+        peak = (0, leaf_hash(header_bytes(frame.header)))
+        while peaks and peaks[-1][0] == peak[0]:
+            height, left_hash = peaks.pop()
+            peak = (height + 1, node_hash(left_hash, peak[1]))
+        peaks.append(peak)
+        if number == checkpoint.size:
             break
     result = peaks.pop()[1]
     while peaks:
         result = node_hash(peaks.pop()[1], result)
-    if result != before.root:
-        raise _rewritten(before)
+    if result != checkpoint.root:
+        raise _rewritten(checkpoint)
 
 
 def _following(source: Source, head: Head, last: Header | None) -> Iterator[Frame]:
@@ -168,7 +168,7 @@ def _following(source: Source, head: Head, last: Header | None) -> Iterator[Fram
             sentence(
                 "frames that the header log needs were pruned",
                 expected=f"the frames from record {seq + 1} on",
-                found=f"those after record {begins}",
+                actual=f"those after record {begins}",
                 hint="name the archives that hold them: --archive FILE, once for each",
             )
         )
@@ -189,7 +189,7 @@ def _check_size(size: int, head: Head) -> None:
             sentence(
                 "the journal has not as many frames as its head says",
                 expected=str(head.frames),
-                found=str(size),
+                actual=str(size),
                 hint="run aos verify for details",
             )
         )
@@ -200,18 +200,18 @@ def _rolled_back(size: int, head: Head) -> Damage:
         sentence(
             "the journal is shorter than its own checkpoint: it was rolled back or truncated",
             expected=f"at least {size} frames",
-            found=f"{head.frames}, to record {head.seq}",
+            actual=f"{head.frames}, to record {head.seq}",
             hint="restore the newer journal; nothing was signed",
         )
     )
 
 
-def _rewritten(before: Checkpoint) -> Damage:
+def _rewritten(checkpoint: Checkpoint) -> Damage:
     return Damage(
         sentence(
             "the journal does not continue its own checkpoint: its history was rewritten",
-            expected=f"the frames of the checkpoint, {before.size} of them",
-            found="other frames",
+            expected=f"the frames of the checkpoint, {checkpoint.size} of them",
+            actual="other frames",
             hint="aos verify --checkpoint DIR/log/checkpoint --log DIR/log names the first; "
             "nothing was signed",
         )

@@ -39,10 +39,10 @@ def as_witness(public_key: bytes, name: str | None) -> NoteKey:
     Raises:
         BadUsage: No witness may have this name.
     """
-    chosen = witness_name(public_key) if name is None else name
-    if not is_name(chosen):
+    key_name = witness_name(public_key) if name is None else name
+    if not is_name(key_name):
         raise BadUsage(
-            f"--name {excerpt(chosen)!r}: expected 1 to 255 bytes without blanks, control "
+            f"--name {excerpt(key_name)!r}: expected 1 to 255 bytes without blanks, control "
             "characters and '+', such as witness.example/w1"
         )
-    return NoteKey(name=chosen, kind=COSIGNATURE, public=public_key)
+    return NoteKey(name=key_name, kind=COSIGNATURE, public=public_key)

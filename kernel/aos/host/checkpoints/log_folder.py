@@ -29,8 +29,8 @@ class LogFolder(StoredLog):
 
     def sync(self) -> None:
         """Make the names of everything that was put durable."""
-        for each in (*self._inner.values(), self._folder):
-            each.sync()
+        for folder in (*self._inner.values(), self._folder):
+            folder.sync()
 
     def put_checkpoint(self, note: bytes, timestamp: bytes | None) -> None:
         """Replace the checkpoint, durably. The tiles must be durable."""
@@ -54,8 +54,8 @@ class LogFolder(StoredLog):
         if folder is None or not tile.is_full or folder.find(partial) is None:
             return
         with folder.inner(partial) as inner:
-            for each in list(inner.names()):
-                inner.remove(each)
+            for file_name in list(inner.names()):
+                inner.remove(file_name)
         with contextlib.suppress(OSError):
             folder.remove_folder(partial)
 
@@ -92,5 +92,7 @@ class LogFolder(StoredLog):
 
 def _is_same(folder: PlainFolder, name: str, data: bytes) -> bool:
     """Whether the file is there with this content: a tile never changes."""
-    found = folder.check_file(name)
-    return found is not None and found.st_size == len(data) and folder.read(name, len(data)) == data
+    status = folder.check_file(name)
+    return (
+        status is not None and status.st_size == len(data) and folder.read(name, len(data)) == data
+    )

@@ -10,20 +10,20 @@ from aos.store.part_file import write_file
 from aos.store.plain_files import open_named
 
 
-def read_named(file: Path, most: int) -> bytes:
-    """The content of a file of at most ``most`` bytes.
+def read_named(file: Path, bytes_max: int) -> bytes:
+    """The content of a file of at most ``bytes_max`` bytes.
 
     Raises:
         BadUsage: There is no such file, or it is no regular file.
         Damage: It is longer.
     """
     try:
-        with os.fdopen(open_named(file), "rb") as opened:
-            data = opened.read(most + 1)
+        with os.fdopen(open_named(file), "rb") as open_file:
+            data = open_file.read(bytes_max + 1)
     except OSError as problem:
         raise BadUsage(f"{file}: the file cannot be read: {problem.strerror}") from problem
-    if len(data) > most:
-        raise Damage(f"{file}: the file is too large: expected at most {most} bytes")
+    if len(data) > bytes_max:
+        raise Damage(f"{file}: the file is too large: expected at most {bytes_max} bytes")
     return data
 
 

@@ -43,7 +43,7 @@ class _Periodic:
         self._every_s = every_s
         self._report = report
         self._over = threading.Event()
-        self._said = ""
+        self._last_problem = ""
 
     def run(self) -> None:
         while not self._over.wait(self._every_s):
@@ -54,7 +54,7 @@ class _Periodic:
 
     def make(self) -> None:
         """Make one checkpoint, and report a failure, each once."""
-        paths = os.pathsep.join(each for each in sys.path if each)
+        paths = os.pathsep.join(folder for folder in sys.path if folder)
         ended = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder
             [sys.executable, "-m", _MODULE, str(self._world)],
             stdin=subprocess.DEVNULL,
@@ -64,7 +64,7 @@ class _Periodic:
             env={**os.environ, "PYTHONPATH": paths},
             start_new_session=True,  # Ctrl-C is for the world; its last checkpoint still comes
         )
-        said = ended.stderr.decode(errors="replace").strip()[-_SHOWN:]
-        if ended.returncode and said != self._said:
-            self._report(f"no checkpoint was made: {said}")
-        self._said = said if ended.returncode else ""
+        problem = ended.stderr.decode(errors="replace").strip()[-_SHOWN:]
+        if ended.returncode and problem != self._last_problem:
+            self._report(f"no checkpoint was made: {problem}")
+        self._last_problem = problem if ended.returncode else ""

@@ -29,11 +29,11 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class NamedServer:
-    """A server and its address, which may hold a token: messages say ``shown`` (PF-87a)."""
+    """A server and its address, which may hold a token: messages say ``redacted_url`` (PF-87a)."""
 
     url: str = field(repr=False)
     redactor: Redactor = field(repr=False, compare=False)
-    shown: str
+    redacted_url: str
 
     @classmethod
     def at(cls, url: str, name: str) -> Self:
@@ -43,11 +43,11 @@ class NamedServer:
             BadUsage: It is no URL. The text names ``name`` alone.
         """
         redactor = Redactor(url_secrets(url, name))
-        return cls(url, redactor, redactor.line(url, most=LINE_CHARACTERS_MAX))
+        return cls(url, redactor, redactor.line(url, characters_max=LINE_CHARACTERS_MAX))
 
     def line(self, words: str | bytes) -> str:
         """Words of its answer for a message: one line, without parts of the address."""
-        return self.redactor.line(words, most=LINE_CHARACTERS_MAX)
+        return self.redactor.line(words, characters_max=LINE_CHARACTERS_MAX)
 
     def post(
         self, body: bytes, *, kind: str, path: str = "", seconds: float = SECONDS_MAX
@@ -63,16 +63,16 @@ class NamedServer:
             return asyncio.run(self._posted(self.url + path, body, kind, seconds))
         except TimeoutError:
             raise Unavailable(
-                f"{self.shown}: there is no whole answer after {seconds:g} s"
+                f"{self.redacted_url}: there is no whole answer after {seconds:g} s"
             ) from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as problem:
             raise BadUsage(
-                f"{self.shown!r}: expected the http or https address of a server: "
+                f"{self.redacted_url!r}: expected the http or https address of a server: "
                 f"{self.line(str(problem))}"
             ) from None
         except httpx.HTTPError as problem:
             reason = self.line(str(problem)) or type(problem).__name__
-            raise Unavailable(f"{self.shown}: no answer: {reason}") from None
+            raise Unavailable(f"{self.redacted_url}: no answer: {reason}") from None
 
     async def _posted(self, url: str, body: bytes, kind: str, seconds: float) -> Posted:
         # A server that sends a byte now and then resets the client's own time limits, not this one.
@@ -86,7 +86,7 @@ class NamedServer:
                 received += piece
                 if len(received) > ANSWER_BYTES_MAX:
                     raise Unavailable(
-                        f"{self.shown}: the answer is too long: expected at most "
+                        f"{self.redacted_url}: the answer is too long: expected at most "
                         f"{ANSWER_BYTES_MAX} bytes"
                     )
             return Posted(

@@ -20,7 +20,7 @@ from aos.audit.proofs.anchoring import Anchoring, ByCheckpoint, ByHead, uncovere
 from aos.audit.proofs.finding import find_intent, intent_records
 from aos.audit.proofs.making import (
     CellSnapshot,
-    Made,
+    MadeProof,
     Maker,
     cell_snapshot,
     prove_consistency,
@@ -47,7 +47,7 @@ _HEX: Final = re.compile(r"(?:blake3:)?([0-9a-f]{8,64})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ProofRequest:
     """The target of a proof, and its options. ``checkpoint`` is the anchor, None for the newest one
     that covers it.
 
@@ -62,8 +62,8 @@ class Wanted:
 
 
 def prove(
-    world: Path, wanted: Wanted, *, bundle: Path | None = None, archives: Sequence[Path] = ()
-) -> Made:
+    world: Path, request: ProofRequest, *, bundle: Path | None = None, archives: Sequence[Path] = ()
+) -> MadeProof:
     """Make a proof. The world may run meanwhile.
 
     Raises:
@@ -73,17 +73,19 @@ def prove(
         Damage: The journal or its header log is damaged.
     """
     with contextlib.ExitStack() as stack:
-        opened = [stack.enter_context(open_bundle(each)) for each in archives]
+        archive_bundles = [stack.enter_context(open_bundle(archive)) for archive in archives]
         if bundle is not None:
-            whole = stack.enter_context(open_bundle(bundle))
-            source = Source(None, bundle=whole, archives=opened)
-            return _Proving(source, whole.head().world, None, lambda: _folded(whole)).make(wanted)
+            source_bundle = stack.enter_context(open_bundle(bundle))
+            source = Source(None, bundle=source_bundle, archives=archive_bundles)
+            return _Proving(
+                source, source_bundle.head().world, None, lambda: _folded(source_bundle)
+            ).make(request)
         folder = open_folder(world)
         store = stack.enter_context(folder.open_store(readonly=True))
         log = stack.enter_context(StoredLog.of_world(folder.path))
-        source = Source(store, archives=opened)
+        source = Source(store, archives=archive_bundles)
         return _Proving(source, folder.world, log, lambda: restore(store, folder.world)).make(
-            wanted
+            request
         )
 
 
@@ -117,81 +119,81 @@ class _Proving:
         self._state = state
         self._key: WorldKey | None = None
 
-    def make(self, wanted: Wanted) -> Made:
-        words = wanted.words
+    def make(self, request: ProofRequest) -> MadeProof:
+        words = request.words
         if len(words) == 2 and words[0] == SINCE:
-            return self._since(Path(words[1]), wanted)
+            return self._since(Path(words[1]), request)
         if len(words) == 1:
             word = words[0]
             is_number = word.isascii() and word.isdigit() and len(word) < 20
             if is_number and 1 <= int(word) <= self._source.head().seq:
-                return self._maker([int(word)], wanted).record(int(word))
+                return self._maker([int(word)], request).record(int(word))
             match = _HEX.fullmatch(word)
             if match is not None:
-                return self._intent(find_intent(self._source, match[1]), wanted)
+                return self._intent(find_intent(self._source, match[1]), request)
             if is_number:
                 raise BadUsage(
                     sentence(
                         "there is no such record",
-                        where=f"record {word}",
+                        location=f"record {word}",
                         expected=f"1 to {self._source.head().seq}",
                     )
                 )
         if len(words) not in (1, 2):
             raise BadUsage("expected SEQ, INTENT, WORKFLOW KEY or since CHECKPOINT")
-        return self._cell(words, wanted)
+        return self._cell(words, request)
 
-    def _intent(self, intent: Hash, wanted: Wanted) -> Made:
-        found = intent_records(self._source, intent, bare=wanted.bare)
-        last = max(found.asked, found.settled or 0)
-        return self._maker([last], wanted).intent(intent, found, bare=wanted.bare)
+    def _intent(self, intent: Hash, request: ProofRequest) -> MadeProof:
+        records = intent_records(self._source, intent, bare=request.bare)
+        last = max(records.request, records.settled or 0)
+        return self._maker([last], request).intent(intent, records, bare=request.bare)
 
-    def _cell(self, words: Sequence[str], wanted: Wanted) -> Made:
+    def _cell(self, words: Sequence[str], request: ProofRequest) -> MadeProof:
         state = self._state()
         cell = find_cell(state, words[0], words[1] if len(words) == 2 else None)
-        found = state.cells.get(cell)
-        last = None if found is None else found.last_seq or None
-        if not wanted.snapshot:
+        stored_cell = state.cells.get(cell)
+        last = None if stored_cell is None else stored_cell.last_seq or None
+        if not request.snapshot:
             if last is None:
                 raise BadUsage(
                     f"{cell[0]}: there is no such cell (that there is none, only a snapshot can "
                     "show: --snapshot)"
                 )
-            return self._maker([last], wanted).cell(*cell, last)
+            return self._maker([last], request).cell(*cell, last)
         shot = self._shot(state, cell)
-        others = others_shown(shot.nodes, cell[1])
-        if not wanted.may_show(others):
+        shown_count = others_shown(shot.nodes, cell[1])
+        if not request.may_show(shown_count):
             raise Refused(
                 sentence(
                     "the index of a snapshot is not salted, so that the proof shows others too",
-                    found=f"keys and the hashes of states of {others} other cells",
+                    actual=f"keys and the hashes of states of {shown_count} other cells",
                     hint="--yes shows them; without --snapshot, no other is shown",
                 )
             )
-        return self._maker([shot.seq, shot.last or 0], wanted).cell(*cell, shot.last, shot)
+        return self._maker([shot.seq, shot.last or 0], request).cell(*cell, shot.last, shot)
 
     def _shot(self, state: State, cell: CellId) -> CellSnapshot:
         if state.snapshot is None:
             raise BadUsage("--snapshot: the world has no snapshot (make one: aos snapshot)")
         return cell_snapshot(self._source, state.snapshot.seq, *cell)
 
-    def _since(self, file: Path, wanted: Wanted) -> Made:
-        text, old = self._named(file)
+    def _since(self, file: Path, request: ProofRequest) -> MadeProof:
+        text, old = self._read_checkpoint(file)
         stored = self._stored()
-        if wanted.checkpoint is not None:
-            stored = self._chosen(wanted.checkpoint)
+        if request.checkpoint is not None:
+            stored = self._checkpoint_at(request.checkpoint)
         if stored is None:
             raise BadUsage("the world has no header log yet (make a checkpoint: aos checkpoint)")
         log, checkpoint, anchor = stored
-        return prove_consistency(self._own(), log, (old, text), (checkpoint, anchor))
+        return prove_consistency(self._world_key(), log, (old, text), (checkpoint, anchor))
 
-    def _maker(self, seqs: Sequence[int], wanted: Wanted) -> Maker:
-        return Maker(self._source, self._world, self._anchoring(max(seqs), wanted.checkpoint))
+    def _maker(self, seqs: Sequence[int], request: ProofRequest) -> Maker:
+        return Maker(self._source, self._world, self._anchoring(max(seqs), request.checkpoint))
 
-    def _anchoring(self, seq: int, chosen: Path | None) -> Anchoring:
+    def _anchoring(self, seq: int, checkpoint_file: Path | None) -> Anchoring:
         """The anchor for records up to ``seq``: the checkpoint, else the head."""
-        if chosen is not None:
-            by = ByCheckpoint(*self._chosen(chosen))
+        if checkpoint_file is not None:
+            by = ByCheckpoint(*self._checkpoint_at(checkpoint_file))
             if by.last < seq:
                 raise uncovered(by.last, seq)
             return by
@@ -202,7 +204,7 @@ class _Proving:
                 return by
         return ByHead(self._source, self._source.head())
 
-    def _own(self) -> WorldKey:
+    def _world_key(self) -> WorldKey:
         if self._key is None:
             self._key = self._source.key_of(self._world)
         return self._key
@@ -214,27 +216,27 @@ class _Proving:
         data = self._log.checkpoint()
         if data is None:
             return None
-        checkpoint, note = open_checkpoint(data, log_key(self._world, self._own().key))
+        checkpoint, note = open_checkpoint(data, log_key(self._world, self._world_key().key))
         stamp = self._log.timestamp()
         if stamp is not None and not is_stamp_of(note, stamp):
             stamp = None
         log = TiledLog(checkpoint.size, self._log.read_tile)
-        return log, checkpoint, CheckpointAnchor(note=note.whole, timestamp=stamp)
+        return log, checkpoint, CheckpointAnchor(note=note.full_text, timestamp=stamp)
 
-    def _chosen(self, file: Path) -> tuple[TiledLog, Checkpoint, CheckpointAnchor]:
+    def _checkpoint_at(self, file: Path) -> tuple[TiledLog, Checkpoint, CheckpointAnchor]:
         """A checkpoint that the user names, which the log in the folder has grown from."""
         stored = self._stored()
         if stored is None:
             raise BadUsage("the world has no header log yet (make a checkpoint: aos checkpoint)")
-        text, checkpoint = self._named(file)
+        text, checkpoint = self._read_checkpoint(file)
         log = stored[0]
         if not 1 <= checkpoint.size <= log.size:
             raise Refused(
                 sentence(
                     "the checkpoint is newer than the header log, or covers no frame",
-                    where=str(file),
+                    location=str(file),
                     expected=f"1 to {log.size} frames",
-                    found=str(checkpoint.size),
+                    actual=str(checkpoint.size),
                     hint="extend the log first: aos checkpoint",
                 )
             )
@@ -242,9 +244,9 @@ class _Proving:
             raise Damage(
                 sentence(
                     "the header log does not continue this checkpoint",
-                    where=str(file),
+                    location=str(file),
                     expected=f"the root {base64.b64encode(checkpoint.root).decode()}",
-                    found="another",
+                    actual="another",
                     hint="aos verify --checkpoint FILE tells more",
                 )
             )
@@ -255,14 +257,14 @@ class _Proving:
         if not stamp.exists():
             return None
         data = read_named(stamp, TIMESTAMP_BYTES_MAX)
-        key = log_key(self._world, self._own().key)
+        key = log_key(self._world, self._world_key().key)
         return data if is_stamp_of(open_checkpoint(text.encode(), key)[1], data) else None
 
-    def _named(self, file: Path) -> tuple[str, Checkpoint]:
+    def _read_checkpoint(self, file: Path) -> tuple[str, Checkpoint]:
         """Read a checkpoint of this world that the user names."""
         data = read_named(file, NOTE_BYTES_MAX)
         try:
-            checkpoint, note = open_checkpoint(data, log_key(self._world, self._own().key))
+            checkpoint, note = open_checkpoint(data, log_key(self._world, self._world_key().key))
         except Damage as problem:
             raise Damage(f"{file}: {problem}") from problem
-        return note.whole, checkpoint
+        return note.full_text, checkpoint

@@ -37,7 +37,7 @@ def stamp(note: Note, url: str) -> bytes:
         BadUsage: ``url`` is no address, or the extra is not installed.
     """
     library = _library()
-    data = note.whole.encode()
+    data = note.full_text.encode()
     request = (
         library.TimestampRequestBuilder()
         .data(data)
@@ -50,19 +50,20 @@ def stamp(note: Note, url: str) -> bytes:
     answer = server.post(request.as_bytes(), kind=_QUERY)
     if answer.status != _OK or answer.kind.partition(";")[0].strip() != _REPLY:
         raise Unavailable(
-            f"{server.shown}: the server did not answer with a time-stamp: status {answer.status}, "
+            f"{server.redacted_url}: the server did not answer with a time-stamp: status "
+            f"{answer.status}, "
             f"{server.line(answer.kind)!r}"
         )
     try:
         info = library.decode_timestamp_response(answer.body).tst_info
-        found = (info.message_imprint.message, info.nonce)
+        stamped_values = (info.message_imprint.message, info.nonce)
     except _UNREADABLE as problem:
         raise Unavailable(
-            f"{server.shown}: the time-stamp cannot be read: {server.line(str(problem))}"
+            f"{server.redacted_url}: the time-stamp cannot be read: {server.line(str(problem))}"
         ) from None
-    if found != (sha256(data).digest(), request.nonce):
+    if stamped_values != (sha256(data).digest(), request.nonce):
         raise Unavailable(
-            f"{server.shown}: the server answered with a time-stamp of something else"
+            f"{server.redacted_url}: the server answered with a time-stamp of something else"
         )
     return answer.body
 
@@ -80,16 +81,18 @@ def verified_time(note: Note, reply: bytes, ca: Path) -> datetime:
     library = _library()
     roots = _certificates(ca)
     try:
-        found = library.decode_timestamp_response(reply)
-        imprint, time = found.tst_info.message_imprint.message, found.tst_info.gen_time
+        response = library.decode_timestamp_response(reply)
+        imprint, time = response.tst_info.message_imprint.message, response.tst_info.gen_time
     except _UNREADABLE as problem:
         raise NotStamped(f"it cannot be read: {excerpt(str(problem))}") from None
-    data = next((each for each in _stamped(note) if sha256(each).digest() == imprint), None)
+    data = next(
+        (content for content in _stamped(note) if sha256(content).digest() == imprint), None
+    )
     if data is None:
         raise NotStamped("it is over another file than this checkpoint")
     builder = library.VerifierBuilder(roots=roots)
     try:
-        builder.build().verify_message(found, data)
+        builder.build().verify_message(response, data)
     except (library.VerificationError, *_UNREADABLE) as problem:
         raise NotStamped(f"its signature does not verify: {excerpt(str(problem))}") from None
     assert isinstance(time, datetime)
@@ -98,7 +101,7 @@ def verified_time(note: Note, reply: bytes, ca: Path) -> datetime:
 
 def is_stamp_of(note: Note, reply: bytes) -> bool:
     """Whether a reply contains the hash of the note, so that it may be a time-stamp over it."""
-    return any(sha256(each).digest() in reply for each in _stamped(note))
+    return any(sha256(content).digest() in reply for content in _stamped(note))
 
 
 def _stamped(note: Note) -> Iterator[bytes]:
@@ -118,8 +121,8 @@ def _library() -> Any:
 def _certificates(file: Path) -> list[Any]:
     x509 = import_module("cryptography.x509")  # it comes with the extra
     try:
-        with os.fdopen(open_named(file), "rb") as opened:
-            data = opened.read(_CA_BYTES_MAX)
+        with os.fdopen(open_named(file), "rb") as open_file:
+            data = open_file.read(_CA_BYTES_MAX)
     except OSError as problem:
         raise BadUsage(f"{file}: it cannot be read: {problem.strerror}") from problem
     try:

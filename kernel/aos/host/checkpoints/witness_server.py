@@ -45,7 +45,7 @@ class WitnessServer(ThreadingHTTPServer):
         """
         self.service = service
         self.report = report
-        self.places = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self.connection_slots = threading.BoundedSemaphore(CONNECTIONS_MAX)
         try:
             super().__init__((host, port), _Handler)
         except OSError as problem:
@@ -67,18 +67,18 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if body is None:
             return
-        if not self.server.places.acquire(blocking=False):
+        if not self.server.connection_slots.acquire(blocking=False):
             self._answer(_BUSY, _TEXT, "the witness is busy: try again\n")
             return
         try:
-            found = self.server.service.add_checkpoint(body)
+            answer = self.server.service.add_checkpoint(body)
         except AosError as problem:
             self.server.report(str(problem))
             self._answer(_BROKEN, _TEXT, "the witness cannot store checkpoints now\n")
             return
         finally:
-            self.server.places.release()
-        self._tell(found)
+            self.server.connection_slots.release()
+        self._tell(answer)
 
     def _body(self) -> bytes | None:
         """The body; None if it was refused."""
@@ -95,13 +95,13 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return body
 
-    def _tell(self, found: NoteSignature | Answer) -> None:
-        if isinstance(found, NoteSignature):
-            self._answer(OK, _TEXT, found.line)
-        elif found.latest is not None:
-            self._answer(found.status, SIZE_TYPE, f"{found.latest}\n")
+    def _tell(self, answer: NoteSignature | Answer) -> None:
+        if isinstance(answer, NoteSignature):
+            self._answer(OK, _TEXT, answer.line)
+        elif answer.latest is not None:
+            self._answer(answer.status, SIZE_TYPE, f"{answer.latest}\n")
         else:
-            self._answer(found.status, _TEXT, f"{found.why}\n")
+            self._answer(answer.status, _TEXT, f"{answer.reason}\n")
 
     def _answer(self, status: int, kind: str, text: str) -> None:
         body = text.encode()

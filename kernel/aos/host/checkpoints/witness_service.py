@@ -69,7 +69,7 @@ class WitnessService:
         try:
             request = parse_request(body)
         except Damage as problem:
-            return Answer(status=MALFORMED, why=str(problem))
+            return Answer(status=MALFORMED, reason=str(problem))
         refused = trusted_origin(request, self.logs)
         if refused is not None:
             return refused
@@ -88,21 +88,21 @@ class WitnessService:
             data = self.folder.read(_file_of(origin), NOTE_BYTES_MAX)
         except FileNotFoundError:
             return None
-        found = parse_checkpoint(parse_note(data).text)
-        if found.origin != origin:
+        checkpoint = parse_checkpoint(parse_note(data).text)
+        if checkpoint.origin != origin:
             raise Damage(f"{self.folder.path / _file_of(origin)}: it is of another log")
-        return found
+        return checkpoint
 
     def _keep(self, request: AddCheckpoint, signature: NoteSignature) -> None:
         """Replace the last checkpoint of the log, durably."""
         name = _file_of(request.checkpoint.origin)
         note = request.note.with_signatures([signature])
         trusted = [
-            each
-            for each in note.signatures
-            if each is signature or any(key.is_of(each) for key in self.logs)
+            candidate
+            for candidate in note.signatures
+            if candidate is signature or any(key.is_of(candidate) for key in self.logs)
         ]
-        data = type(note)(note.text, tuple(trusted)).whole.encode()
+        data = type(note)(note.text, tuple(trusted)).full_text.encode()
         try:
             self.folder.put(name, data)
         except OSError as problem:
@@ -123,7 +123,7 @@ def witness_state(path: Path) -> Iterator[PlainFolder]:
         Unavailable: It cannot be made, or another process has it.
     """
     try:
-        with PlainFolder.named(path.parent) as above:
+        with PlainFolder.at_user_path(path.parent) as above:
             folder = above.inner(path.name, make=True)
             above.sync()
     except OSError as problem:

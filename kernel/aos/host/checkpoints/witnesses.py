@@ -52,7 +52,8 @@ class Witness:
         url = text if match is None else match["url"]
         if match is None or not url.startswith(("http://", "https://")):
             raise BadUsage(
-                f"--witness {NamedServer.at(url, '--witness').shown!r}: expected URL=VKEY, such as "
+                f"--witness {NamedServer.at(url, '--witness').redacted_url!r}: expected "
+                "URL=VKEY, such as "
                 "https://witness.example=NAME+HASH+KEY"
             )
         return cls(NamedServer.at(url.rstrip("/"), "--witness"), witness_key(match["key"]))
@@ -64,17 +65,17 @@ def witness_key(text: str) -> NoteKey:
     Raises:
         BadUsage: It is none.
     """
-    found = parse_note_key(text)
-    if found.kind != COSIGNATURE:
+    key = parse_note_key(text)
+    if key.kind != COSIGNATURE:
         raise BadUsage(
             sentence(
                 "this key signs notes as a log does, not as a witness does",
-                where=excerpt(text),
+                location=excerpt(text),
                 expected="a key of type 4, as aos key show prints it",
-                found=f"type {found.kind}",
+                actual=f"type {key.kind}",
             )
         )
-    return found
+    return key
 
 
 def ask(
@@ -91,7 +92,7 @@ def ask(
     for _ in range(_TRIES):
         path = consistency(old, checkpoint.size, log.node)
         answer = witness.server.post(
-            format_request(old, path, note.whole), kind="text/plain", path=f"/{ADD_CHECKPOINT}"
+            format_request(old, path, note.full_text), kind="text/plain", path=f"/{ADD_CHECKPOINT}"
         )
         if answer.status == OK:
             return _cosignature(witness, note, answer)
@@ -102,9 +103,9 @@ def ask(
             raise Damage(
                 sentence(
                     "the journal was rolled back: a witness has cosigned more of it",
-                    where=witness.server.shown,
+                    location=witness.server.redacted_url,
                     expected=f"at least {latest} frames",
-                    found=f"{checkpoint.size}",
+                    actual=f"{checkpoint.size}",
                     hint="restore the newer journal; the checkpoint was not stored",
                 )
             )
@@ -112,7 +113,7 @@ def ask(
             break
         old = latest
     raise Unavailable(
-        f"{witness.server.shown}: the witness refuses the size that it names itself "
+        f"{witness.server.redacted_url}: the witness refuses the size that it names itself "
         "(ask its operator)"
     )
 
@@ -120,15 +121,17 @@ def ask(
 def _cosignature(witness: Witness, note: Note, answer: Posted) -> NoteSignature:
     try:
         lines = answer.body.decode().removesuffix("\n").split("\n")
-        found = [each for each in map(parse_signature, lines) if witness.key.is_of(each)]
-        if len(found) == 1 and Note(note.text, (found[0],)).is_signed_by(witness.key):
-            return found[0]
+        signatures = [
+            signature for signature in map(parse_signature, lines) if witness.key.is_of(signature)
+        ]
+        if len(signatures) == 1 and Note(note.text, (signatures[0],)).is_signed_by(witness.key):
+            return signatures[0]
     except (UnicodeDecodeError, Damage):
         pass
     raise Unavailable(
         sentence(
             "the witness answered with something else than its cosignature",
-            where=witness.server.shown,
+            location=witness.server.redacted_url,
             expected=f"one line, signed by {witness.key.text}",
             hint="check the key that --witness names",
         )
@@ -147,9 +150,9 @@ def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint, old: int) -> D
         return Damage(
             sentence(
                 "the journal was rewritten: the witness cosigned another root of this size",
-                where=witness.server.shown,
+                location=witness.server.redacted_url,
                 expected=f"the root that it cosigned for {checkpoint.size} frames",
-                found="another",
+                actual="another",
                 hint="the checkpoint was not stored",
             )
         )
@@ -158,13 +161,13 @@ def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint, old: int) -> D
             sentence(
                 "the journal was rewritten: it does not continue the frames that the witness "
                 "cosigned",
-                where=witness.server.shown,
+                location=witness.server.redacted_url,
                 expected=f"a journal that begins with the {old} frames that it cosigned",
-                found=f"{checkpoint.size} frames, of which the first {old} are others",
+                actual=f"{checkpoint.size} frames, of which the first {old} are others",
                 hint="the checkpoint was not stored",
             )
         )
     return Unavailable(
-        f"{witness.server.shown}: the witness did not cosign: it answered {answer.status}: "
+        f"{witness.server.redacted_url}: the witness did not cosign: it answered {answer.status}: "
         f"{witness.server.line(answer.body)!r}"
     )

@@ -18,7 +18,7 @@ from aos.core.journal.inputs import (
 )
 from aos.host.apply.migrator import Migrator
 from aos.host.door.patience import WaitPatience
-from aos.host.door.way import About, while_busy
+from aos.host.door.way import SignedState, while_busy
 from aos.host.errors import Busy, full_disk
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.restore import Progress, check_key, restore
@@ -56,7 +56,7 @@ class Direct:
         engine: Engine,
         *,
         migrator: Migrator,
-        about: About,
+        signed_state: SignedState,
         busy_s: float,
         patience: WaitPatience | None,
     ) -> None:
@@ -67,7 +67,7 @@ class Direct:
         self._lock = lock
         self._store = store
         self._engine = engine
-        self._first = about
+        self._first = signed_state
 
     @classmethod
     def open(
@@ -85,14 +85,14 @@ class Direct:
             key = folder.world_key()
             state = restore(store, folder.world, progress=progress)
             check_key(state, key)
-            about = About(
+            signed_state = SignedState(
                 world=state.world,
                 serial=state.serial,
                 controls=state.controls,
                 operators=state.operators,
                 manifest=state.manifest,
                 proposed=state.proposals.count,
-                proposals=state.proposals.listed(),
+                proposals=state.proposals.open_proposals(),
             )
             blobs = Overlay(store.blob)
             migrator = Migrator(blobs.read)
@@ -105,12 +105,12 @@ class Direct:
             raise
         return cls(
             folder, lock, store, engine,
-            migrator=migrator, about=about, busy_s=busy_s, patience=patience,
+            migrator=migrator, signed_state=signed_state, busy_s=busy_s, patience=patience,
         )  # fmt: skip
 
-    def about(self) -> About:
+    def signed_state(self) -> SignedState:
         figures = self._engine.stats().figures
-        return About(
+        return SignedState(
             world=self._first.world,
             serial=figures.serial,
             controls=figures.controls,
@@ -134,12 +134,12 @@ class Direct:
     def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
         return self._result(answers)
 
-    def _result(self, done: Future[T]) -> T:
+    def _result(self, future: Future[T]) -> T:
         """Wait without a limit while the disk is slow, but only ``busy_s`` while it is full
         (H-24a)."""
         while True:
             try:
-                return done.result(_LOOK_S)
+                return future.result(_LOOK_S)
             except TimeoutError:
                 self._look()
 
@@ -147,46 +147,46 @@ class Direct:
         """Raises: Busy: The disk has been full for too long."""
         no_room = self._engine.stats().no_room
         is_stuck = no_room is not None and not self._engine.collecting.is_open
-        why = full_disk(no_room) if no_room is not None and is_stuck else None
-        if self._patience.is_over(why):
-            raise Busy(why)
+        reason = full_disk(no_room) if no_room is not None and is_stuck else None
+        if self._patience.is_over(reason):
+            raise Busy(reason)
 
-    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+    def apply(self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         # Every command that writes imports this file; only this one checks a manifest's modules.
         from aos.host.apply.apply import check_command  # noqa: PLC0415
 
-        about = self.about()
+        signed_state = self.signed_state()
         check_command(
-            given,
+            manifest_input,
             modules,
-            world=about.world,
-            operators=about.operators,
-            in_force=about.manifest,
+            world=signed_state.world,
+            operators=signed_state.operators,
+            in_force=signed_state.manifest,
         )
-        if given.mode == MIGRATE:
+        if manifest_input.mode == MIGRATE:
             # From here on this process runs modules, so it journals a start record (K-15).
             self.wait(self._engine.submit([StartInput(host=self._migrator.host())]))
-        [answer] = self.wait(self._engine.submit([given], blobs=modules))
+        [answer] = self.wait(self._engine.submit([manifest_input], blobs=modules))
         return answer
 
-    def control(self, given: ControlInput) -> Answer:
-        [answer] = self.wait(self._submit([given]))
+    def control(self, control: ControlInput) -> Answer:
+        [answer] = self.wait(self._submit([control]))
         return answer
 
-    def govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
-        if given.action == PROPOSE:
+    def govern(self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+        if governance_input.action == PROPOSE:
             # Few writers propose, and the check of a module needs the engine.
             from aos.host.apply.signed_governance import check_proposal  # noqa: PLC0415
 
-            about = self.about()
+            signed_state = self.signed_state()
             check_proposal(
-                given,
+                governance_input,
                 modules,
-                world=about.world,
-                operators=about.operators,
-                in_force=about.manifest,
+                world=signed_state.world,
+                operators=signed_state.operators,
+                in_force=signed_state.manifest,
             )
-        [answer] = self.wait(self._engine.submit([given], blobs=modules))
+        [answer] = self.wait(self._engine.submit([governance_input], blobs=modules))
         return answer
 
     def snapshot(self) -> MadeSnapshot:
@@ -199,10 +199,10 @@ class Direct:
         return self._result(self._engine.collecting.begin())
 
     def still_marking(self, token: int) -> None:
-        self._engine.collecting.heard(token)
+        self._engine.collecting.keep_open(token)
 
-    def forget(self, token: int, what: Forget) -> int:
-        return self._result(self._engine.collecting.forget(token, what))
+    def forget(self, token: int, rows: Forget) -> int:
+        return self._result(self._engine.collecting.forget(token, rows))
 
     def end_marking(self, token: int) -> None:
         self._engine.collecting.end(token)

@@ -79,17 +79,17 @@ class LiveFigures:
 
     def to_message(self) -> dict[str | int, Value]:
         """Encode them for a follower."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {figure.name: getattr(self, figure.name) for figure in fields(self)}
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> LiveFigures:
         """Read a message of ``to_message``. Raises: BadUsage: It is not one."""
-        found = dict(message)
-        no_room = None if found.get("no_room") is None else field(found, "no_room", str)
+        values = dict(message)
+        no_room = None if values.get("no_room") is None else field(values, "no_room", str)
         numbers = {
-            each.name: field(found, each.name, int)
-            for each in fields(cls)
-            if each.name != "no_room"
+            figure.name: field(values, figure.name, int)
+            for figure in fields(cls)
+            if figure.name != "no_room"
         }
         return cls(no_room=no_room, **numbers)
 
@@ -118,8 +118,8 @@ class Followers:
 
     def notify(self) -> None:
         """The durable head may have moved."""
-        for each in self._news:
-            each.set()
+        for news_event in self._news:
+            news_event.set()
 
     def stopping(self) -> None:
         """Tell followers that the process is about to end. Heads still follow."""

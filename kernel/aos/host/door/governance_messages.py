@@ -19,22 +19,22 @@ T = TypeVar("T")
 LEAVES_MAX: Final = 100_000
 
 
-def governance_fields(given: GovernanceInput) -> dict[str, Value]:
+def governance_fields(governance_input: GovernanceInput) -> dict[str, Value]:
     """Encode an input; fields that are absent are left out."""
     fields: dict[str, Value] = {
-        "action": given.action,
-        "principal": given.principal,
-        "signature": given.signature,
-        "proposal": given.proposal,
-        "serial": given.serial,
-        "base": given.base,
-        "document": given.document,
-        "patch": given.patch,
-        "mode": None if given.mode == STRICT else given.mode,
-        "leaves": list(given.leaves) or None,
-        "report": given.report,
-        "seen": given.seen,
-        "note": given.note,
+        "action": governance_input.action,
+        "principal": governance_input.principal,
+        "signature": governance_input.signature,
+        "proposal": governance_input.proposal,
+        "serial": governance_input.serial,
+        "base": governance_input.base,
+        "document": governance_input.document,
+        "patch": governance_input.patch,
+        "mode": None if governance_input.mode == STRICT else governance_input.mode,
+        "leaves": list(governance_input.leaves) or None,
+        "report": governance_input.report,
+        "seen": governance_input.seen,
+        "note": governance_input.note,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -46,7 +46,7 @@ def read_governance(request: Message) -> GovernanceInput:
         BadUsage: A field is missing or of another type.
     """
     leaves = field({"leaves": [], **request}, "leaves", list)
-    if len(leaves) > LEAVES_MAX or not all(isinstance(each, str) for each in leaves):
+    if len(leaves) > LEAVES_MAX or not all(isinstance(workflow, str) for workflow in leaves):
         raise BadUsage(f"leaves: expected a list of at most {LEAVES_MAX} names")
     return GovernanceInput(
         action=field(request, "action", str),
@@ -66,23 +66,24 @@ def read_governance(request: Message) -> GovernanceInput:
 
 
 def _optional(request: Message, name: str, kind: type[T]) -> T | None:
-    found: T | None = field(request, name, kind) if name in request else None
-    return found
+    value: T | None = field(request, name, kind) if name in request else None
+    return value
 
 
 def _hash(request: Message, name: str) -> Hash | None:
-    found = _optional(request, name, bytes)
-    if found is not None and len(found) != HASH_BYTES:
-        raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes, found {len(found)} bytes")
-    return None if found is None else Hash(found)
+    value = _optional(request, name, bytes)
+    if value is not None and len(value) != HASH_BYTES:
+        raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes, found {len(value)} bytes")
+    return None if value is None else Hash(value)
 
 
-def proposal_row(each: OpenProposal) -> Value:
+def proposal_row(proposal: OpenProposal) -> Value:
     """Encode an open proposal."""
-    change = each.change
+    change = proposal.change
     return [
-        each.seq, each.principal, change.base, change.document, change.patch, change.mode,
-        list(change.leaves), list(each.approving), list(each.rejecting), list(each.reports),
+        proposal.seq, proposal.principal, change.base, change.document, change.patch, change.mode,
+        list(change.leaves), list(proposal.approving), list(proposal.rejecting),
+        list(proposal.reports),
     ]  # fmt: skip
 
 

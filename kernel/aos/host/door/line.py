@@ -174,8 +174,8 @@ async def _connect(folder: WorldFolder) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.setblocking(False)
         try:
-            with folder.opened() as opened:
-                opened.check_socket(SOCKET)
+            with folder.open_plain() as plain_folder:
+                plain_folder.check_socket(SOCKET)
             with short_path(path) as address:
                 # A Unix socket connects at once, or its queue is full.
                 connection.connect(address)
@@ -192,8 +192,8 @@ async def _connect(folder: WorldFolder) -> socket.socket:
             raise NotSent(
                 sentence(
                     "no process runs this world",
-                    where=str(folder.path),
-                    found=error.strerror or str(error),
+                    location=str(folder.path),
+                    actual=error.strerror or str(error),
                     hint=f"start one: aos node --world {shell_word(folder.path)}",
                 )
             ) from error

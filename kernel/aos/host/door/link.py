@@ -106,20 +106,20 @@ class Link:
         Raises:
             ManifestChanged: Another manifest is in force. Nothing was admitted.
         """
-        size = sum(len(each.value) + len(each.schema) for each in events)
-        more: dict[str, Value] = {} if manifest is None else {"manifest": manifest}
-        return await self._events.ask([event_fields(each) for each in events], size, more)
+        size = sum(len(event.value) + len(event.schema) for event in events)
+        extra_fields: dict[str, Value] = {} if manifest is None else {"manifest": manifest}
+        return await self._events.ask([event_fields(event) for event in events], size, extra_fields)
 
     async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]:
         """Settle intents. Outcomes without a signature are signed as ``node``."""
-        asked = (
+        requests = (
             self._outcomes.ask(
-                [outcome_fields(each)],
-                len(each.payload) + sum(map(len, each.blobs.values())),
+                [outcome_fields(outcome)],
+                len(outcome.payload) + sum(map(len, outcome.blobs.values())),
             )
-            for each in outcomes
+            for outcome in outcomes
         )
-        return [answer for [answer] in await asyncio.gather(*asked)]
+        return [answer for [answer] in await asyncio.gather(*requests)]
 
     async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
         """Journal that an attempt begins. ``problem`` is why the one before it failed."""
@@ -131,47 +131,51 @@ class Link:
             AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
         )
 
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
+    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer:
         """Journal that an intent does not run now, after ``attempt`` (K-99)."""
         return await self._attempt(
             AttemptInput(
-                intent=intent, attempt=attempt, phase=why.phase, problem=why.problem, code=why.code
+                intent=intent,
+                attempt=attempt,
+                phase=halted.phase,
+                problem=halted.problem,
+                code=halted.code,
             )
         )
 
-    async def _attempt(self, given: AttemptInput) -> Answer:
-        [answer] = await self._attempts.ask([attempt_fields(given)], len(given.problem or ""))
+    async def _attempt(self, attempt: AttemptInput) -> Answer:
+        [answer] = await self._attempts.ask([attempt_fields(attempt)], len(attempt.problem or ""))
         return answer
 
     async def tell(self, frame: StreamFrame) -> Answer | Lost:
         """Submit a stream frame; return how it was answered, or why it was dropped."""
         size = len(frame.payload) + len(frame.blob or b"")
-        [told] = await self._frames.ask([frame_fields(frame)], size)
-        return told
+        [answer] = await self._frames.ask([frame_fields(frame)], size)
+        return answer
 
-    async def control(self, given: ControlInput) -> Answer:
+    async def control(self, control: ControlInput) -> Answer:
         """Submit a signed command of an operator."""
-        answer = await self._ask({"op": "control", **control_fields(given)})
+        answer = await self._ask({"op": "control", **control_fields(control)})
         return read_answer(answer.get("answer"))
 
-    async def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+    async def apply(self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         """Submit a signed manifest with its new modules. A dry run is the caller's."""
-        asked: dict[str, Value] = {
-            "document": given.document,
-            "principal": given.principal,
-            "serial": given.serial,
-            "signature": given.signature,
-            "mode": given.mode,
-            "leaves": list(given.leaves),
-            **_proposal(given.proposal),
+        fields: dict[str, Value] = {
+            "document": manifest_input.document,
+            "principal": manifest_input.principal,
+            "serial": manifest_input.serial,
+            "signature": manifest_input.signature,
+            "mode": manifest_input.mode,
+            "leaves": list(manifest_input.leaves),
+            **_proposal(manifest_input.proposal),
         }
-        return await self._apply(asked, modules)
+        return await self._apply(fields, modules)
 
-    async def _apply(self, asked: Mapping[str, Value], modules: Mapping[Hash, bytes]) -> Answer:
+    async def _apply(self, fields: Mapping[str, Value], modules: Mapping[Hash, bytes]) -> Answer:
         with Line(self._folder) as line:
             for wasm in modules.values():
                 await line.ask({"op": "module", "wasm": wasm})
-            answer = await line.ask({"op": "apply", **asked}, answer_s=APPLY_S)
+            answer = await line.ask({"op": "apply", **fields}, answer_s=APPLY_S)
         return read_answer(answer.get("answer"))
 
     async def operate(
@@ -183,7 +187,7 @@ class Link:
         value: Hash | None = None,
         status: str | None = None,
         payload: bytes | None = None,
-        why: str | None = None,
+        reason: str | None = None,
         controls: int | None = None,
     ) -> Answer:
         """Submit a command that the process signs with its operator's key (H-59f). With
@@ -192,12 +196,12 @@ class Link:
         Raises:
             BadUsage: The process has no such key.
         """
-        given = ControlInput(
+        control = ControlInput(
             action=action, principal="", serial=0, signature=b"", cell=cell, intent=intent,
-            value=value, status=status, payload=payload, why=why,
+            value=value, status=status, payload=payload, why=reason,
         )  # fmt: skip
-        asked = {"op": "control", **_unsigned(control_fields(given))}
-        answer = await self._ask(asked if controls is None else {**asked, "controls": controls})
+        request = {"op": "control", **_unsigned(control_fields(control))}
+        answer = await self._ask(request if controls is None else {**request, "controls": controls})
         return read_answer(answer.get("answer"))
 
     async def apply_here(
@@ -211,23 +215,28 @@ class Link:
     ) -> Answer:
         """Submit a manifest that the process signs with its operator's key. Raises as
         ``operate``."""
-        asked: dict[str, Value] = {"document": document, "mode": mode, "leaves": list(leaves)}
-        return await self._apply({**asked, **_proposal(proposal)}, modules)
+        fields: dict[str, Value] = {"document": document, "mode": mode, "leaves": list(leaves)}
+        return await self._apply({**fields, **_proposal(proposal)}, modules)
 
-    async def govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+    async def govern(
+        self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]
+    ) -> Answer:
         """Submit a signed proposal with its new modules, or a report, vote or withdrawal."""
-        return await self._govern(governance_fields(given), modules)
+        return await self._govern(governance_fields(governance_input), modules)
 
-    async def govern_here(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+    async def govern_here(
+        self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]
+    ) -> Answer:
         """Submit a proposal, report or withdrawal that the process signs with its operator's key;
-        principal, serial and signature of ``given`` are not sent. Raises as ``operate``."""
-        return await self._govern(_unsigned(governance_fields(given)), modules)
+        principal, serial and signature of ``governance_input`` are not sent. Raises as ``operate``.
+        """
+        return await self._govern(_unsigned(governance_fields(governance_input)), modules)
 
-    async def _govern(self, asked: Mapping[str, Value], modules: Mapping[Hash, bytes]) -> Answer:
+    async def _govern(self, fields: Mapping[str, Value], modules: Mapping[Hash, bytes]) -> Answer:
         with Line(self._folder) as line:
             for wasm in modules.values():
                 await line.ask({"op": "module", "wasm": wasm})
-            answer = await line.ask({"op": "governance", **asked}, answer_s=APPLY_S)
+            answer = await line.ask({"op": "governance", **fields}, answer_s=APPLY_S)
         return read_answer(answer.get("answer"))
 
     async def snapshot(self) -> MadeSnapshot:
@@ -253,9 +262,9 @@ class Link:
             runs += field_of(answer, "runs", list)
         return runs
 
-    async def _ask(self, fields: Mapping[str, Value], **more: Any) -> Message:
+    async def _ask(self, fields: Mapping[str, Value], **options: Any) -> Message:
         with Line(self._folder) as line:
-            return await line.ask(fields, **more)
+            return await line.ask(fields, **options)
 
     async def follow(
         self,
@@ -295,8 +304,8 @@ class Link:
 
     async def close(self) -> None:
         """Close all connections. Calls that wait for an answer raise Unavailable."""
-        for each in (self._events, self._outcomes, self._attempts, self._frames):
-            await each.close()
+        for joined in (self._events, self._outcomes, self._attempts, self._frames):
+            await joined.close()
 
 
 def _unsigned(fields: Mapping[str, Value]) -> dict[str, Value]:
@@ -305,20 +314,20 @@ def _unsigned(fields: Mapping[str, Value]) -> dict[str, Value]:
 
 @dataclass(slots=True, eq=False)
 class _Call(Generic[T]):
-    """Items of one caller. ``more`` are fields of the request, equal for all calls in it."""
+    """Items of one caller. ``extra_fields`` are fields of the request, equal for all its calls."""
 
     items: list[Value]
     size: int
-    more: Mapping[str, Value]
-    done: asyncio.Future[list[T]] = field(
+    extra_fields: Mapping[str, Value]
+    answers: asyncio.Future[list[T]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
 
 def _fail(calls: Iterable[_Call[T]], problem: BaseException) -> None:
     for call in calls:
-        if not call.done.done():
-            call.done.set_exception(problem)
+        if not call.answers.done():
+            call.answers.set_exception(problem)
 
 
 class Joined(Generic[T]):
@@ -346,7 +355,7 @@ class Joined(Generic[T]):
         self._is_planned = False
 
     async def ask(
-        self, items: Sequence[Value], size: int, more: Mapping[str, Value] | None = None
+        self, items: Sequence[Value], size: int, extra_fields: Mapping[str, Value] | None = None
     ) -> list[T]:
         """Return the answers to ``items``, which take about ``size`` bytes. Raises as ``Line``.
 
@@ -355,12 +364,12 @@ class Joined(Generic[T]):
         if not items:
             return []
         assert len(items) <= self._items_max, "more items than a request may have"
-        call = _Call[T](list(items), size, more or {})
+        call = _Call[T](list(items), size, extra_fields or {})
         self._calls.append(call)
         if not self._is_planned:
             self._is_planned = True
             asyncio.get_running_loop().call_soon(self._flush)
-        return await call.done
+        return await call.answers
 
     def _flush(self) -> None:
         self._is_planned = False
@@ -377,7 +386,11 @@ class Joined(Generic[T]):
         while self._calls:
             call = self._calls[0]
             count, size = count + len(call.items), size + call.size
-            if count > self._items_max or size > REQUEST_BYTES or call.more != calls[0].more:
+            if (
+                count > self._items_max
+                or size > REQUEST_BYTES
+                or call.extra_fields != calls[0].extra_fields
+            ):
                 break
             calls.append(self._calls.popleft())
         return calls
@@ -385,8 +398,8 @@ class Joined(Generic[T]):
     async def _request(self, line: Line, calls: Sequence[_Call[T]]) -> None:
         items = [item for call in calls for item in call.items]
         try:
-            answer = await line.ask({"op": self._op, "items": items, **calls[0].more})
-            answers = [self._read(each) for each in field_of(answer, "answers", list)]
+            answer = await line.ask({"op": self._op, "items": items, **calls[0].extra_fields})
+            answers = [self._read(encoded) for encoded in field_of(answer, "answers", list)]
             if len(answers) != len(items):
                 raise BadUsage(f"answers: expected {len(items)}, found {len(answers)}")
         except BaseException as problem:
@@ -395,11 +408,11 @@ class Joined(Generic[T]):
             if not is_told:
                 raise
         else:
-            rest = iter(answers)
+            remaining = iter(answers)
             for call in calls:
-                found = [next(rest) for _ in call.items]
-                if not call.done.done():
-                    call.done.set_result(found)
+                call_answers = [next(remaining) for _ in call.items]
+                if not call.answers.done():
+                    call.answers.set_result(call_answers)
         finally:
             self._idle.append(line)
             self._flush()

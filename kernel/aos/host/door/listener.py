@@ -89,7 +89,7 @@ class Listener:
         self._path: Path | None = None
         self._socket: socket.socket | None = None
         self._loop = asyncio.get_running_loop()
-        self._again: asyncio.Handle | None = None
+        self._resume_timer: asyncio.Handle | None = None
         self._is_full = False
         self._talks: dict[asyncio.Task[None], socket.socket] = {}
         self._busy: set[asyncio.Task[None]] = set()
@@ -116,13 +116,13 @@ class Listener:
         """Take no more requests. Requests in progress are answered; idle connections end."""
         if self._socket is None:
             return
-        if self._again is not None:
-            self._again.cancel()
+        if self._resume_timer is not None:
+            self._resume_timer.cancel()
         self._loop.remove_reader(self._socket)
         self._socket.close()
         self._socket = None
         assert self._path is not None
-        with contextlib.suppress(OSError), PlainFolder.named(self._path.parent) as folder:
+        with contextlib.suppress(OSError), PlainFolder.at_user_path(self._path.parent) as folder:
             folder.remove(self._path.name)
         for task in self._talks.keys() - self._busy:
             task.cancel()
@@ -153,7 +153,7 @@ class Listener:
                 self._report(f"no more clients can connect for now: {error.strerror}")
                 self._make_room()
                 self._loop.remove_reader(self._socket)
-                self._again = self._loop.call_later(
+                self._resume_timer = self._loop.call_later(
                     _PAUSE_S, self._loop.add_reader, self._socket, self._accept
                 )
                 return
@@ -220,11 +220,11 @@ class Listener:
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in ends:
-                each.cancel()
-            found = await asyncio.gather(*ends, return_exceptions=True)
+            for end in ends:
+                end.cancel()
+            results = await asyncio.gather(*ends, return_exceptions=True)
             await messages.aclose()
-        problem = found[0]
+        problem = results[0]
         if isinstance(problem, Exception):
             raise problem
 
@@ -279,7 +279,7 @@ def listen_at(path: Path, *, backlog: int = BACKLOG) -> socket.socket:
         OSError: The socket cannot be made.
         Damage: Something other than a socket has that name (ST-80).
     """
-    with PlainFolder.named(path.parent) as folder:
+    with PlainFolder.at_user_path(path.parent) as folder:
         folder.check_socket(path.name)
         folder.remove(path.name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

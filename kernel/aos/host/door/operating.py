@@ -42,7 +42,7 @@ class Operating:
 
     def check(self) -> None:
         """Raises: Refused: The key is not an operator's."""
-        principal_of(self.key, self.operators, what="operate")
+        principal_of(self.key, self.operators, action="operate")
 
     def takes(self, request: Message) -> bool:
         """Whether a command comes without a signature, and is to be signed here."""
@@ -56,14 +56,16 @@ class Operating:
         Raises:
             BadUsage: A field is malformed.
         """
-        given = read_control({**request, "principal": "", "serial": 0, "signature": b""})
-        seen = field(request, "controls", int) if "controls" in request else None
-        tries = SIGNED_AGAIN_MAX if seen is None else 1
+        control = read_control({**request, "principal": "", "serial": 0, "signature": b""})
+        expected_serial = field(request, "controls", int) if "controls" in request else None
+        tries = SIGNED_AGAIN_MAX if expected_serial is None else 1
         while True:
+            controls = self.engine.stats().figures.controls
             signed = sign_control(
-                given.action, cell=given.cell, intent=given.intent, value=given.value,
-                status=given.status, payload=given.payload, why=given.why, world=self.world,
-                serial=self.engine.stats().figures.controls if seen is None else seen,
+                control.action, cell=control.cell, intent=control.intent, value=control.value,
+                status=control.status, payload=control.payload, reason=control.why,
+                world=self.world,
+                serial=controls if expected_serial is None else expected_serial,
                 operators=self.operators, key=self.key,
             )  # fmt: skip
             [answer] = await submit([signed])
@@ -83,33 +85,40 @@ class Operating:
             BadUsage: A field is malformed, or it is a vote.
             Refused: The world is not governed.
         """
-        given = read_governance({**request, "principal": "", "signature": b""})
-        if given.action in VOTES:
+        governance_input = read_governance({**request, "principal": "", "signature": b""})
+        if governance_input.action in VOTES:
             raise BadUsage("action: a vote needs the signature of its approver")
         tries = SIGNED_AGAIN_MAX
         while True:
-            answer = await submit(self._governing(given))
+            answer = await submit(self._governing(governance_input))
             tries -= 1
             is_late = isinstance(answer, Refusal) and answer.rule is Rule.GOVERNANCE_SERIAL_IS_WRONG
             if not (is_late and tries):
                 return answer
             await asyncio.sleep(PAUSE_S)
 
-    def _governing(self, given: GovernanceInput) -> GovernanceInput:
+    def _governing(self, governance_input: GovernanceInput) -> GovernanceInput:
         figures = self.engine.stats().figures
         governance = None if figures.manifest is None else figures.manifest.governance
         principal = governor_of(
-            self.key, given.action, governance=governance, operators=self.operators
+            self.key, governance_input.action, governance=governance, operators=self.operators
         )
-        named = replace(given, principal=principal)
-        if given.action == PROPOSE:
-            named = replace(named, serial=figures.proposed)
-        change = given.change or next(
-            (each.change for each in figures.proposals if each.seq == given.proposal), None
+        unsigned = replace(governance_input, principal=principal)
+        if governance_input.action == PROPOSE:
+            unsigned = replace(unsigned, serial=figures.proposed)
+        change = governance_input.change or next(
+            (
+                proposal.change
+                for proposal in figures.proposals
+                if proposal.seq == governance_input.proposal
+            ),
+            None,
         )
         if change is None:
-            return named  # the core refuses it: it names no open proposal, or proposes nothing
-        return replace(named, signature=self.key.sign(named.message(self.world, change)).signature)
+            return unsigned  # the core refuses it: it names no open proposal, or proposes nothing
+        return replace(
+            unsigned, signature=self.key.sign(unsigned.message(self.world, change)).signature
+        )
 
     def manifest(
         self, document: bytes, mode: str, leaves: tuple[str, ...], proposal: int | None
@@ -120,7 +129,7 @@ class Operating:
             self.world, serial, hash_, mode=mode, leaves=leaves, proposal=proposal
         )
         return {
-            "principal": principal_of(self.key, self.operators, what="apply a manifest to"),
+            "principal": principal_of(self.key, self.operators, action="apply a manifest to"),
             "serial": serial,
             "signature": self.key.sign(message).signature,
         }

@@ -23,11 +23,11 @@ class WaitPatience:
         self._since_s: float | None = None
         self._is_reported = False
 
-    def is_over(self, why: str | None) -> bool:
+    def is_over(self, reason: str | None) -> bool:
         """Note why the world makes no progress, None if it does; return whether that has lasted
         too long. The first wait of more than ``REPORT_S`` seconds is reported."""
         now_s = time.monotonic()
-        if why is None:
+        if reason is None:
             self._since_s = None
             return False
         if self._since_s is None:
@@ -35,5 +35,5 @@ class WaitPatience:
         waited_s = now_s - self._since_s
         if waited_s >= min(REPORT_S, self.timeout_s) and not self._is_reported:
             self._is_reported = True
-            self._report(f"waiting for at most {self.timeout_s:g} s: {why}")
+            self._report(f"waiting for at most {self.timeout_s:g} s: {reason}")
         return waited_s >= self.timeout_s

@@ -137,11 +137,11 @@ def raise_error(answer: Message) -> None:
 # Events
 
 
-def event_fields(given: EventInput) -> dict[str | int, Value]:
+def event_fields(event: EventInput) -> dict[str | int, Value]:
     """Encode one event."""
-    fields: dict[str | int, Value] = {"schema": given.schema, "value": given.value}
-    if given.submission_id is not None:
-        fields["id"] = given.submission_id
+    fields: dict[str | int, Value] = {"schema": event.schema, "value": event.value}
+    if event.submission_id is not None:
+        fields["id"] = event.submission_id
     return fields
 
 
@@ -164,28 +164,28 @@ def _read_event(index: int, item: object) -> EventInput:
 # Commands of operators
 
 
-def control_fields(given: ControlInput) -> dict[str, Value]:
+def control_fields(control: ControlInput) -> dict[str, Value]:
     """Encode a command of an operator; fields that are None are left out."""
     fields: dict[str, Value] = {
-        "action": given.action,
-        "principal": given.principal,
-        "serial": given.serial,
-        "signature": given.signature,
+        "action": control.action,
+        "principal": control.principal,
+        "serial": control.serial,
+        "signature": control.signature,
     }
-    if given.cell is not None:
-        fields["cell"] = list(given.cell)
-    if given.intent is not None:
-        fields["intent"] = given.intent
-    if given.value is not None:
-        fields["value"] = given.value
-    if given.status is not None:
-        fields["status"] = given.status
-    if given.payload is not None:
-        fields["payload"] = given.payload
-    if given.why is not None:
-        fields["why"] = given.why
-    if given.restamp is not None:
-        fields["restamp"] = given.restamp
+    if control.cell is not None:
+        fields["cell"] = list(control.cell)
+    if control.intent is not None:
+        fields["intent"] = control.intent
+    if control.value is not None:
+        fields["value"] = control.value
+    if control.status is not None:
+        fields["status"] = control.status
+    if control.payload is not None:
+        fields["payload"] = control.payload
+    if control.why is not None:
+        fields["why"] = control.why
+    if control.restamp is not None:
+        fields["restamp"] = control.restamp
     return fields
 
 
@@ -213,24 +213,24 @@ def read_control(request: Message) -> ControlInput:
 # Rows to remove
 
 
-def forget_fields(what: Forget) -> dict[str, Value]:
+def forget_fields(rows: Forget) -> dict[str, Value]:
     """Encode rows to remove."""
     return {
-        "blobs": list(what.blobs),
-        "snapshots": list(what.snapshots),
-        "puts": list(what.puts),
+        "blobs": list(rows.blobs),
+        "snapshots": list(rows.snapshots),
+        "puts": list(rows.puts),
     }
 
 
 def read_forget(request: Message) -> Forget:
     """Decode rows to remove. Raises: BadUsage: A list is missing, too long or of other values."""
-    blobs = _listed(request, "blobs", bytes)
-    if any(len(each) != HASH_BYTES for each in blobs):
+    blobs = _list_field(request, "blobs", bytes)
+    if any(len(blob) != HASH_BYTES for blob in blobs):
         raise BadUsage(f"blobs: expected hashes of {HASH_BYTES} bytes")
     return Forget(
-        blobs=[Hash(each) for each in blobs],
-        snapshots=_listed(request, "snapshots", int),
-        puts=_listed(request, "puts", bytes),
+        blobs=[Hash(blob) for blob in blobs],
+        snapshots=_list_field(request, "snapshots", int),
+        puts=_list_field(request, "puts", bytes),
     )
 
 
@@ -240,23 +240,23 @@ def read_retry(request: Message) -> list[Hash]:
     Raises:
         BadUsage: ``intents`` is no list of at most ``RETRY_ITEMS_MAX`` hashes.
     """
-    found = field(request, "intents", list)
-    if len(found) > RETRY_ITEMS_MAX or not all(
-        isinstance(each, bytes) and len(each) == HASH_BYTES for each in found
+    intents = field(request, "intents", list)
+    if len(intents) > RETRY_ITEMS_MAX or not all(
+        isinstance(intent, bytes) and len(intent) == HASH_BYTES for intent in intents
     ):
         raise BadUsage(f"intents: expected at most {RETRY_ITEMS_MAX} hashes of {HASH_BYTES} bytes")
-    return [Hash(each) for each in found]
+    return [Hash(intent) for intent in intents]
 
 
-def _listed(request: Message, name: str, kind: type[T]) -> list[T]:
-    found = field(request, name, list)
-    if len(found) > FORGET_ITEMS_MAX or any(type(each) is not kind for each in found):
+def _list_field(request: Message, name: str, kind: type[T]) -> list[T]:
+    elements = field(request, name, list)
+    if len(elements) > FORGET_ITEMS_MAX or any(type(element) is not kind for element in elements):
         raise BadUsage(f"{name}: expected at most {FORGET_ITEMS_MAX} of {kind.__name__}")
-    return list(found)
+    return list(elements)
 
 
-def _read_cell(found: object) -> CellId | None:
-    match found:
+def _read_cell(value: object) -> CellId | None:
+    match value:
         case None:
             return None
         case [str(workflow), bytes(key)]:
@@ -271,10 +271,10 @@ def _optional(request: Message, name: str, kind: type[T]) -> T | None:
 def _optional_hash(request: Message, name: str) -> Hash | None:
     if name not in request:
         return None
-    found = field(request, name, bytes)
-    if len(found) != HASH_BYTES:
-        raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes, found {len(found)} bytes")
-    return Hash(found)
+    value = field(request, name, bytes)
+    if len(value) != HASH_BYTES:
+        raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes, found {len(value)} bytes")
+    return Hash(value)
 
 
 # Answers
@@ -315,10 +315,10 @@ def answer_fields(answer: Answer) -> dict[str | int, Value]:
         case Refusal(rule=rule, message=message, blockers=blockers):
             room = ANSWER_BYTES_MAX
             standing: list[Value] = []
-            for each in blockers[:BLOCKERS_MAX]:
-                room -= len(each.cell[1])
+            for blocker in blockers[:BLOCKERS_MAX]:
+                room -= len(blocker.cell[1])
                 if room > 0:
-                    standing.append([each.kind, list(each.cell), each.detail])
+                    standing.append([blocker.kind, list(blocker.cell), blocker.detail])
             return {"rule": rule.value, "message": message[:TEXT_MAX], "blockers": standing}
 
 
@@ -327,8 +327,12 @@ def read_answer(fields: object) -> Answer:
     match fields:
         case {"seq": int(seq), "to": list(to), **more}:
             outcome = word_of(OUTCOMES, more.get("outcome"))
-            others = more.get("ended", []), more.get("dropped", 0), more.get("abandoned", 0)
-            match others:
+            optional_fields = (
+                more.get("ended", []),
+                more.get("dropped", 0),
+                more.get("abandoned", 0),
+            )
+            match optional_fields:
                 case list(ended), int(dropped), int(abandoned) if more.get("outcome") in (
                     None,
                     outcome,
@@ -350,19 +354,19 @@ def read_answer(fields: object) -> Answer:
 _RULES: Final = frozenset(rule.value for rule in Rule)
 
 
-def _named_cell(found: object) -> CellId:
-    match found:
+def _named_cell(value: object) -> CellId:
+    match value:
         case [str(workflow), bytes(key)]:
             return workflow, key
-    raise _no_answer(found)
+    raise _no_answer(value)
 
 
-def _read_blocker(found: object) -> Blocker:
-    match found:
+def _read_blocker(value: object) -> Blocker:
+    match value:
         case [str(kind), cell, str(detail)]:
             return Blocker(kind=kind, cell=_named_cell(cell), detail=detail)
-    raise _no_answer(found)
+    raise _no_answer(value)
 
 
-def _no_answer(found: object) -> BadUsage:
-    return BadUsage(f"the world answered {found!r:.200}, which is no answer")
+def _no_answer(value: object) -> BadUsage:
+    return BadUsage(f"the world answered {value!r:.200}, which is no answer")

@@ -36,7 +36,7 @@ from aos.host.door.protocol import (
     read_answer,
     unpack,
 )
-from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, About, while_busy
+from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, SignedState, while_busy
 from aos.host.errors import full_disk
 from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
@@ -97,15 +97,15 @@ class Remote:
         self._patience = patience
         self._connection = connection
         self._path = path
-        self._where = str(path)
+        self._path_text = str(path)
         self._busy_s = busy_s
         self._collects = False
         """Whether the requests are those of a collection, which a full disk does not stop."""
 
-    def about(self) -> About:
+    def signed_state(self) -> SignedState:
         answer = self.ask({"op": "manifest"})
         document = answer.get("document")
-        return About(
+        return SignedState(
             world=Hash(field(answer, "world", bytes)),
             serial=field(answer, "serial", int),
             controls=field(answer, "controls", int),
@@ -121,50 +121,57 @@ class Remote:
     def post(
         self, events: Sequence[EventInput], manifest: Effective | None
     ) -> Future[list[Answer]]:
-        fields: dict[str, Value] = {"op": "send", "items": [event_fields(each) for each in events]}
+        fields: dict[str, Value] = {
+            "op": "send",
+            "items": [event_fields(event) for event in events],
+        }
         if manifest is not None:
             fields["manifest"] = manifest.hash
-        done: Future[list[Answer]] = Future()
+        future: Future[list[Answer]] = Future()
         answers = field(self.ask(fields), "answers", list) if events else []
-        done.set_result([read_answer(each) for each in answers])
-        return done
+        future.set_result([read_answer(answer) for answer in answers])
+        return future
 
     def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
         return answers.result()
 
-    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+    def apply(self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         # Staged modules belong to the connection: on a new one they are staged again.
-        return self._with_reconnects(lambda: self._apply(given, modules))
+        return self._with_reconnects(lambda: self._apply(manifest_input, modules))
 
-    def _apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+    def _apply(self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         for wasm in modules.values():
             self._ask({"op": "module", "wasm": wasm})
         answer = self._ask(
             {
                 "op": "apply",
-                "document": given.document,
-                "principal": given.principal,
-                "serial": given.serial,
-                "signature": given.signature,
-                "mode": given.mode,
-                "leaves": list(given.leaves),
-                **({} if given.proposal is None else {"proposal": given.proposal}),
+                "document": manifest_input.document,
+                "principal": manifest_input.principal,
+                "serial": manifest_input.serial,
+                "signature": manifest_input.signature,
+                "mode": manifest_input.mode,
+                "leaves": list(manifest_input.leaves),
+                **(
+                    {} if manifest_input.proposal is None else {"proposal": manifest_input.proposal}
+                ),
             },
             answer_s=APPLY_S,
         )
         return read_answer(answer.get("answer"))
 
-    def control(self, given: ControlInput) -> Answer:
-        answer = self.ask({"op": "control", **control_fields(given)})
+    def control(self, control: ControlInput) -> Answer:
+        answer = self.ask({"op": "control", **control_fields(control)})
         return read_answer(answer.get("answer"))
 
-    def govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
-        return self._with_reconnects(lambda: self._govern(given, modules))
+    def govern(self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+        return self._with_reconnects(lambda: self._govern(governance_input, modules))
 
-    def _govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+    def _govern(self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
         for wasm in modules.values():
             self._ask({"op": "module", "wasm": wasm})
-        answer = self._ask({"op": "governance", **governance_fields(given)}, answer_s=APPLY_S)
+        answer = self._ask(
+            {"op": "governance", **governance_fields(governance_input)}, answer_s=APPLY_S
+        )
         return read_answer(answer.get("answer"))
 
     def snapshot(self) -> MadeSnapshot:
@@ -183,9 +190,9 @@ class Remote:
     def still_marking(self, token: int) -> None:
         self.ask({"op": "collect", "step": "beat", "token": token})
 
-    def forget(self, token: int, what: Forget) -> int:
-        asked = {"op": "collect", "step": "forget", "token": token, **forget_fields(what)}
-        return int(field(self.ask(asked), "gone", int))
+    def forget(self, token: int, rows: Forget) -> int:
+        request = {"op": "collect", "step": "forget", "token": token, **forget_fields(rows)}
+        return int(field(self.ask(request), "gone", int))
 
     def end_marking(self, token: int) -> None:
         self.ask({"op": "collect", "step": "end", "token": token})
@@ -240,18 +247,19 @@ class Remote:
                 self._connection.sendall(message)
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise NotSent(
-                    f"{self._where}: the world went away: {error.strerror}; the request was not "
+                    f"{self._path_text}: the world went away: {error.strerror}; the request was "
+                    "not "
                     "taken"
                 ) from error
             size = length(self._receive(LENGTH_BYTES, until_s))
             return unpack(self._receive(size, until_s))
         except TimeoutError:
             raise Unavailable(
-                f"{self._where}: no answer in {within_s} seconds; {UNKNOWN}"
+                f"{self._path_text}: no answer in {within_s} seconds; {UNKNOWN}"
             ) from None
         except OSError as error:
             raise Unavailable(
-                f"{self._where}: the world went away: {error.strerror or error}; {UNKNOWN}"
+                f"{self._path_text}: the world went away: {error.strerror or error}; {UNKNOWN}"
             ) from error
 
     def _receive(self, size: int, until_s: float) -> bytes:
@@ -283,10 +291,10 @@ class Remote:
 
     def _look(self, patience: WaitPatience) -> None:
         """Find out why there is no answer yet (H-57a). Raises: Unavailable: Patience is over."""
-        why = _standstill(self._path, collects=self._collects)
-        if patience.is_over(why):
+        reason = _standstill(self._path, collects=self._collects)
+        if patience.is_over(reason):
             raise Unavailable(
-                f"{self._where}: no answer in {patience.timeout_s:g} s: {why}; {UNKNOWN}"
+                f"{self._path_text}: no answer in {patience.timeout_s:g} s: {reason}; {UNKNOWN}"
             )
 
     def close(self) -> None:
@@ -319,8 +327,8 @@ def connect(
     """Connect to the process that runs the world. None if none listens: there is no socket yet, or
     a dead process left it."""
     try:
-        with folder.opened() as opened:
-            opened.check_socket(SOCKET)
+        with folder.open_plain() as plain_folder:
+            plain_folder.check_socket(SOCKET)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -137,7 +137,7 @@ class Server:
         self._between_snapshots = between_snapshots
         self._still_needed = still_needed
         self._work = work
-        self._needed: tuple[int, StillNeeded] | None = None
+        self._marking_needs: tuple[int, StillNeeded] | None = None
         self._busy_after_s = busy_after_s
         self.followers = Followers(engine, world)
         """The clients that follow the journal. The process that publishes notifies them."""
@@ -213,12 +213,12 @@ class Server:
             case "module":
                 return {"staged": staged.add(field(request, "wasm", bytes))}
             case "apply":
-                with staged.taken() as modules:
+                with staged.take() as modules:
                     return await self._apply(request, by_hash(modules))
             case "control":
                 return {"answer": answer_fields(await self._control(request))}
             case "governance":
-                with staged.taken() as modules:
+                with staged.take() as modules:
                     return {"answer": answer_fields(await self._govern(request, by_hash(modules)))}
             case "snapshot":
                 return await self._make_snapshot()
@@ -261,18 +261,18 @@ class Server:
     async def _govern(self, request: Message, modules: Mapping[Hash, bytes]) -> Answer:
         """Answer a proposal with its modules, or a report, vote or withdrawal."""
 
-        async def submit(given: GovernanceInput) -> Answer:
-            if given.action == PROPOSE:
+        async def submit(governance_input: GovernanceInput) -> Answer:
+            if governance_input.action == PROPOSE:
                 async with self._checking:
                     await asyncio.to_thread(
                         check_proposal,
-                        given,
+                        governance_input,
                         modules,
                         world=self._world,
                         operators=self._operators,
                         in_force=self._engine.stats().figures.manifest,
                     )
-            [answer] = await self._submit([given], modules)
+            [answer] = await self._submit([governance_input], modules)
             return answer
 
         if self._operating is not None and self._operating.takes(request):
@@ -288,7 +288,7 @@ class Server:
                 field(request, "document", bytes), mode, leaves, proposal
             )
             request = {**request, **signed}
-        given = ManifestInput(
+        manifest_input = ManifestInput(
             document=field(request, "document", bytes),
             principal=field(request, "principal", str),
             serial=field(request, "serial", int),
@@ -300,18 +300,20 @@ class Server:
         async with self._checking:
             needs_look = await asyncio.to_thread(
                 check_command,
-                given,
+                manifest_input,
                 modules,
                 world=self._world,
                 operators=self._operators,
                 in_force=self._engine.stats().figures.manifest,
             )
             if needs_look and self._path is not None:
-                return {"answer": answer_fields(await self._apply_looked(given, modules))}
-        [answer] = await self._submit([given], modules)
+                return {"answer": answer_fields(await self._apply_looked(manifest_input, modules))}
+        [answer] = await self._submit([manifest_input], modules)
         return {"answer": answer_fields(answer)}
 
-    async def _apply_looked(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+    async def _apply_looked(
+        self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]
+    ) -> Answer:
         """Submit a manifest after a child process has compared it with what is stored (H-74)."""
         assert self._path is not None
         loop = asyncio.get_running_loop()
@@ -321,13 +323,13 @@ class Server:
             [answer] = asyncio.run_coroutine_threadsafe(submitting, loop).result()
             return answer
 
-        return await asyncio.to_thread(apply_looked, self._path, given, submit)
+        return await asyncio.to_thread(apply_looked, self._path, manifest_input, submit)
 
     async def _make_snapshot(self) -> Fields:
         if self._snapshot is None:
             raise BadUsage("this world makes no snapshots")
-        made = await asyncio.to_thread(self._snapshot)
-        return made.to_message()
+        snapshot = await asyncio.to_thread(self._snapshot)
+        return snapshot.to_message()
 
     async def _collect(self, request: Message, markings: set[int]) -> Fields:
         """Answer one step of a client that removes what nothing needs (RT-20 to RT-24)."""
@@ -335,13 +337,13 @@ class Server:
             case "begin":
                 return await self._begin_collection(markings)
             case "beat":
-                self._engine.collecting.heard(field(request, "token", int))
+                self._engine.collecting.keep_open(field(request, "token", int))
                 return {}
             case "forget":
                 claimed, token = read_forget(request), field(request, "token", int)
-                what = self._needed_for(token).may_go(claimed)
+                rows = self._needed_for(token).may_go(claimed)
                 return {
-                    "gone": await asyncio.wrap_future(self._engine.collecting.forget(token, what))
+                    "gone": await asyncio.wrap_future(self._engine.collecting.forget(token, rows))
                 }
             case "end":
                 token = field(request, "token", int)
@@ -361,9 +363,9 @@ class Server:
         try:
             finding = asyncio.ensure_future(asyncio.to_thread(self._still_needed, begun.base))
             while not (await asyncio.wait({finding}, timeout=BEAT_S))[0]:
-                self._engine.collecting.heard(begun.token)
-            self._engine.collecting.heard(begun.token)
-            self._needed = begun.token, finding.result()
+                self._engine.collecting.keep_open(begun.token)
+            self._engine.collecting.keep_open(begun.token)
+            self._marking_needs = begun.token, finding.result()
         except BaseException:
             self._engine.collecting.end(begun.token)
             markings.discard(begun.token)
@@ -372,10 +374,10 @@ class Server:
 
     def _needed_for(self, token: int) -> StillNeeded:
         """Raises: Unavailable: The marking was given up, or another one has begun."""
-        self._engine.collecting.heard(token)
-        if self._needed is None or self._needed[0] != token:
+        self._engine.collecting.keep_open(token)
+        if self._marking_needs is None or self._marking_needs[0] != token:
             raise Unavailable("the marking has only begun (wait for its token, and try again)")
-        return self._needed[1]
+        return self._marking_needs[1]
 
     def _begin_marking(self) -> Begun:
         collecting = self._engine.collecting
@@ -405,10 +407,10 @@ class Server:
             "world": self._world,
             "serial": figures.serial,
             "controls": figures.controls,
-            "operators": [[each.name, each.key] for each in self._operators],
+            "operators": [[operator.name, operator.key] for operator in self._operators],
             "document": None if figures.manifest is None else figures.manifest.document,
             "proposed": figures.proposed,
-            "proposals": [proposal_row(each) for each in figures.proposals],
+            "proposals": [proposal_row(proposal) for proposal in figures.proposals],
         }
 
     def _status(self) -> Fields:
@@ -458,7 +460,7 @@ class Server:
 
 def _names(request: Message, name: str) -> tuple[str, ...]:
     """Raises: BadUsage: It is no list of text."""
-    found = field(request, name, list)
-    if not all(isinstance(each, str) for each in found):
+    texts = field(request, name, list)
+    if not all(isinstance(text, str) for text in texts):
         raise BadUsage(f"{name}: expected a list of text")
-    return tuple(found)
+    return tuple(texts)

@@ -76,7 +76,7 @@ class StagedModules:
         return len(self._modules)
 
     @contextmanager
-    def taken(self) -> Iterator[Sequence[bytes]]:
+    def take(self) -> Iterator[Sequence[bytes]]:
         """Take all modules for one manifest; they are released at the end of the block."""
         modules, self._modules = self._modules, []
         try:

@@ -44,7 +44,7 @@ PAUSE_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class SignedState:
     """The state of a world that a command refers to and its signature covers.
 
     ``serial`` is the number of manifest records so far, ``controls`` the number of control records,
@@ -63,7 +63,7 @@ class About:
 class Way(Protocol):
     """One way to the core. The methods raise as those of ``Writer`` with the same names."""
 
-    def about(self) -> About:
+    def signed_state(self) -> SignedState:
         """Return the current state that commands refer to."""
         ...
 
@@ -78,17 +78,17 @@ class Way(Protocol):
         """Wait for the future of ``post``. Raises as the future does, and Busy after too long."""
         ...
 
-    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+    def apply(self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         """Submit a signed manifest with its new modules. Return the answer once modules,
         document and record are durable, in one transaction, or refused (H-72)."""
         ...
 
-    def control(self, given: ControlInput) -> Answer:
+    def control(self, control: ControlInput) -> Answer:
         """Submit a signed command of an operator. Return the answer once it is durable, with all
         that the core settles because of it (H-59c), or refused."""
         ...
 
-    def govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+    def govern(self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
         """Submit a signed proposal with its new modules, or a report, vote or withdrawal. Return
         the answer once it is durable or refused."""
         ...
@@ -106,7 +106,7 @@ class Way(Protocol):
         life."""
         ...
 
-    def forget(self, token: int, what: Forget) -> int:
+    def forget(self, token: int, rows: Forget) -> int:
         """Remove what nothing needs; return how many blobs were removed."""
         ...
 

@@ -56,24 +56,24 @@ def _read_item(index: int, item: object, read: Callable[[Message], T]) -> T:
 # Outcomes
 
 
-def outcome_fields(given: Outcome) -> dict[str | int, Value]:
+def outcome_fields(outcome: Outcome) -> dict[str | int, Value]:
     """Encode an outcome."""
     fields: dict[str | int, Value] = {
-        "intent": given.intent,
-        "effect": given.effect,
-        "attempt": given.attempt,
-        "status": given.status,
-        "payload": given.payload,
-        "started_ns": given.started_ns,
-        "finished_ns": given.finished_ns,
-        **_signed_fields(given),
+        "intent": outcome.intent,
+        "effect": outcome.effect,
+        "attempt": outcome.attempt,
+        "status": outcome.status,
+        "payload": outcome.payload,
+        "started_ns": outcome.started_ns,
+        "finished_ns": outcome.finished_ns,
+        **_signed_fields(outcome),
     }
-    if given.cost_cents is not None:
-        fields["cost_cents"] = given.cost_cents
-    if given.batch is not None:
-        fields["batch"] = [given.batch.index, given.batch.size, list(given.batch.path)]
-    if given.blobs:
-        fields["blobs"] = list(given.blobs.values())
+    if outcome.cost_cents is not None:
+        fields["cost_cents"] = outcome.cost_cents
+    if outcome.batch is not None:
+        fields["batch"] = [outcome.batch.index, outcome.batch.size, list(outcome.batch.path)]
+    if outcome.blobs:
+        fields["blobs"] = list(outcome.blobs.values())
     return fields
 
 
@@ -113,30 +113,30 @@ def _read_batch(item: Message) -> Batch | None:
 
 
 def _read_blobs(item: Message) -> Mapping[Hash, bytes]:
-    found = item.get("blobs", [])
+    blobs = item.get("blobs", [])
     if (
-        not isinstance(found, list)
-        or len(found) > BLOBS_MAX
-        or not all(isinstance(each, bytes) for each in found)
+        not isinstance(blobs, list)
+        or len(blobs) > BLOBS_MAX
+        or not all(isinstance(blob, bytes) for blob in blobs)
     ):
         raise BadUsage(f"blobs: expected at most {BLOBS_MAX} byte strings")
-    return {content_hash(each): each for each in found}
+    return {content_hash(blob): blob for blob in blobs}
 
 
 # Attempts
 
 
-def attempt_fields(given: AttemptInput) -> dict[str | int, Value]:
+def attempt_fields(attempt: AttemptInput) -> dict[str | int, Value]:
     """Encode an attempt."""
     fields: dict[str | int, Value] = {
-        "intent": given.intent,
-        "attempt": given.attempt,
-        "phase": given.phase,
+        "intent": attempt.intent,
+        "attempt": attempt.attempt,
+        "phase": attempt.phase,
     }
-    if given.problem is not None:
-        fields["problem"] = given.problem
-    if given.code is not None:
-        fields["code"] = given.code
+    if attempt.problem is not None:
+        fields["problem"] = attempt.problem
+    if attempt.code is not None:
+        fields["code"] = attempt.code
     return fields
 
 
@@ -155,19 +155,19 @@ def read_attempt(item: Message) -> AttemptInput:
 # Stream frames
 
 
-def frame_fields(given: StreamFrame) -> dict[str | int, Value]:
+def frame_fields(frame: StreamFrame) -> dict[str | int, Value]:
     """Encode a stream frame."""
     fields: dict[str | int, Value] = {
-        "intent": given.intent,
-        "effect": given.effect,
-        "attempt": given.attempt,
-        "frame_seq": given.frame_seq,
-        "frame_kind": given.frame_kind,
-        "payload": given.payload,
-        **_signed_fields(given),
+        "intent": frame.intent,
+        "effect": frame.effect,
+        "attempt": frame.attempt,
+        "frame_seq": frame.frame_seq,
+        "frame_kind": frame.frame_kind,
+        "payload": frame.payload,
+        **_signed_fields(frame),
     }
-    if given.blob is not None:
-        fields["blob"] = given.blob
+    if frame.blob is not None:
+        fields["blob"] = frame.blob
     return fields
 
 
@@ -189,11 +189,11 @@ def read_frame(item: Message) -> StreamFrame:
     )
 
 
-def told_fields(told: Answer | Lost) -> dict[str | int, Value]:
+def told_fields(answer: Answer | Lost) -> dict[str | int, Value]:
     """Encode what became of a stream frame."""
-    if isinstance(told, Lost):
-        return {"lost": told.loss.value, "text": told.text}
-    return answer_fields(told)
+    if isinstance(answer, Lost):
+        return {"lost": answer.loss.value, "text": answer.text}
+    return answer_fields(answer)
 
 
 def read_told(fields: object) -> Answer | Lost:
@@ -215,20 +215,24 @@ _ATTEMPT_FIELDS: Final = frozenset({"intent", "attempt", "phase", "problem", "co
 _FRAME_FIELDS: Final = _SIGNED | {
     "intent", "effect", "attempt", "frame_seq", "frame_kind", "payload", "blob",
 }  # fmt: skip
-_LOSSES: Final = frozenset(each.value for each in Loss)
+_LOSSES: Final = frozenset(loss.value for loss in Loss)
 
 
-def _only(item: Message, known: frozenset[str]) -> None:
-    unknown = sorted(str(name) for name in item if name not in known)
+def _only(item: Message, known_names: frozenset[str]) -> None:
+    unknown = sorted(str(name) for name in item if name not in known_names)
     if unknown:
-        raise BadUsage(f"{unknown[0]:.40}: expected one of {', '.join(sorted(known))}")
+        raise BadUsage(f"{unknown[0]:.40}: expected one of {', '.join(sorted(known_names))}")
 
 
-def _signed_fields(given: Outcome | StreamFrame) -> dict[str | int, Value]:
+def _signed_fields(statement: Outcome | StreamFrame) -> dict[str | int, Value]:
     """The signature of an executor with a key of its own; nothing without one."""
-    if given.key_id is None or given.signature is None:
+    if statement.key_id is None or statement.signature is None:
         return {}
-    return {"executor": given.executor, "key_id": given.key_id, "signature": given.signature}
+    return {
+        "executor": statement.executor,
+        "key_id": statement.key_id,
+        "signature": statement.signature,
+    }
 
 
 def _read_signed(item: Message) -> tuple[str, bytes | None, bytes | None]:
@@ -242,11 +246,11 @@ def _read_signed(item: Message) -> tuple[str, bytes | None, bytes | None]:
 
 
 def _hash(item: Message, name: str) -> Hash:
-    found = field(item, name, bytes)
-    if not _is_hash(found):
+    value = field(item, name, bytes)
+    if not _is_hash(value):
         raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes")
-    return Hash(found)
+    return Hash(value)
 
 
-def _is_hash(found: object) -> bool:
-    return isinstance(found, bytes) and len(found) == HASH_BYTES
+def _is_hash(value: object) -> bool:
+    return isinstance(value, bytes) and len(value) == HASH_BYTES

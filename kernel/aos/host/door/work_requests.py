@@ -46,22 +46,22 @@ class WorkRequests:
 
     async def tell(self, request: Message) -> Mapping[str, Value]:
         """Submit stream frames; answer once each is durable, refused or dropped."""
-        told = [self._receipts.tell(each) for each in read_items(request, read_frame)]
-        return {"answers": [told_fields(await each) for each in told]}
+        answers = [self._receipts.tell(frame) for frame in read_items(request, read_frame)]
+        return {"answers": [told_fields(await answer) for answer in answers]}
 
     async def _answers(
         self, items: list[T], submit: Callable[[T], Awaitable[Answer]]
     ) -> Mapping[str, Value]:
         # Those of one turn of the loop are submitted together, so all of them begin before any
         # waits. One that fails does not cancel the others: they may be on their way to the disk.
-        found = await asyncio.gather(
-            *(self._with_room(each, submit) for each in items), return_exceptions=True
+        results = await asyncio.gather(
+            *(self._with_room(statement, submit) for statement in items), return_exceptions=True
         )
         answers: list[Value] = []
-        for each in found:
-            if isinstance(each, BaseException):
-                raise each
-            answers.append(answer_fields(each))
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+            answers.append(answer_fields(result))
         return {"answers": answers}
 
     async def _with_room(self, item: T, submit: Callable[[T], Awaitable[Answer]]) -> Answer:

@@ -33,7 +33,7 @@ from aos.host.door.protocol import (
     STAGED_MODULES_MAX,
     ManifestChanged,
 )
-from aos.host.door.way import BUSY_S, PAUSE_S, About, Way
+from aos.host.door.way import BUSY_S, PAUSE_S, SignedState, Way
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.lock_waiting import HELD_S, TELL_S, waiting_text
 from aos.manifest.effective import Effective
@@ -87,27 +87,27 @@ class Writer:
         self.is_direct = is_direct
         """Whether no process runs the world, so that the store is open here."""
         self._way = way
-        self._about: About | None = None
+        self._signed_state: SignedState | None = None
 
-    def about(self) -> About:
+    def signed_state(self) -> SignedState:
         """Return the current state that commands refer to.
 
         Raises:
             Unavailable: The process that answers runs another world than the folder's.
         """
-        about = self._way.about()
-        if about.world != self.folder.world:
+        signed_state = self._way.signed_state()
+        if signed_state.world != self.folder.world:
             raise Unavailable(
                 f"{self.folder.path}: the process that listens here runs another world "
                 "(the folder was replaced under it: stop that process)"
             )
-        self._about = about
-        return about
+        self._signed_state = signed_state
+        return signed_state
 
     @property
     def in_force(self) -> Effective | None:
-        """The manifest by which the last events were encoded; None before ``about``."""
-        return None if self._about is None else self._about.manifest
+        """The manifest by which the last events were encoded; None before ``signed_state``."""
+        return None if self._signed_state is None else self._signed_state.manifest
 
     def send(self, items: Iterable[Item], *, batch_items: int = BATCH_ITEMS) -> Iterator[Answer]:
         """Send events and yield their answers, in order, as they become durable.
@@ -135,21 +135,21 @@ class Writer:
         self, spelt: Sequence[EventInput | Refusal], answers: Future[list[Answer]]
     ) -> Iterator[Answer]:
         """Merge the world's answers to a batch with the refusals that were known before."""
-        given = iter(self._way.wait(answers))
-        for each in spelt:
-            yield each if isinstance(each, Refusal) else next(given)
+        remaining_answers = iter(self._way.wait(answers))
+        for entry in spelt:
+            yield entry if isinstance(entry, Refusal) else next(remaining_answers)
 
     def _post(
         self, batch: Sequence[Item]
     ) -> tuple[list[EventInput | Refusal], Future[list[Answer]]]:
         while True:
-            about = self._about or self.about()
-            spelt = [spell(item, about.manifest) for item in batch]
-            events = [each for each in spelt if isinstance(each, EventInput)]
+            signed_state = self._signed_state or self.signed_state()
+            spelt = [spell(item, signed_state.manifest) for item in batch]
+            events = [event for event in spelt if isinstance(event, EventInput)]
             try:
-                return spelt, self._way.post(events, about.manifest)
+                return spelt, self._way.post(events, signed_state.manifest)
             except ManifestChanged:
-                self._about = None
+                self._signed_state = None
 
     def apply(
         self,
@@ -182,22 +182,22 @@ class Writer:
             )
         if len(loaded.modules) > STAGED_MODULES_MAX:
             raise Refused(f"a manifest may bring at most {STAGED_MODULES_MAX} modules")
-        about = self.about()
-        change = difference(about.manifest, loaded.effective)
+        signed_state = self.signed_state()
+        change = difference(signed_state.manifest, loaded.effective)
         if dry_run:
             return dry_run_of(self.folder.path, loaded, mode=mode, leave_cells=leave_cells)
-        given = sign_manifest(
+        manifest_input = sign_manifest(
             loaded.effective,
-            world=about.world,
-            serial=about.serial,
-            operators=about.operators,
+            world=signed_state.world,
+            serial=signed_state.serial,
+            operators=signed_state.operators,
             key=key or self.folder.operator_key(),
             mode=mode,
-            leaves=left_by(about.manifest, loaded.effective) if leave_cells else (),
+            leaves=left_by(signed_state.manifest, loaded.effective) if leave_cells else (),
             proposal=proposal,
         )
-        answer = self._way.apply(given, loaded.modules)
-        self._about = None
+        answer = self._way.apply(manifest_input, loaded.modules)
+        self._signed_state = None
         return Applied(
             difference=change,
             manifest=loaded.effective.hash,
@@ -214,7 +214,7 @@ class Writer:
         value: Hash | None = None,
         status: str | None = None,
         payload: bytes | None = None,
-        why: str | None = None,
+        reason: str | None = None,
         key: SigningKey | None = None,
     ) -> Answer:
         """Submit an operator's command, signed with ``key`` or else the folder's operator key.
@@ -230,13 +230,14 @@ class Writer:
         """
         signer = key or self.folder.operator_key()
         for _ in range(SIGNED_AGAIN_MAX):
-            about = self.about()
-            given = sign_control(
+            signed_state = self.signed_state()
+            control = sign_control(
                 action, cell=cell, intent=intent, value=value, status=status, payload=payload,
-                why=why, world=about.world, serial=about.controls, operators=about.operators,
+                reason=reason, world=signed_state.world, serial=signed_state.controls,
+                operators=signed_state.operators,
                 key=signer,
             )  # fmt: skip
-            answer = self._way.control(given)
+            answer = self._way.control(control)
             if not _came_too_late(answer):
                 break
             time.sleep(PAUSE_S)
@@ -268,17 +269,17 @@ class Writer:
 
         signer = key or self.folder.operator_key()
         for _ in range(SIGNED_AGAIN_MAX):
-            about = self.about()
-            given = proposal_for(
-                about, loaded, key=signer, patch=patch, mode=mode, leave_cells=leave_cells,
+            signed_state = self.signed_state()
+            governance_input = proposal_for(
+                signed_state, loaded, key=signer, patch=patch, mode=mode, leave_cells=leave_cells,
                 note=note,
             )  # fmt: skip
-            answer = self._way.govern(given, loaded.modules)
+            answer = self._way.govern(governance_input, loaded.modules)
             if not _came_too_late(answer):
                 break
             time.sleep(PAUSE_S)
         return Applied(
-            difference=difference(about.manifest, loaded.effective),
+            difference=difference(signed_state.manifest, loaded.effective),
             manifest=loaded.effective.hash,
             blockers=(),
             answer=answer,
@@ -291,7 +292,7 @@ class Writer:
         *,
         key: SigningKey | None = None,
         report: bytes | None = None,
-        seen: Hash | None = None,
+        seen_report: Hash | None = None,
         note: str | None = None,
     ) -> Answer:
         """Submit a report, a vote or a withdrawal, signed with ``key`` or else with the folder's
@@ -304,15 +305,16 @@ class Writer:
         """
         from aos.host.door.governance_signing import governance_for  # noqa: PLC0415  # see above
 
-        given = governance_for(
-            self.about(), action, proposal, key=key or self.folder.operator_key(), report=report,
-            seen=seen, note=note,
+        governance_input = governance_for(
+            self.signed_state(), action, proposal, key=key or self.folder.operator_key(),
+            report=report,
+            seen_report=seen_report, note=note,
         )  # fmt: skip
-        return self.submit_governance(given)
+        return self.submit_governance(governance_input)
 
-    def submit_governance(self, given: GovernanceInput) -> Answer:
+    def submit_governance(self, governance_input: GovernanceInput) -> Answer:
         """Submit a report, a vote or a withdrawal that was signed before, perhaps elsewhere."""
-        return self._way.govern(given, {})
+        return self._way.govern(governance_input, {})
 
     def snapshot(self) -> MadeSnapshot:
         """Make a snapshot of everything that is durable now. Raises as ``Snapshots.make``."""
@@ -330,14 +332,14 @@ class Writer:
         """Keep the marking open. Raises: Unavailable: The marking was given up."""
         self._way.still_marking(token)
 
-    def forget(self, token: int, what: Forget) -> int:
+    def forget(self, token: int, rows: Forget) -> int:
         """Remove rows that nothing needs, except blobs that arrived since the marking began; return
         how many blobs were removed.
 
         Raises:
             Unavailable: The marking was given up. Some rows may have been removed before.
         """
-        return self._way.forget(token, what)
+        return self._way.forget(token, rows)
 
     def end_marking(self, token: int) -> None:
         """End the marking. Without effect if another one has begun."""
@@ -396,7 +398,7 @@ def open_writer(
         lock = WorldLock(path)
         try:
             lock.acquire()
-        except WorldIsHeld as held:
+        except WorldIsHeld as problem:
             # Sockets are slow to import, and not needed where no process runs the world.
             from aos.host.door.remote import connect  # noqa: PLC0415
 
@@ -406,11 +408,11 @@ def open_writer(
             waited_s = time.monotonic() - began
             if waited_s >= connect_s:
                 raise Unavailable(
-                    f"{held}; it does not answer on {folder.socket} (it may still be starting: "
+                    f"{problem}; it does not answer on {folder.socket} (it may still be starting: "
                     "try again, or stop it)"
-                ) from held
+                ) from problem
             if report is not None and waited_s >= TELL_S:
-                report(waiting_text(held, connect_s))
+                report(waiting_text(problem, connect_s))
                 report = None
             time.sleep(PAUSE_S)
         else:
@@ -425,8 +427,8 @@ def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
     """Encode an item as an input. Values that the core refuses anyway are left to the core."""
     value = item.value
     if not _is_text(item.submission_id or ""):
-        found = excerpt(repr(item.submission_id))
-        message = f"{excerpt(item.schema)}: submission_id: not UTF-8 text: {found}"
+        detail = excerpt(repr(item.submission_id))
+        message = f"{excerpt(item.schema)}: submission_id: not UTF-8 text: {detail}"
         return Refusal(rule=Rule.EVENT_IS_INVALID, message=message)
     if manifest is not None and not manifest.is_open(item.schema):
         manifest = None
@@ -444,8 +446,8 @@ def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
             except ValueProblem as problem:
                 return Refusal(rule=Rule.EVENT_IS_INVALID, message=f"{item.schema}: {problem}")
     if len(value) > VALUE_BYTES_MAX:
-        found = f"expected at most {VALUE_BYTES_MAX} bytes, found {len(value)}"
-        return Refusal(rule=Rule.EVENT_IS_INVALID, message=f"{item.schema}: $: too large: {found}")
+        detail = f"expected at most {VALUE_BYTES_MAX} bytes, found {len(value)}"
+        return Refusal(rule=Rule.EVENT_IS_INVALID, message=f"{item.schema}: $: too large: {detail}")
     return EventInput(schema=item.schema, value=value, submission_id=item.submission_id)
 
 
@@ -462,18 +464,18 @@ def _is_text(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _batches(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+def _batches(items: Iterable[Item], limit: int) -> Iterator[list[Item]]:
     batch: list[Item] = []
     size = 0
     for item in items:
         # A JSON value has its exact length only once it is encoded; as text it is about as long.
         weight = len(item.value) if isinstance(item.value, bytes) else len(repr(item.value))
-        if batch and (len(batch) == most or size + weight > BATCH_BYTES):
+        if batch and (len(batch) == limit or size + weight > BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(item)
         size += weight
-        if len(batch) == most:
+        if len(batch) == limit:
             yield batch
             batch, size = [], 0
     if batch:

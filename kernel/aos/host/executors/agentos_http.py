@@ -43,7 +43,7 @@ def in_their_form(params: bytes, outcome: Outcome) -> Outcome:
         "body_ref": sha256_text(message),
         "timings": {"start_ns": outcome.started_ns, "end_ns": outcome.finished_ns},
     }
-    return replace(outcome, payload=encode(receipt), blobs=_named(message))
+    return replace(outcome, payload=encode(receipt), blobs=_named_blobs(message))
 
 
 def _status(params: bytes, outcome: Outcome, code: str) -> int:
@@ -64,8 +64,8 @@ def _with_named_body(outcome: Outcome) -> Outcome:
     if body is None:
         return outcome
     receipt |= {"body": None, "body_ref": sha256_text(body)}
-    return replace(outcome, payload=encode(receipt), blobs=_named(body))
+    return replace(outcome, payload=encode(receipt), blobs=_named_blobs(body))
 
 
-def _named(body: bytes) -> Mapping[Any, bytes]:
+def _named_blobs(body: bytes) -> Mapping[Any, bytes]:
     return {content_hash(body): body} | documents(body)

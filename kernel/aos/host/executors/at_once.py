@@ -21,7 +21,7 @@ BURST: Final = 16
 """Tasks that are done before the loop does something else."""
 
 
-class Done(NamedTuple):
+class TaskEnd(NamedTuple):
     """How a task ended: the status and payload of its receipt, and blobs to store with it."""
 
     status: str
@@ -50,11 +50,11 @@ class AtOnceExecutor:
         self._clock = clock
         self._report = report
         self._queue: deque[Task] = deque()
-        self._here: dict[Hash, bool] = {}  # intent -> it was canceled
+        self._canceled_by_intent: dict[Hash, bool] = {}  # intent -> it was canceled
         self._settling: Settling | None = None
         self._turn: asyncio.Handle | None = None
 
-    def carry_out(self, task: Task) -> Done:
+    def carry_out(self, task: Task) -> TaskEnd:
         """Do what a task asks for."""
         raise NotImplementedError
 
@@ -66,8 +66,8 @@ class AtOnceExecutor:
 
     def publish(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
-            if task.intent not in self._here:
-                self._here[task.intent] = False
+            if task.intent not in self._canceled_by_intent:
+                self._canceled_by_intent[task.intent] = False
                 self._queue.append(task)
         self._plan()
 
@@ -75,8 +75,8 @@ class AtOnceExecutor:
         """Mark tasks as canceled. One that waits settles as canceled at its turn; for one that
         has run, only the reports of its outcome are left out."""
         for intent in intents:
-            if intent in self._here:
-                self._here[intent] = True
+            if intent in self._canceled_by_intent:
+                self._canceled_by_intent[intent] = True
 
     async def stop(self) -> None:
         """Run no more, and wait for pending outcomes."""
@@ -88,8 +88,8 @@ class AtOnceExecutor:
 
     def stats(self) -> ExecutorStats:
         settling = 0 if self._settling is None else len(self._settling)
-        done = 0 if self._settling is None else self._settling.done
-        return ExecutorStats(running=settling, queued=len(self._queue), done=done)
+        settled = 0 if self._settling is None else self._settling.settled
+        return ExecutorStats(running=settling, queued=len(self._queue), settled=settled)
 
     def _plan(self) -> None:
         if self._turn is None and self._queue:
@@ -104,24 +104,24 @@ class AtOnceExecutor:
     def _run(self, task: Task) -> None:
         assert self._settling is not None, "published before start"
         started = self._clock()
-        if self._here[task.intent]:
-            done = Done(CANCELED, _canceled().payload())
+        if self._canceled_by_intent[task.intent]:
+            task_end = TaskEnd(CANCELED, _canceled().payload())
         else:
-            done = self.carry_out(task)
+            task_end = self.carry_out(task)
         outcome = Outcome(
             intent=task.intent,
             effect=task.effect.name,
             attempt=task.attempt,
-            status=done.status,
-            payload=done.payload,
+            status=task_end.status,
+            payload=task_end.payload,
             started_ns=started,
             finished_ns=max(started, self._clock()),
-            blobs=done.blobs,
+            blobs=task_end.blobs,
         )
         self._settling.begin(outcome, self._ended)
 
     def _ended(self, outcome: Outcome, answer: Answer | None) -> None:
-        is_canceled = self._here.pop(outcome.intent)
+        is_canceled = self._canceled_by_intent.pop(outcome.intent)
         self.settled(outcome.intent)
         if answer is not None and not is_canceled and self._settling is not None:
             self._settling.tell(outcome, answer)

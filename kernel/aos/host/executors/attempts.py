@@ -53,13 +53,13 @@ class Attempts:
 
         self._run(run())
 
-    def halt(self, of: Task, attempt: int, why: Halted, on_end: Callable[[], None]) -> None:
+    def halt(self, of: Task, attempt: int, halted: Halted, on_end: Callable[[], None]) -> None:
         """Journal that a task does not run now, after ``attempt``. ``on_end`` is called when the
         journal has answered."""
 
         async def run() -> None:
-            ask = partial(self._journal.halt, of.intent, attempt, why)
-            await self._answer(of, f"that it is {why.phase}", ask)
+            ask = partial(self._journal.halt, of.intent, attempt, halted)
+            await self._answer(of, f"that it is {halted.phase}", ask)
             on_end()
 
         self._run(run())
@@ -78,7 +78,7 @@ class Attempts:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(
-        self, of: Task | OpenIntent, what: str, ask: Callable[[], Awaitable[Answer]]
+        self, of: Task | OpenIntent, subject: str, ask: Callable[[], Awaitable[Answer]]
     ) -> Answer | None:
         while True:
             try:
@@ -95,7 +95,7 @@ class Attempts:
                     case Refusal(rule=Rule.RECEIPT_INTENT_IS_UNKNOWN):
                         pass  # the intent was canceled in the meantime
                     case Refusal():
-                        self._say(of, f"{what} was refused: {answer.text}")
+                        self._say(of, f"{subject} was refused: {answer.text}")
                 return answer
 
     def _say_once(self, of: Task | OpenIntent, text: str) -> None:

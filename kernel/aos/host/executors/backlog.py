@@ -32,7 +32,7 @@ SUSPECT_DEATHS: Final = 2
 PARKED_DEATHS: Final = 3
 
 
-class Where(enum.Enum):
+class WorkStage(enum.Enum):
     """Where a task is on its way from the queue to its receipt."""
 
     QUEUED = "queued"
@@ -54,23 +54,23 @@ class Work:
     """A task and its progress.
 
     ``attempt`` is the number of the current or next attempt, ``journaled`` the last number that the
-    journal has, ``asked`` a number that waits for the journal. ``problem`` is why the last attempt
-    failed. ``since_ns`` is when the process got the attempt, or may begin it after a pause, or when
-    the task was held or parked here; 0 before that. ``spent`` attempts do not count against the
-    policy. ``halted`` is why it was held or parked last, ``None`` once it has begun to run again.
-    ``lane`` is its lane, if its effect has lanes, and ``group`` its group, if its effect has a
-    limit.
+    journal has, ``pending_attempt`` a number that waits for the journal. ``problem`` is why the
+    last attempt failed. ``since_ns`` is when the process got the attempt, or may begin it after a
+    pause, or when the task was held or parked here; 0 before that. ``spent`` attempts do not count
+    against the policy. ``halted`` is why it was held or parked last, ``None`` once it has begun to
+    run again. ``lane`` is its lane, if its effect has lanes, and ``group`` its group, if its effect
+    has a limit.
     """
 
     task: Task
     attempt: int
     journaled: int
-    asked: int | None = None
+    pending_attempt: int | None = None
     problem: str | None = None
     since_ns: int = 0
     spent: int = 0
     halted: Halted | None = None
-    where: Where = Where.QUEUED
+    stage: WorkStage = WorkStage.QUEUED
     has_slot: bool = False
     is_canceled: bool = False
     deaths: int = 0
@@ -109,7 +109,7 @@ class Backlog:
         self._suspects: deque[Work] = deque()
         self._cancels: deque[Work] = deque()
         self._running: dict[Hash, Work] = {}
-        self._taken: Counter[str] = Counter()
+        self._slots_in_use: Counter[str] = Counter()
         self._settling = 0
         self.parked: dict[Hash, Task] = {}
         """Tasks that are not run again in this process, unless someone asks for it."""
@@ -120,7 +120,7 @@ class Backlog:
     def works(self) -> Iterator[Work]:
         """All tasks that have no outcome yet, with their progress."""
         for work in self._work.values():
-            if work.where not in (Where.SETTLING, Where.LOST):
+            if work.stage not in (WorkStage.SETTLING, WorkStage.LOST):
                 yield work
 
     def tasks(self) -> Mapping[Hash, Task]:
@@ -157,10 +157,10 @@ class Backlog:
         by = values_at(task.effect, task.params, limit.by) if limit.by else b""
         return task.effect.name, by
 
-    def halt(self, work: Work, why: Halted) -> None:
+    def halt(self, work: Work, halted: Halted) -> None:
         """Hold or park a task that the process has, or that was about to run."""
         self._stop_running(work)
-        work.halted = why
+        work.halted = halted
         if work.is_canceled:
             self._give_up(work)
         else:
@@ -170,13 +170,13 @@ class Backlog:
         """Why each of ``parked`` was held or parked. A task whose attempt the journal has refused
         is neither."""
         works = [self._work[intent] for intent in self.parked]
-        return {each.task.intent: each.halted for each in works if each.halted is not None}
+        return {work.task.intent: work.halted for work in works if work.halted is not None}
 
     def retry(self, intent: Hash) -> bool:
         """Queue a task of ``parked`` again, with all attempts of its policy (X-16). Returns False
         if there is none, or if it has run and may run only once."""
         work = self._work.get(intent)
-        if work is None or work.where is not Where.PARKED:
+        if work is None or work.stage is not WorkStage.PARKED:
             return False
         was_held = work.halted is not None and work.halted.phase == "held"
         if work.task.is_once and work.journaled and not was_held:
@@ -185,7 +185,7 @@ class Backlog:
         work.spent, work.deaths = work.journaled, 0
         work.attempt = work.journaled + 1
         work.problem = None if work.halted is None else work.halted.problem
-        work.where = Where.QUEUED
+        work.stage = WorkStage.QUEUED
         self._queue(work).append(work)
         return True
 
@@ -200,13 +200,13 @@ class Backlog:
         if work is None:
             return None
         work.is_canceled = True
-        match work.where:
-            case Where.RUNNING:
+        match work.stage:
+            case WorkStage.RUNNING:
                 return work
-            case Where.QUEUED | Where.PARKED:
+            case WorkStage.QUEUED | WorkStage.PARKED:
                 self.parked.pop(intent, None)
                 self._give_up(work)  # its place in a queue is passed over
-            case Where.LOST:
+            case WorkStage.LOST:
                 self._remove(work)
         return None
 
@@ -214,7 +214,7 @@ class Backlog:
         """Take the tasks that were canceled before they ran."""
         while self._cancels:
             work = self._cancels.popleft()
-            work.where = Where.RUNNING
+            work.stage = WorkStage.RUNNING
             self._running[work.task.intent] = work
             yield work
 
@@ -222,7 +222,7 @@ class Backlog:
         """Take the tasks that may run now: a suspect alone, else as many as each effect has slots
         and its limit allows. ``now_ns`` is a time of the clock of ``due_ns``.
 
-        A task that is BEGINNING must be journaled first: see ``asked`` and ``answered``.
+        A task that is BEGINNING must be journaled first: see ``ask`` and ``answered``.
         """
         self.due_ns = None
         suspect = self._head(self._suspects)
@@ -237,7 +237,7 @@ class Backlog:
         queue, effect = self._queues[key], key[0]
         slots = self.slots.get(effect, 0)
         has_taken = False
-        while (work := self._head(queue)) is not None and self._taken[effect] < slots:
+        while (work := self._head(queue)) is not None and self._slots_in_use[effect] < slots:
             at_ns = now_ns if work.group is None else self._limiter.ready_at(work.group, now_ns)
             if at_ns is None:
                 break
@@ -255,7 +255,7 @@ class Backlog:
 
     @staticmethod
     def _head(queue: deque[Work]) -> Work | None:
-        while queue and queue[0].where is not Where.QUEUED:
+        while queue and queue[0].stage is not WorkStage.QUEUED:
             queue.popleft()
         return queue[0] if queue else None
 
@@ -264,20 +264,20 @@ class Backlog:
         work.has_slot = True
         if work.group is not None:
             self._limiter.begin(work.group, now_ns)
-        self._taken[work.task.effect.name] += 1
+        self._slots_in_use[work.task.effect.name] += 1
         self._running[work.task.intent] = work
-        work.where = Where.RUNNING
+        work.stage = WorkStage.RUNNING
         if work.attempt > work.journaled:
-            work.where = Where.BEGINNING
-            work.asked = work.attempt
+            work.stage = WorkStage.BEGINNING
+            work.pending_attempt = work.attempt
         return work
 
     def ask(self, work: Work, attempt: int, problem: str) -> bool:
         """The process asks for another attempt of a task that it has. False if the request makes no
         sense, for example because its number is not the next."""
-        if work.asked is not None or not work.has_slot or attempt != work.attempt + 1:
+        if work.pending_attempt is not None or not work.has_slot or attempt != work.attempt + 1:
             return False
-        work.asked = attempt
+        work.pending_attempt = attempt
         work.problem = problem
         return True
 
@@ -286,22 +286,22 @@ class Backlog:
 
         ``is_ready`` is whether there is a process that takes tasks.
         """
-        assert work.asked is not None, "answered without a question"
-        attempt, work.asked = work.asked, None
+        assert work.pending_attempt is not None, "answered without a question"
+        attempt, work.pending_attempt = work.pending_attempt, None
         if is_granted:
             work.journaled = work.attempt = attempt
             work.halted = None
-        if work.where is Where.RUNNING or (
-            work.where is Where.BEGINNING and is_granted and is_ready and not work.is_canceled
+        if work.stage is WorkStage.RUNNING or (
+            work.stage is WorkStage.BEGINNING and is_granted and is_ready and not work.is_canceled
         ):
-            work.where = Where.RUNNING
+            work.stage = WorkStage.RUNNING
             return True
-        if work.where in (Where.BEGINNING, Where.ASKING):
+        if work.stage in (WorkStage.BEGINNING, WorkStage.ASKING):
             self._put_back(work, is_granted=is_granted)
         return False  # the process gave an outcome without another attempt
 
     def _put_back(self, work: Work, *, is_granted: bool) -> None:
-        if work.where is Where.BEGINNING:
+        if work.stage is WorkStage.BEGINNING:
             self._stop_running(work)
         if work.is_canceled:
             self._give_up(work)
@@ -311,28 +311,28 @@ class Backlog:
             self._park(work)
 
     def _give_up(self, work: Work) -> None:
-        work.where = Where.CANCELING
+        work.stage = WorkStage.CANCELING
         self._cancels.append(work)
 
     def _park(self, work: Work) -> None:
-        work.where = Where.PARKED
+        work.stage = WorkStage.PARKED
         self.parked[work.task.intent] = work.task
 
     def _wait_again(self, work: Work) -> None:
-        work.where = Where.QUEUED
+        work.stage = WorkStage.QUEUED
         self._queue(work).appendleft(work)
 
     def at_work(self, intent: Hash) -> Work | None:
         """Return the task if the process has it, else None."""
         work = self._running.get(intent)
-        return work if work is not None and work.where is Where.RUNNING else None
+        return work if work is not None and work.stage is WorkStage.RUNNING else None
 
     def end(self, intent: Hash) -> Work | None:
         """A task has its outcome. Returns it, or None if the process does not have it."""
         work = self.at_work(intent)
         if work is not None:
             self._stop_running(work)
-            work.where = Where.SETTLING
+            work.stage = WorkStage.SETTLING
             self._settling += 1
         return work
 
@@ -340,9 +340,9 @@ class Backlog:
         del self._running[work.task.intent]
         if work.has_slot:
             work.has_slot = False
-            self._taken[work.task.effect.name] -= 1
+            self._slots_in_use[work.task.effect.name] -= 1
             if work.group is not None:
-                self._limiter.end(work.group, has_begun=work.where is not Where.BEGINNING)
+                self._limiter.end(work.group, has_begun=work.stage is not WorkStage.BEGINNING)
 
     def forget(self, intent: Hash) -> Work | None:
         """Remove an ended task: it is settled, or will be published again."""
@@ -356,7 +356,7 @@ class Backlog:
         """Remove a task from its lane too: the next one of the lane may run."""
         del self._work[work.task.intent]
         first = self._lanes.remove(work.lane, work.task.intent)
-        if first is not None and self._work[first].where is Where.QUEUED:
+        if first is not None and self._work[first].stage is WorkStage.QUEUED:
             self._queue(self._work[first]).append(self._work[first])
 
     def take_back(self, ending: str, *, is_death: bool) -> Death:
@@ -365,17 +365,17 @@ class Backlog:
         ``is_death`` is False if we ended the process, so that no task is to blame. A task that is
         BEGINNING was not sent yet, and stays so.
         """
-        sent = [work for work in self._running.values() if work.where is Where.RUNNING]
+        sent = [work for work in self._running.values() if work.stage is WorkStage.RUNNING]
         is_alone = is_death and sum(work.has_slot for work in sent) == 1
         death = Death()
         for work in reversed(sent):
             had_run = work.has_slot
             self._stop_running(work)
             if not had_run or work.is_canceled:
-                work.where = Where.CANCELING
+                work.stage = WorkStage.CANCELING
                 self._cancels.appendleft(work)
             elif work.task.is_once:
-                work.where = Where.LOST
+                work.stage = WorkStage.LOST
                 death.lost.append(work)
             else:
                 work.deaths += is_death
@@ -387,9 +387,9 @@ class Backlog:
 
     def _repeat(self, work: Work, ending: str) -> None:
         """Queue another attempt, or wait for the one that the process has asked for already."""
-        if work.asked is not None:
-            work.attempt = work.asked
-            work.where = Where.ASKING
+        if work.pending_attempt is not None:
+            work.attempt = work.pending_attempt
+            work.stage = WorkStage.ASKING
         else:
             work.attempt += 1
             work.problem = ending

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
-from aos.host.executors.at_once import AtOnceExecutor, Done
+from aos.host.executors.at_once import AtOnceExecutor, TaskEnd
 from aos.host.executors.naming import StoredBlobs, blob_of, documents, is_sha256, names_among
 from aos.host.executors.task import Report, Task, report_to_stderr
 from aos.host.machine_clock import now_ns
@@ -46,29 +46,29 @@ class BlobExecutor(AtOnceExecutor):
     ) -> None:
         super().__init__("blob", frozenset({PUT, GET}), clock=clock, report=report)
         self._below = read
-        self._read = StoredBlobs(read, self._named)
+        self._read = StoredBlobs(read, self._hash_by_sha256)
         self._fresh: dict[Hash, dict[bytes, Hash]] = {}  # intent -> names of what it puts
         self._payload_bytes_max = WorldLimits().event_bytes
 
     def use(self, effective: Effective) -> None:
         self._payload_bytes_max = effective.limits.event_bytes
 
-    def carry_out(self, task: Task) -> Done:
-        done = Done(
+    def carry_out(self, task: Task) -> TaskEnd:
+        task_end = TaskEnd(
             *carry_out(task.effect.name, task.params, self._read, bytes_max=self._payload_bytes_max)
         )
-        self._fresh[task.intent] = names_among(done.blobs)
-        return done
+        self._fresh[task.intent] = names_among(task_end.blobs)
+        return task_end
 
     def settled(self, intent: Hash) -> None:
         self._fresh.pop(intent, None)
 
-    def _named(self, sha256: bytes) -> Hash | None:
+    def _hash_by_sha256(self, sha256: bytes) -> Hash | None:
         """A name in the store, or of what is on its way there."""
         for names in self._fresh.values():
             if sha256 in names:
                 return names[sha256]
-        return self._below.named(sha256) if isinstance(self._below, StoredBlobs) else None
+        return self._below.hash_by_sha256(sha256) if isinstance(self._below, StoredBlobs) else None
 
 
 def carry_out(
@@ -76,13 +76,13 @@ def carry_out(
 ) -> tuple[str, bytes, Mapping[Hash, bytes]]:
     """(status, payload, what to store) of ``blob.put`` or ``blob.get``. ``bytes_max`` bounds the
     payload."""
-    asked: Any = decode_record(params)
+    fields: Any = decode_record(params)
     blobs: Mapping[Hash, bytes] = {}
     try:
         if effect == PUT:
-            value, blobs = put(asked["bytes"], asked["blob_ref"], asked["refs"] or [], read)
+            value, blobs = put(fields["bytes"], fields["blob_ref"], fields["refs"] or [], read)
         else:
-            value = _get(asked["blob_ref"], read)
+            value = _get(fields["blob_ref"], read)
         return "ok", _payload(value, bytes_max), blobs
     except _Failed as failed:
         return "error", failed.failure.payload(), {}
@@ -91,7 +91,7 @@ def carry_out(
 def _get(ref: str, read: BlobReader) -> Value:
     """Return the receipt of ``sys/blob.get@1`` (X-32, X-33)."""
     try:
-        data = read(_known(ref, read, BLOB_MISSING if is_sha256(ref) else BLOB_REF_UNKNOWN))
+        data = read(_blob_hash(ref, read, BLOB_MISSING if is_sha256(ref) else BLOB_REF_UNKNOWN))
     except Damage as error:
         raise _Failed(BLOB_MISSING, str(error)) from error
     return {"blob_ref": ref, "size": len(data), "bytes": data}
@@ -124,13 +124,13 @@ def put(
     blob = content_hash(data)
     spell = sha256_text if ref is not None and is_sha256(ref) else _content_text
     if ref is not None and spell is _content_text:
-        _known(ref, read, BLOB_REF_UNKNOWN)
+        _blob_hash(ref, read, BLOB_REF_UNKNOWN)
     if ref not in (None, spell(data)):
         raise _Failed(
             BLOB_REF_MISMATCH,
             f"blob_ref: expected {spell(data)}, the content hash of bytes, found {ref}",
         )
-    document = edge(blob, [_known(each, read, BLOB_REF_UNKNOWN) for each in refs])
+    document = edge(blob, [_blob_hash(target_ref, read, BLOB_REF_UNKNOWN) for target_ref in refs])
     receipt: Value = {"blob_ref": spell(data), "edge_ref": spell(document), "size": len(data)}
     blobs = {blob: data, content_hash(document): document}
     return receipt, blobs | documents(data, document) if spell is sha256_text else blobs
@@ -148,7 +148,7 @@ def edge(blob: Hash, refs: Sequence[Hash]) -> bytes:
     return encode([EDGE.decode(), blob, *sorted(set(refs))])
 
 
-def _known(ref: str, read: BlobReader, code: str) -> Hash:
+def _blob_hash(ref: str, read: BlobReader, code: str) -> Hash:
     try:
         return blob_of(ref, read)
     except ValueProblem as error:

@@ -22,8 +22,8 @@ def carry_out(
     if effect in (PUT, GET):
         word, payload, blobs = carry_out_blob(effect, params, read, bytes_max=bytes_max)
     elif effect == CRON:
-        done = cron.carry_out(params)
-        word, payload, blobs = done.status, done.payload, {}
+        task_end = cron.carry_out(params)
+        word, payload, blobs = task_end.status, task_end.payload, {}
     else:
         return None
     status = word_of(STATUSES, word)

@@ -18,7 +18,7 @@ from aos.core.decide.answers import Answer
 from aos.core.state.continuation import takes
 from aos.host.executors import messages
 from aos.host.executors.attempts import Attempts
-from aos.host.executors.backlog import NO_LIMITS, Backlog, Where, Work
+from aos.host.executors.backlog import NO_LIMITS, Backlog, Work, WorkStage
 from aos.host.executors.blob import BLOB_MISSING
 from aos.host.executors.enclosures import NOTHING, Enclosed
 from aos.host.executors.life import STALL_S, Ready
@@ -155,7 +155,7 @@ class ChildExecutor:
         """Put a manifest in force: tell the process, and run tasks under it."""
         self._manifest = effective
         self._takers.update(
-            name for name, each in effective.workflows.items() if takes(each, STREAM)
+            name for name, workflow in effective.workflows.items() if takes(workflow, STREAM)
         )
         if self._process.is_ready:
             self._process.send(_manifest(effective))
@@ -198,7 +198,7 @@ class ChildExecutor:
         return ExecutorStats(
             running=busy,
             queued=len(self._backlog) - busy,
-            done=0 if desk is None else desk.settling.done,
+            settled=0 if desk is None else desk.settling.settled,
             dropped=0 if desk is None else desk.streaming.dropped,
         )
 
@@ -245,8 +245,8 @@ class ChildExecutor:
 
         Returns whether one task was found to cause the end. It is parked (X-57)."""
         is_stuck = self._process.is_stuck
-        how = "was ended: it was stuck" if is_stuck else f"died ({ending})"
-        problem = f"the process that ran it {how}"
+        ending_text = "was ended: it was stuck" if is_stuck else f"died ({ending})"
+        problem = f"the process that ran it {ending_text}"
         death = self._backlog.take_back(problem, is_death=not is_stuck)
         for work in death.lost:
             self._desk.attempts.lose(work.task, work.attempt, problem)
@@ -288,7 +288,7 @@ class ChildExecutor:
                 work.since_ns = now_ns()
                 self._backlog.halt(work, halted)  # the journal has that already
                 self.on_stranded()
-            elif work.where is Where.BEGINNING:
+            elif work.stage is WorkStage.BEGINNING:
                 self._journal_attempt(work)
             else:
                 self._send(work)
@@ -306,18 +306,20 @@ class ChildExecutor:
 
     def _journal_attempt(self, work: Work) -> None:
         """Ask for an attempt (X-12). ``_begin`` continues once the journal has it or refuses it."""
-        assert work.asked is not None
-        self._desk.attempts.begin(work.task, work.asked, work.problem, partial(self._begin, work))
+        assert work.pending_attempt is not None
+        self._desk.attempts.begin(
+            work.task, work.pending_attempt, work.problem, partial(self._begin, work)
+        )
 
     def _begin(self, work: Work, is_granted: bool) -> None:
-        was_running = work.where is Where.RUNNING
+        was_running = work.stage is WorkStage.RUNNING
         is_ready = self._process.is_ready
         if self._backlog.answered(work, is_granted=is_granted, is_ready=is_ready):
             if not was_running:
                 self._send(work)
             else:
                 self._process.send(messages.begin(work, is_granted=is_granted))
-        elif work.where is Where.PARKED:
+        elif work.stage is WorkStage.PARKED:
             self.on_stranded()
         self._calm_down()
         self._plan()
@@ -382,45 +384,49 @@ class ChildExecutor:
         if op == "done" and work is not None:  # else it is settled already, or was never sent
             outcome = messages.outcome(work.task, message, name=self.name, key=self._key)
             outcome = self.finish(work.task, outcome)
-            self._count_dropped(work.task, messages.whole(message, "dropped"))
+            self._count_dropped(work.task, messages.whole_number(message, "dropped"))
             self._end(outcome)
         elif op == "progress" and work is not None:
             frame = messages.frame(work.task, message, name=self.name, key=self._key)
             self._desk.streaming.tell(frame)
         elif op == "attempt" and work is not None:
-            self._ask(work, messages.whole(message, "attempt"), str(message.get("problem")))
+            self._ask(work, messages.whole_number(message, "attempt"), str(message.get("problem")))
             work.since_ns = now_ns() + messages.pause_ns(message)
         elif op == "halt" and work is not None:
-            self._count_dropped(work.task, messages.whole(message, "dropped"))
+            self._count_dropped(work.task, messages.whole_number(message, "dropped"))
             self._halt(work, messages.halted(message))
         elif op == "read":
             self._process.send(messages.blob(message, self.read_blob(messages.blob_name(message))))
         elif op == "stuck":
             self._process.end_stuck(message.get("reason"))
 
-    def _halt(self, work: Work, why: Halted) -> None:
+    def _halt(self, work: Work, halted: Halted) -> None:
         """Keep a task open that does not run now: journal it, report it, count it (X-15, X-17)."""
-        self._backlog.halt(work, why)
+        self._backlog.halt(work, halted)
         if not work.is_canceled:
-            self._tell_halted(work, why)
-            self._journal_halt(work, why)
+            self._tell_halted(work, halted)
+            self._journal_halt(work, halted)
         self._calm_down()
         self._plan()
 
-    def _journal_halt(self, work: Work, why: Halted) -> None:
+    def _journal_halt(self, work: Work, halted: Halted) -> None:
         work.since_ns = now_ns()
-        self._desk.attempts.halt(work.task, work.begun, why, self._strand)
+        self._desk.attempts.halt(work.task, work.begun, halted, self._strand)
         self.on_stranded()
 
-    def _tell_halted(self, work: Work, why: Halted) -> None:
+    def _tell_halted(self, work: Work, halted: Halted) -> None:
         """Report a held or parked task: each cause once, then only its count (X-18)."""
         name, intent = work.task.effect.name, work.task.intent
-        is_held = why.phase == "held"
-        count = self._causes.count((name, why.phase, why.code, why.problem if is_held else None))
+        is_held = halted.phase == "held"
+        count = self._causes.count(
+            (name, halted.phase, halted.code, halted.problem if is_held else None)
+        )
         if count is None:
             return
         if count > 1:
-            self._report(f"executor {self.name}: {name}: {count:,} {why.phase}: {why.problem}")
+            self._report(
+                f"executor {self.name}: {name}: {count:,} {halted.phase}: {halted.problem}"
+            )
             return
         if is_held:
             then = "it stays open, and runs when the world is run with what it lacks"
@@ -435,8 +441,8 @@ class ChildExecutor:
                 "or when the world is run again"
             )
         self._report(
-            f"executor {self.name}: {name} {hash_text(intent)} is {why.phase}: {why.code}: "
-            f"{why.problem} ({then})"
+            f"executor {self.name}: {name} {hash_text(intent)} is {halted.phase}: {halted.code}: "
+            f"{halted.problem} ({then})"
         )
 
     def _ask(self, work: Work, attempt: int, problem: str) -> None:
@@ -447,10 +453,10 @@ class ChildExecutor:
 
     def _count_dropped(self, task: Task, count: int) -> None:
         """Count stream frames that the process dropped before it sent them."""
-        why = Lost(Loss.TOO_FAST, "it came faster than limits.world.stream_rate lets through")
+        lost = Lost(Loss.TOO_FAST, "it came faster than limits.world.stream_rate lets through")
         if not self._has_taker(task):
-            why = Lost(Loss.NO_TAKER, f"{task.workflow} has no arm for {STREAM}")
-        self._desk.streaming.drop(task.effect.name, count, why)
+            lost = Lost(Loss.NO_TAKER, f"{task.workflow} has no arm for {STREAM}")
+        self._desk.streaming.drop(task.effect.name, count, lost)
 
     def _end(self, outcome: Outcome) -> None:
         self._backlog.end(outcome.intent)
@@ -474,9 +480,9 @@ class ChildExecutor:
 
 def _phase(work: Work, at_ns: int) -> str | None:
     """The phase of a task for ``TaskNow``; None if it has been given up."""
-    if work.where is Where.PARKED:
+    if work.stage is WorkStage.PARKED:
         return None if work.halted is None else work.halted.phase
-    if work.where is not Where.RUNNING:
+    if work.stage is not WorkStage.RUNNING:
         return "queued"
     return "backoff" if work.since_ns > at_ns else "running"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from aos.host.executors.at_once import AtOnceExecutor, Done
+from aos.host.executors.at_once import AtOnceExecutor, TaskEnd
 from aos.host.executors.task import Report, Task, report_to_stderr
 from aos.host.machine_clock import now_ns
 from aos.manifest.builtins import CRON
@@ -18,16 +18,16 @@ from aos.values.cbor import Value, decode_record, encode
 from aos.worker.failure import AttemptFailure
 
 
-def carry_out(params: bytes) -> Done:
+def carry_out(params: bytes) -> TaskEnd:
     """The receipt of ``sys/cron.next@1``: the times, or one of the errors of X-39."""
-    asked: Any = decode_record(params)
+    fields: Any = decode_record(params)
     try:
-        found = next_times(asked["cron"], asked["tz"], asked["after_ns"], asked["count"])
+        times = next_times(fields["cron"], fields["tz"], fields["after_ns"], fields["count"])
     except CronProblem as problem:
         failure = AttemptFailure(code=problem.code, message=problem.message, retryable=False)
-        return Done("error", failure.payload())
-    answer: Value = {"times": list(found), "tzdata": release()}
-    return Done("ok", encode(answer))
+        return TaskEnd("error", failure.payload())
+    answer: Value = {"times": list(times), "tzdata": release()}
+    return TaskEnd("ok", encode(answer))
 
 
 class CronExecutor(AtOnceExecutor):
@@ -38,5 +38,5 @@ class CronExecutor(AtOnceExecutor):
     ) -> None:
         super().__init__("cron", frozenset({CRON}), clock=clock, report=report)
 
-    def carry_out(self, task: Task) -> Done:
+    def carry_out(self, task: Task) -> TaskEnd:
         return carry_out(task.params)

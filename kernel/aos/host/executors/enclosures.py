@@ -85,16 +85,16 @@ class Enclosing:
             effect = effective.effects.get(name)
             if effect is None:
                 continue
-            found = {path: fields.below(effect.params.name, path) for path in paths}
+            walks = {path: fields.below(effect.params.name, path) for path in paths}
             problems += [
                 f"{name}: blobs={path!r} of its function leads to no hash in {effect.params.name}: "
                 "expected the name of a field of type hash, or of one with hashes in it"
-                for path, walk in found.items()
+                for path, walk in walks.items()
                 if walk is None
             ]
             takes_secrets = effect.takes_secrets and bool(effective.secrets)
             is_vault = name.startswith(VAULT) and bool(effective.secrets)
-            hashes = tuple(walk for walk in found.values() if walk is not None)
+            hashes = tuple(walk for walk in walks.values() if walk is not None)
             if takes_secrets or is_vault or hashes:
                 self._plans[name] = _Plan(effect, takes_secrets, is_vault, hashes)
         return problems
@@ -131,9 +131,9 @@ class Enclosing:
 
     def _secrets(self, plan: _Plan, value: Value, workflow: str) -> tuple[SecretValue, ...]:
         assert self._effective is not None
-        named = named_secrets(plan.effect.params, value, self._effective.schemas)
-        found = []
-        for name in dict.fromkeys(name for _, name in named):
+        secret_uses = named_secrets(plan.effect.params, value, self._effective.schemas)
+        secret_values = []
+        for name in dict.fromkeys(name for _, name in secret_uses):
             secret = permitted(self._effective.secrets, name, workflow)
             if secret.hosts is not None:
                 raise SecretProblem(
@@ -146,13 +146,13 @@ class Enclosing:
                 data.decode()
             except UnicodeDecodeError:
                 raise unavailable(secret, "expected UTF-8 text, for a function") from None
-            found.append(SecretValue(name=name, value=data, hosts=None))
-        return tuple(found)
+            secret_values.append(SecretValue(name=name, value=data, hosts=None))
+        return tuple(secret_values)
 
     def read_blob(self, hash: str) -> bytes | AttemptFailure:
         """The blob with this hash or SHA-256 name, or why it cannot be given (X-79a)."""
-        found = self._blobs({hash: None})
-        return found if isinstance(found, AttemptFailure) else found[hash]
+        blobs = self._blobs({hash: None})
+        return blobs if isinstance(blobs, AttemptFailure) else blobs[hash]
 
     def _blobs(self, hashes: Mapping[str, None]) -> Mapping[str, bytes] | AttemptFailure:
         blobs: dict[str, bytes] = {}
@@ -201,10 +201,10 @@ def secret_failure(problem: SecretProblem) -> AttemptFailure:
 
 def without_value(secrets: Sequence[Secret], value_of: FindValue) -> list[str]:
     """A line about each of these secrets that has no value that can be used (X-19)."""
-    found = []
+    problems = []
     for secret in secrets:
         try:
             value_of(secret)
         except SecretProblem as problem:
-            found.append(str(problem))
-    return found
+            problems.append(str(problem))
+    return problems

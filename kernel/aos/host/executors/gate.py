@@ -24,19 +24,19 @@ class Gate:
         self._attempts = attempts
         self._hand_over = hand_over
         self._keep = keep
-        self._here: set[Hash] = set()
+        self._held_intents: set[Hash] = set()
 
     def hold(self, executor: TaskExecutor, task: Task) -> None:
         """Journal the attempt of ``task``, then pass it to ``executor``."""
-        if task.intent not in self._here:
-            self._here.add(task.intent)
+        if task.intent not in self._held_intents:
+            self._held_intents.add(task.intent)
             begun = partial(self._begun, executor, task)
             self._attempts.begin(task, task.attempt, task.problem, begun)
 
     def _begun(self, executor: TaskExecutor, task: Task, is_granted: bool) -> None:
-        if task.intent not in self._here:
+        if task.intent not in self._held_intents:
             return  # it was canceled meanwhile
-        self._here.discard(task.intent)
+        self._held_intents.discard(task.intent)
         if is_granted:
             self._hand_over(executor, task)
         else:
@@ -44,10 +44,10 @@ class Gate:
 
     def cancel(self, intents: Iterable[Hash]) -> None:
         """Do not pass on these tasks, even if the journal grants their attempts later."""
-        self._here.difference_update(intents)
+        self._held_intents.difference_update(intents)
 
     async def close(self) -> None:
         """Pass on no more tasks. An attempt that is being journaled may still become durable;
         then the next start journals it as lost (X-14)."""
-        self._here.clear()
+        self._held_intents.clear()
         await self._attempts.drain(0)

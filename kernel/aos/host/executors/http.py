@@ -92,9 +92,9 @@ class HttpExecutor(ChildExecutor):
         value (X-19)."""
         if self._manifest is None or HTTP not in self._manifest.effects:
             return []
-        found = [] if self._allows_any else [f"{HTTP}: no host is allowed (--allow-http HOST)"]
+        problems = [] if self._allows_any else [f"{HTTP}: no host is allowed (--allow-http HOST)"]
         secrets = tuple(self._manifest.secrets.values())
-        return [*found, *without_value(secrets, self._secrets.value)]
+        return [*problems, *without_value(secrets, self._secrets.value)]
 
     def prepare(self, task: Task) -> Enclosed | AttemptFailure:
         """The body, if it is a blob, and the secrets that headers name."""
@@ -118,8 +118,8 @@ class HttpExecutor(ChildExecutor):
             return not self._allows_any
         if halted.code not in (UNAVAILABLE, MISMATCH):
             return False
-        found = self.prepare(task)
-        return isinstance(found, AttemptFailure) and (found.code, found.message) == (
+        prepared = self.prepare(task)
+        return isinstance(prepared, AttemptFailure) and (prepared.code, prepared.message) == (
             halted.code,
             halted.problem,
         )
@@ -141,15 +141,15 @@ class HttpExecutor(ChildExecutor):
         return data
 
     def _secret(self, name: str, workflow: str) -> SecretValue:
-        known = {} if self._manifest is None else self._manifest.secrets
-        secret = permitted(known, name, workflow)
+        secrets = {} if self._manifest is None else self._manifest.secrets
+        secret = permitted(secrets, name, workflow)
         return SecretValue(name=name, value=self._secrets.value(secret), hosts=secret.hosts)
 
 
 def _secret_names(params: Mapping[str, Any]) -> list[str]:
-    named = {
+    names = {
         secret_name(header["$value"]["alias"], header["$value"]["version"])
         for header in params["headers"].values()
         if header["$tag"] != "literal"
     }
-    return sorted(named)
+    return sorted(names)

@@ -28,7 +28,7 @@ class _RecordSource(Protocol):
     def blob(self, hash: Hash) -> bytes: ...
 
 
-class Spoken:
+class IntentAbis:
     """Finds the ABI of each intent's module. ``add`` every manifest that comes into force."""
 
     def __init__(self, store: _RecordSource) -> None:

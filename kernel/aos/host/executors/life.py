@@ -84,16 +84,18 @@ class Life:
         Raises:
             NotReady: It reported why it cannot run, or ended, or took too long. Call ``end``.
         """
-        ours, theirs = socket.socketpair()
-        with theirs:
+        parent_socket, child_socket = socket.socketpair()
+        with child_socket:
             try:
-                self._process = self._spawn(theirs.fileno())
+                self._process = self._spawn(child_socket.fileno())
             except OSError as error:
-                ours.close()
+                parent_socket.close()
                 raise NotReady(f"{self.label}: its process cannot be started: {error}") from error
         self._watch(self._process)
-        ours.setblocking(False)
-        await asyncio.get_running_loop().create_unix_connection(lambda: self._link, sock=ours)
+        parent_socket.setblocking(False)
+        await asyncio.get_running_loop().create_unix_connection(
+            lambda: self._link, sock=parent_socket
+        )
         self._link.send({"op": "hello", "protocol": PROTOCOL, "world": world})
         await _first_of(self._ready, self._lost, timeout_s=READY_S)
         if self._ready.done():
@@ -200,14 +202,14 @@ class Life:
             lambda: asyncio.StreamReaderProtocol(reader), pipe
         )
         try:
-            rest = b""
+            partial_line = b""
             while chunk := await reader.read(65536):
-                *lines, rest = (rest + chunk).split(b"\n")
-                if len(rest) > LINE_BYTES_MAX:
-                    lines.append(rest)
-                    rest = b""
+                *lines, partial_line = (partial_line + chunk).split(b"\n")
+                if len(partial_line) > LINE_BYTES_MAX:
+                    lines.append(partial_line)
+                    partial_line = b""
                 self._print(lines)
-            self._print([rest] if rest else [])
+            self._print([partial_line] if partial_line else [])
         finally:
             transport.close()
 
@@ -234,15 +236,15 @@ def _read_ready(message: Message) -> Ready:
     return Ready(
         name=name,
         key=key,
-        slots={each["name"]: each["concurrency"] for each in effects},
-        blobs={each["name"]: tuple(each.get("blobs", ())) for each in effects},
+        slots={effect["name"]: effect["concurrency"] for effect in effects},
+        blobs={effect["name"]: tuple(effect.get("blobs", ())) for effect in effects},
     )
 
 
 def _environment(descriptor: int, base: Mapping[str, str] | None) -> dict[str, str]:
     """Add the socket's number, and a search path that leads to this package."""
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    path = [str(Path(each).resolve()) for each in given if each]
+    inherited_folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = [str(Path(folder).resolve()) for folder in inherited_folders if folder]
     root = str(Path(aos.__file__).resolve().parent.parent)
     if root not in path and root != sysconfig.get_path("purelib"):
         path.append(root)

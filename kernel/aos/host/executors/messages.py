@@ -54,17 +54,17 @@ def cancel(work: Work) -> Message:
     }
 
 
-def blob(asked: Message, found: bytes | AttemptFailure) -> Message:
+def blob(request: Message, blob_or_failure: bytes | AttemptFailure) -> Message:
     """The answer to a request for a blob."""
-    number = whole(asked, "read")
-    if isinstance(found, bytes):
-        return {"op": "blob", "read": number, "data": found}
+    number = whole_number(request, "read")
+    if isinstance(blob_or_failure, bytes):
+        return {"op": "blob", "read": number, "data": blob_or_failure}
     return {
         "op": "blob",
         "read": number,
         "data": None,
-        "code": found.code,
-        "problem": found.message,
+        "code": blob_or_failure.code,
+        "problem": blob_or_failure.message,
     }
 
 
@@ -73,21 +73,21 @@ def blob(asked: Message, found: bytes | AttemptFailure) -> Message:
 
 def intent(message: Message) -> Hash:
     """The intent that a message is about."""
-    found = message.get("intent")
-    if not isinstance(found, bytes):
+    value = message.get("intent")
+    if not isinstance(value, bytes):
         raise WireProblem(f"message {message['op']} has no intent")
-    return Hash(found)
+    return Hash(value)
 
 
 def blob_name(message: Message) -> str:
     """The hash of the blob that a process asks for. Any text: it may come from the params."""
-    found = message.get("hash")
-    if not isinstance(found, str):
+    value = message.get("hash")
+    if not isinstance(value, str):
         raise WireProblem(f"message {message['op']} has no hash")
-    return found
+    return value
 
 
-def whole(message: Message, name: str) -> int:
+def whole_number(message: Message, name: str) -> int:
     """A field that is a whole number of at least zero."""
     number = message.get(name)
     if type(number) is not int or number < 0:
@@ -97,12 +97,12 @@ def whole(message: Message, name: str) -> int:
 
 def pause_ns(message: Message) -> int:
     """How long a process pauses before the attempt that it asks for; 0 if it does not say."""
-    return whole(message, "pause_ns") if "pause_ns" in message else 0
+    return whole_number(message, "pause_ns") if "pause_ns" in message else 0
 
 
 def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Outcome:
     """Read the outcome of ``task``. ``name`` has signed it if the process has a ``key``."""
-    status, payload, cost = (message.get(each) for each in ("status", "payload", "cost_cents"))
+    status, payload, cost = (message.get(field) for field in ("status", "payload", "cost_cents"))
     signature, blobs = message.get("signature"), message.get("blobs")
     if not (
         status in STATUSES
@@ -117,17 +117,17 @@ def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Ou
     return Outcome(
         intent=task.intent,
         effect=task.effect.name,
-        attempt=whole(message, "attempt"),
+        attempt=whole_number(message, "attempt"),
         status=status,
         payload=payload,
-        started_ns=whole(message, "started_ns"),
-        finished_ns=whole(message, "finished_ns"),
+        started_ns=whole_number(message, "started_ns"),
+        finished_ns=whole_number(message, "finished_ns"),
         cost_cents=cost,
         executor=NODE if key is None else name,
         key_id=key,
         signature=signature,
         batch=None if key is None else _batch(message.get("batch")),
-        blobs={content_hash(each): each for each in blobs},
+        blobs={content_hash(blob): blob for blob in blobs},
     )
 
 
@@ -140,22 +140,22 @@ def halted(message: Message) -> Halted:
     return Halted(phase, code, problem)
 
 
-def _batch(given: Any) -> Batch | None:
-    match given:
+def _batch(value: Any) -> Batch | None:
+    match value:
         case None:
             return None
-        case [int(index), int(size), list(path)] if all(_is_hash(each) for each in path):
+        case [int(index), int(size), list(path)] if all(_is_hash(digest) for digest in path):
             return Batch(index=index, size=size, path=tuple(path))
     raise WireProblem("message done has a batch that is none")
 
 
-def _is_hash(given: object) -> bool:
-    return isinstance(given, bytes) and len(given) == HASH_BYTES
+def _is_hash(value: object) -> bool:
+    return isinstance(value, bytes) and len(value) == HASH_BYTES
 
 
 def frame(task: Task, message: Message, *, name: str, key: bytes | None) -> StreamFrame:
     """Read a stream frame of ``task`` from a progress message."""
-    kind, payload, blob = (message.get(each) for each in ("kind", "payload", "blob"))
+    kind, payload, blob = (message.get(field) for field in ("kind", "payload", "blob"))
     signature = message.get("signature")
     if not (
         isinstance(kind, str)
@@ -168,8 +168,8 @@ def frame(task: Task, message: Message, *, name: str, key: bytes | None) -> Stre
     return StreamFrame(
         intent=task.intent,
         effect=task.effect.name,
-        attempt=whole(message, "attempt"),
-        frame_seq=whole(message, "number"),
+        attempt=whole_number(message, "attempt"),
+        frame_seq=whole_number(message, "number"),
         frame_kind=kind,
         payload=payload,
         blob=blob,

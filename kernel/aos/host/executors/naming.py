@@ -16,17 +16,17 @@ class StoredBlobs:
     """The part of a store that executors read: blobs by content hash, and SHA-256 names of them.
     A call raises as ``Store.blob``."""
 
-    def __init__(self, read: BlobReader, named: Callable[[bytes], Hash | None]) -> None:
+    def __init__(self, read: BlobReader, find_hash: Callable[[bytes], Hash | None]) -> None:
         self._read: Final = read
-        self._named: Final = named
+        self._find_hash: Final = find_hash
 
     def __call__(self, hash: Hash, /) -> bytes:
         return self._read(hash)
 
-    def named(self, sha256: bytes) -> Hash | None:
+    def hash_by_sha256(self, sha256: bytes) -> Hash | None:
         """Return the content hash of the blob with this SHA-256 name; None if the name is
         unknown. The blob itself may be gone."""
-        return self._named(sha256)
+        return self._find_hash(sha256)
 
 
 def is_sha256(ref: str) -> bool:
@@ -43,10 +43,10 @@ def blob_of(ref: str, read: BlobReader) -> Hash:
     if not is_sha256(ref):
         return parse_hash(ref)
     name = parse_sha256(ref)
-    found = read.named(name) if name is not None and isinstance(read, StoredBlobs) else None
-    if found is None:
+    blob = read.hash_by_sha256(name) if name is not None and isinstance(read, StoredBlobs) else None
+    if blob is None:
         raise ValueProblem(f"{ref} is the name of no blob of this world")
-    return found
+    return blob
 
 
 def documents(*blobs: bytes) -> dict[Hash, bytes]:
@@ -57,5 +57,5 @@ def documents(*blobs: bytes) -> dict[Hash, bytes]:
 
 def names_among(blobs: Mapping[Hash, bytes]) -> dict[bytes, Hash]:
     """True names in these blobs. Any client may put bytes that look like a name document."""
-    said = names_in(blobs, lambda _: None)
-    return {name.sha256: name.blob for name, is_right in said if is_right}
+    names = names_in(blobs, lambda _: None)
+    return {name.sha256: name.blob for name, is_right in names if is_right}

@@ -76,29 +76,31 @@ class Pool:
         self._by_effect: dict[str, TaskExecutor] = {}
         self._waiting: dict[Hash, Task] = {}
         self._over: dict[Hash, Halted] = {}
-        self._told: set[str] = set()
-        self._strandings = [each for each in executors if isinstance(each, Stranding)]
-        self._timings = [each for each in executors if isinstance(each, Timing)]
-        for each in self._strandings:
-            each.on_stranded = on_waiting
+        self._reported_effects: set[str] = set()
+        self._strandings = [executor for executor in executors if isinstance(executor, Stranding)]
+        self._timings = [executor for executor in executors if isinstance(executor, Timing)]
+        for stranding in self._strandings:
+            stranding.on_stranded = on_waiting
         self._route()
 
     @property
     def waiting(self) -> Mapping[Hash, Task]:
         """Open tasks that no executor here will run: their effect has none, or it gave up (X-8)."""
         stranded = {
-            intent: task for each in self._strandings for intent, task in each.stranded().items()
+            intent: task
+            for stranding in self._strandings
+            for intent, task in stranding.stranded().items()
         }
         return {**self._waiting, **stranded} if stranded else self._waiting
 
     def ahead(self) -> AbstractSet[Hash]:
         """Open tasks that wait for a time in the future."""
-        return frozenset[Hash]().union(*(each.ahead() for each in self._timings))
+        return frozenset[Hash]().union(*(timing.ahead() for timing in self._timings))
 
     def next_ns(self) -> int | None:
         """The time of the first task that waits for a time, in ns since 1970; None without one."""
-        times = (each.next_ns() for each in self._timings)
-        return min((each for each in times if each is not None), default=None)
+        times = (timing.next_ns() for timing in self._timings)
+        return min((time for time in times if time is not None), default=None)
 
     async def start(self, settle: Settle, journal: AttemptJournal) -> None:
         """Start all executors, or none.
@@ -111,13 +113,13 @@ class Pool:
         for executor in self._executors:
             if isinstance(executor, Journaling):
                 executor.tell_to(journal)
-        starts = [asyncio.ensure_future(each.start(settle)) for each in self._executors]
+        starts = [asyncio.ensure_future(member.start(settle)) for member in self._executors]
         try:
             await asyncio.gather(*starts)
             self._route()
         except BaseException:
-            for each in starts:
-                each.cancel()
+            for start in starts:
+                start.cancel()
             await asyncio.gather(*starts, return_exceptions=True)
             await self.stop()
             raise
@@ -125,10 +127,10 @@ class Pool:
     def _route(self) -> None:
         for executor in self._executors:
             for effect in sorted(executor.effects):
-                other = self._by_effect.setdefault(effect, executor)
-                if other is not executor:
+                registered = self._by_effect.setdefault(effect, executor)
+                if registered is not executor:
                     raise BadUsage(
-                        f"effect {effect} is run by two executors, {other.name} and "
+                        f"effect {effect} is run by two executors, {registered.name} and "
                         f"{executor.name}: expected one (leave it out of one of them)"
                     )
 
@@ -159,7 +161,7 @@ class Pool:
             BadUsage: An executor runs an effect that is not defined and whose name resembles one
                 that is defined and has no executor: the name is misspelt.
         """
-        run_by_others = {name for name, each in effects.items() if each.executor != KERNEL}
+        run_by_others = {name for name, effect in effects.items() if effect.executor != KERNEL}
         unserved = tuple(sorted(run_by_others - set(self._by_effect)))
         unused = tuple(
             sorted(name for name in self._by_effect if name not in effects and not is_system(name))
@@ -205,15 +207,17 @@ class Pool:
     def halted(self) -> Mapping[Hash, tuple[Task, Halted]]:
         """Open tasks that are held or parked here."""
         halts = {**self._over}
-        for each in self._strandings:
-            halts.update(each.halted())
+        for stranding in self._strandings:
+            halts.update(stranding.halted())
         tasks = self.waiting
-        return {intent: (tasks[intent], why) for intent, why in halts.items() if intent in tasks}
+        return {
+            intent: (tasks[intent], halted) for intent, halted in halts.items() if intent in tasks
+        }
 
     def retry(self, intents: Sequence[Hash]) -> list[Hash]:
         """Run stranded tasks again, with all attempts of their policy (X-16). Returns those that
         run."""
-        return [intent for each in self._strandings for intent in each.retry(intents)]
+        return [intent for stranding in self._strandings for intent in stranding.retry(intents)]
 
     def _hand_over(self, executor: TaskExecutor, task: Task) -> None:
         try:
@@ -229,13 +233,13 @@ class Pool:
     def _wait(self, task: Task) -> None:
         self._waiting[task.intent] = task
         name = task.effect.name
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._reported_effects:
+            self._reported_effects.add(name)
             near = difflib.get_close_matches(name, self._by_effect, n=3, cutoff=ALIKE)
-            meant = f"; executors here run {' and '.join(near)}" if near else ""
+            suggestion = f"; executors here run {' and '.join(near)}" if near else ""
             self._report(
                 f"effect {name} is waiting for an executor: its intents stay open until the world "
-                f"runs with one ({option_for(name)}{meant})"
+                f"runs with one ({option_for(name)}{suggestion})"
             )
         self._on_waiting()
 
@@ -305,10 +309,10 @@ def _without_authority(by_effect: Mapping[str, TaskExecutor], effective: Effecti
         if effective.executors is None:
             problem = None if key is None else "the manifest lists no executors"
         else:
-            named = effective.executors.get(name)
-            if named is None or effect not in named.effects:
+            manifest_executor = effective.executors.get(name)
+            if manifest_executor is None or effect not in manifest_executor.effects:
                 problem = f"manifest.executors does not name {name} for it"
-            elif key is not None and key != named.public_key:
+            elif key is not None and key != manifest_executor.public_key:
                 problem = f"manifest.executors gives {name} another public key"
             else:
                 problem = None

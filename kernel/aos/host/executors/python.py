@@ -73,8 +73,8 @@ class PythonExecutor(ChildExecutor):
         if not any(name in effects and effects[name].takes_secrets for name in self.effects):
             return []
         # One with hosts goes to no function.
-        named = [each for each in self._manifest.secrets.values() if each.hosts is None]
-        return without_value(named, self._secrets.value)
+        secrets = [secret for secret in self._manifest.secrets.values() if secret.hosts is None]
+        return without_value(secrets, self._secrets.value)
 
     def prepare(self, task: Task) -> Enclosed | AttemptFailure:
         """The secrets and blobs that the params name (X-75, X-79)."""
@@ -86,8 +86,8 @@ class PythonExecutor(ChildExecutor):
     def still_lacks(self, task: Task, halted: Halted) -> bool:
         if halted.code not in (UNAVAILABLE, MISMATCH):
             return False
-        found = self.prepare(task)
-        return isinstance(found, AttemptFailure) and (found.code, found.message) == (
+        prepared = self.prepare(task)
+        return isinstance(prepared, AttemptFailure) and (prepared.code, prepared.message) == (
             halted.code,
             halted.problem,
         )

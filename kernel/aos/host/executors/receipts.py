@@ -34,42 +34,42 @@ _NOT_FINAL: Final = frozenset(
 class _Word:
     """An outcome or an attempt, and the future that gets the journal's answer."""
 
-    said: Outcome | AttemptInput
-    told: asyncio.Future[Answer]
+    statement: Outcome | AttemptInput
+    answer: asyncio.Future[Answer]
 
     def blobs(self) -> Mapping[Hash, bytes]:
-        return self.said.blobs if isinstance(self.said, Outcome) else {}
+        return self.statement.blobs if isinstance(self.statement, Outcome) else {}
 
     @property
     def is_alone(self) -> bool:
         return False
 
     def fail(self, problem: AosError) -> None:
-        self.told.set_exception(problem)
+        self.answer.set_exception(problem)
 
 
 @dataclass(slots=True, eq=False)
 class _FrameWord:
     """A stream frame, and the future that gets the journal's answer or the reason of its loss."""
 
-    said: StreamFrame
-    told: asyncio.Future[Answer | Lost]
+    statement: StreamFrame
+    answer: asyncio.Future[Answer | Lost]
 
     @property
     def size(self) -> int:
-        return len(self.said.payload) + len(self.said.blob or b"")
+        return len(self.statement.payload) + len(self.statement.blob or b"")
 
     def blobs(self) -> Mapping[Hash, bytes]:
-        blob = self.said.blob
+        blob = self.statement.blob
         return {} if blob is None else {content_hash(blob): blob}
 
     @property
     def is_alone(self) -> bool:
         """A frame's blob is stored only with the frame itself, and many frames are refused."""
-        return self.said.blob is not None
+        return self.statement.blob is not None
 
     def fail(self, problem: AosError) -> None:
-        self.told.set_result(Lost(Loss.WORLD_IS_UNAVAILABLE, str(problem)))
+        self.answer.set_result(Lost(Loss.WORLD_IS_UNAVAILABLE, str(problem)))
 
 
 _AnyWord: TypeAlias = _Word | _FrameWord
@@ -112,13 +112,13 @@ class Receipts:
         """
         return await self._say(outcome)
 
-    async def attempt(self, given: AttemptInput) -> Answer:
+    async def attempt(self, attempt: AttemptInput) -> Answer:
         """Journal what became of an attempt; resolve once that is durable or refused.
 
         Raises:
             Unavailable, WorldStopped: As ``settle``.
         """
-        return await self._say(given)
+        return await self._say(attempt)
 
     async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
         """Journal that an attempt begins; resolve once that is durable or refused.
@@ -138,7 +138,7 @@ class Receipts:
             AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
         )
 
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
+    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer:
         """Journal that an intent does not run now, after ``attempt`` (K-99).
 
         Raises:
@@ -146,7 +146,11 @@ class Receipts:
         """
         return await self._say(
             AttemptInput(
-                intent=intent, attempt=attempt, phase=why.phase, problem=why.problem, code=why.code
+                intent=intent,
+                attempt=attempt,
+                phase=halted.phase,
+                problem=halted.problem,
+                code=halted.code,
             )
         )
 
@@ -159,21 +163,21 @@ class Receipts:
         )
         if not has_room:
             text = "too many stream frames are on their way"
-            word.told.set_result(Lost(Loss.TOO_MANY_ON_WAY, text))
-            return word.told
+            word.answer.set_result(Lost(Loss.TOO_MANY_ON_WAY, text))
+            return word.answer
         self._frames += 1
         self._frame_bytes += word.size
         self._queue(word)
-        return word.told
+        return word.answer
 
     def ended(self, intent: Hash) -> None:
         """Forget why the receipt of an intent was refused: the intent is not open any more."""
         self.refused.pop(intent, None)
 
-    def _say(self, said: Outcome | AttemptInput) -> asyncio.Future[Answer]:
-        word = _Word(said, asyncio.get_running_loop().create_future())
+    def _say(self, statement: Outcome | AttemptInput) -> asyncio.Future[Answer]:
+        word = _Word(statement, asyncio.get_running_loop().create_future())
         self._queue(word)
-        return word.told
+        return word.answer
 
     def _queue(self, word: _AnyWord) -> None:
         self._pending.append(word)
@@ -191,27 +195,29 @@ class Receipts:
     def _submit(self, group: Sequence[_AnyWord]) -> None:
         blobs = {hash_: data for word in group for hash_, data in word.blobs().items()}
         try:
-            inputs = self._signing.inputs([word.said for word in group])
+            inputs = self._signing.inputs([word.statement for word in group])
             future = self._engine.submit(inputs, blobs=blobs)
         except AosError as problem:
             self._fail(group, problem)
             return
         loop = asyncio.get_running_loop()
         future.add_done_callback(
-            lambda done: loop.call_soon_threadsafe(self._tell, group, done)  # one wake-up a batch
+            lambda finished: loop.call_soon_threadsafe(
+                self._tell, group, finished
+            )  # one wake-up a batch
         )
 
-    def _tell(self, group: Sequence[_AnyWord], done: Future[list[Answer]]) -> None:
-        problem = done.exception()
+    def _tell(self, group: Sequence[_AnyWord], future: Future[list[Answer]]) -> None:
+        problem = future.exception()
         if isinstance(problem, AosError):
             self._fail(group, problem)
             return
-        for word, answer in zip(group, done.result(), strict=True):
+        for word, answer in zip(group, future.result(), strict=True):
             self._arrived(word)
-            if isinstance(word.said, Outcome) and isinstance(answer, Refusal):
-                self._note(word.said.intent, answer)
-            if not word.told.done():
-                word.told.set_result(answer)
+            if isinstance(word.statement, Outcome) and isinstance(answer, Refusal):
+                self._note(word.statement.intent, answer)
+            if not word.answer.done():
+                word.answer.set_result(answer)
 
     def _note(self, intent: Hash, answer: Refusal) -> None:
         """Keep the reason why an intent stays open, unless its end is known already."""
@@ -221,7 +227,7 @@ class Receipts:
     def _fail(self, group: Sequence[_AnyWord], problem: AosError) -> None:
         for word in group:
             self._arrived(word)
-            if not word.told.done():
+            if not word.answer.done():
                 word.fail(problem)
 
     def _arrived(self, word: _AnyWord) -> None:

@@ -53,7 +53,7 @@ def left_open(state: State, leases: Mapping[Hash, int] = NO_LEASES) -> Iterator[
 
     ``leases`` are the attempts that workers elsewhere may still run, by intent.
     """
-    owed = {each.intent for each in state.owed}
+    owed = {debt.intent for debt in state.owed}
     for intent in state.intents.values():
         if intent.intent in owed or state.is_inherited(intent):
             continue
@@ -91,8 +91,8 @@ async def telling_losses(
 
     async def tell() -> None:
         for at in range(0, len(lost), SLICE):
-            for each in lost[at : at + SLICE]:
-                attempts.lose(each.intent, each.attempt, LOST_PROBLEM)
+            for redelivery in lost[at : at + SLICE]:
+                attempts.lose(redelivery.intent, redelivery.attempt, LOST_PROBLEM)
             await attempts.drain(None)
 
     telling = asyncio.get_running_loop().create_task(tell())

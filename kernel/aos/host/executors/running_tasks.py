@@ -20,15 +20,15 @@ def work_fields(tasks: Iterable[TaskNow], effects: frozenset[str]) -> dict[str, 
     each phase ``[number, since_ns of the oldest]``; and ``tasks``, those that are running or in
     backoff, ``[intent, phase, attempt, since_ns]``."""
     executors: dict[str, dict[str, list[int]]] = {}
-    listed: list[Value] = []
-    for each in tasks:
-        phases = executors.setdefault(each.task.effect.executor, {})
-        number, oldest = phases.get(each.phase, [0, each.since_ns])
-        phases[each.phase] = [number + 1, min(oldest, each.since_ns)]
-        if each.phase in LISTED and len(listed) < TASKS_MAX:
-            listed.append([each.task.intent, each.phase, each.attempt, each.since_ns])
+    rows: list[Value] = []
+    for task_now in tasks:
+        phases = executors.setdefault(task_now.task.effect.executor, {})
+        number, oldest = phases.get(task_now.phase, [0, task_now.since_ns])
+        phases[task_now.phase] = [number + 1, min(oldest, task_now.since_ns)]
+        if task_now.phase in LISTED and len(rows) < TASKS_MAX:
+            rows.append([task_now.task.intent, task_now.phase, task_now.attempt, task_now.since_ns])
     counts: dict[str | int, Value] = {
-        name: {phase: list(found) for phase, found in phases.items()}
+        name: {phase: list(figures) for phase, figures in phases.items()}
         for name, phases in executors.items()
     }
-    return {"effects": list[Value](sorted(effects)), "executors": counts, "tasks": listed}
+    return {"effects": list[Value](sorted(effects)), "executors": counts, "tasks": rows}

@@ -18,7 +18,7 @@ OnEnd = Callable[[Outcome, Answer | None], None]
 
 
 class Settling:
-    """The outcomes of one executor that wait for the journal. ``done`` counts those that were
+    """The outcomes of one executor that wait for the journal. ``settled`` counts those that were
     settled, ``len`` those that wait. Used from one event loop only."""
 
     def __init__(self, name: str, settle: Settle, report: Report) -> None:
@@ -27,7 +27,7 @@ class Settling:
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
         self._trouble: str | None = None
-        self.done = 0
+        self.settled = 0
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -48,7 +48,7 @@ class Settling:
         except Exception as error:  # noqa: BLE001  # in any case the intent stays open, which is reported
             self._say_once(outcome, f"its receipt was not taken: {error!r} (it stays open)")
         else:
-            self.done += not isinstance(answer, Refusal)
+            self.settled += not isinstance(answer, Refusal)
         on_end(outcome, answer)
 
     async def _answer(self, outcome: Outcome) -> Answer:

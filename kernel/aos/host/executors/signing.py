@@ -30,29 +30,35 @@ class Signing:
         self._signer = Signer(NODE, key)
         self._key_id = self._signer.public_key
 
-    def inputs(self, said: Sequence[Said]) -> list[Input]:
+    def inputs(self, statements: Sequence[Said]) -> list[Input]:
         """Return the inputs, in order. Outcomes without a signature are signed together."""
-        unsigned = [each for each in said if isinstance(each, Outcome) and each.signature is None]
+        unsigned = [
+            statement
+            for statement in statements
+            if isinstance(statement, Outcome) and statement.signature is None
+        ]
         messages = [self._message(outcome) for outcome in unsigned]
         signed = self._signer.sign_receipts(self._world, messages)
         trusted: bytes | None = None
-        for each in signed:
-            if each.signature is not trusted:  # those of a batch share it
-                trusted = each.signature
-                self._signatures.trust(each.message, each.signature, self._key_id)
-        rest = iter(signed)
-        return [self._input(each, rest) for each in said]
+        for signed_receipt in signed:
+            if signed_receipt.signature is not trusted:  # those of a batch share it
+                trusted = signed_receipt.signature
+                self._signatures.trust(
+                    signed_receipt.message, signed_receipt.signature, self._key_id
+                )
+        remaining = iter(signed)
+        return [self._input(statement, remaining) for statement in statements]
 
-    def _input(self, said: Said, signed: Iterator[Signed]) -> Input:
-        match said:
+    def _input(self, statement: Said, signed: Iterator[Signed]) -> Input:
+        match statement:
             case Outcome(signature=None):
-                return self._receipt(said, next(signed))
+                return self._receipt(statement, next(signed))
             case Outcome():
-                return _as_signed(said)
+                return _as_signed(statement)
             case StreamFrame():
-                return self._frame(said)
+                return self._frame(statement)
             case _:
-                return said
+                return statement
 
     def _message(self, outcome: Outcome) -> bytes:
         return receipt_message(

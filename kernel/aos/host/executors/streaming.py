@@ -20,16 +20,16 @@ class Streaming:
         self._name = name
         self._journal = journal
         self._report = report
-        self._told: set[tuple[str, Rule | Loss]] = set()
+        self._reported_reasons: set[tuple[str, Rule | Loss]] = set()
         self.dropped = 0
 
     def tell(self, frame: StreamFrame) -> None:
         """Submit a frame and return at once. A frame that is refused or lost is dropped (X-74)."""
 
-        def answered(told: asyncio.Future[Answer | Lost]) -> None:
-            if told.cancelled():
+        def answered(future: asyncio.Future[Answer | Lost]) -> None:
+            if future.cancelled():
                 return
-            match told.result():
+            match future.result():
                 case Admitted() | Duplicate():
                     pass
                 case Refusal() | Lost() as why:
@@ -39,14 +39,14 @@ class Streaming:
 
         self._journal.tell(frame).add_done_callback(answered)
 
-    def drop(self, effect: str, count: int, why: Why) -> None:
+    def drop(self, effect: str, count: int, cause: Why) -> None:
         """Count dropped frames of an effect. Nothing else comes of it, so it is reported once
         (X-74)."""
         self.dropped += count
-        reason = (effect, why.rule if isinstance(why, Refusal) else why.loss)
-        if count and reason not in self._told:
-            self._told.add(reason)
+        reason = (effect, cause.rule if isinstance(cause, Refusal) else cause.loss)
+        if count and reason not in self._reported_reasons:
+            self._reported_reasons.add(reason)
             self._report(
-                f"executor {self._name}: {effect}: progress is dropped: {why.text} "
+                f"executor {self._name}: {effect}: progress is dropped: {cause.text} "
                 "(nothing else is; this is told once)"
             )

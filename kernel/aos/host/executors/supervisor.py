@@ -69,7 +69,7 @@ class Supervisor:
         self._on_over = on_over
         self._open_tasks = open_tasks
         self._stall_s = stall_s
-        self._wanted = asyncio.Event()
+        self._has_tasks = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -97,7 +97,7 @@ class Supervisor:
 
     def want(self) -> None:
         """There are tasks: start the process if it waits for one."""
-        self._wanted.set()
+        self._has_tasks.set()
 
     def send(self, message: Message) -> None:
         """Send a message to the current process; there may be none, then nothing is sent."""
@@ -123,7 +123,7 @@ class Supervisor:
         """Run one process after another, until that is pointless (X-58) or the node stops."""
         clock = asyncio.get_running_loop().time
         quick = 0
-        await self._wanted.wait()
+        await self._has_tasks.wait()
         while not self.is_stopping:
             begun = clock()
             self.is_stuck = False

@@ -121,12 +121,12 @@ class StreamFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStats:
-    """Counts for a status line. ``done`` tasks were settled since the start, ``dropped`` stream
+    """Counts for a status line. ``settled`` tasks were settled since the start, ``dropped`` stream
     frames were lost."""
 
     running: int
     queued: int
-    done: int
+    settled: int
     dropped: int = 0
 
 
@@ -170,7 +170,7 @@ class AttemptJournal(Protocol):
         """Journal that the only attempt ended in an unknown way. Otherwise as ``begin``."""
         ...
 
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
+    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer:
         """Journal that the intent does not run now, after ``attempt``. Otherwise as ``begin``."""
         ...
 

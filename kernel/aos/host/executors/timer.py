@@ -96,8 +96,10 @@ class TimerExecutor:
             await self._settling.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
-        done = 0 if self._settling is None else self._settling.done
-        return ExecutorStats(running=len(self._armed) + len(self._firing), queued=0, done=done)
+        settled = 0 if self._settling is None else self._settling.settled
+        return ExecutorStats(
+            running=len(self._armed) + len(self._firing), queued=0, settled=settled
+        )
 
     def ahead(self) -> AbstractSet[Hash]:
         """The timers, if none of them is due."""
@@ -124,7 +126,7 @@ class TimerExecutor:
             return
         # Canceled timers stay in the heap until their time, unless they are most of it.
         if len(self._heap) > 2 * len(self._armed) + SETTLING_MAX:
-            self._heap = [each for each in self._heap if each[2] in self._armed]
+            self._heap = [entry for entry in self._heap if entry[2] in self._armed]
             heapq.heapify(self._heap)
         if self._heap and len(self._firing) < SETTLING_MAX:
             wait_s = (self._heap[0][0] - self._clock()) / NS_PER_S

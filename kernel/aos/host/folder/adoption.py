@@ -51,21 +51,21 @@ _ADOPTED: Final = "adopted"
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _AdoptionRow:
     """How a folder became a world, and the folder that it was then."""
 
-    how: str
+    kind: str
     inode: int = 0
     changed_ns: int = 0
     linked: tuple[int, int, int] | None = None
     """What a hard link leaves as it is; None in a row of an earlier release."""
 
     def to_bytes(self) -> bytes:
-        return encode([FORMAT, self.how, self.inode, self.changed_ns, *(self.linked or (0, 0, 0))])
+        return encode([FORMAT, self.kind, self.inode, self.changed_ns, *(self.linked or (0, 0, 0))])
 
-    def is_same(self, now: _Place) -> bool:
+    def is_same(self, now: _AdoptionRow) -> bool:
         """Whether the folder is still the one that was adopted."""
-        if (self.how, self.inode) != (now.how, now.inode):
+        if (self.kind, self.inode) != (now.kind, now.inode):
             return False
         is_linked = self.linked is not None and self.linked == now.linked
         return self.changed_ns == now.changed_ns or is_linked
@@ -83,7 +83,7 @@ def settle(world_file: Path, store: LmdbStore) -> None:
 
 def set_origin(origin: Origin, store: LmdbStore) -> None:
     """Mark a new world as not adopted, with its origin. Raises as ``append``."""
-    store.meta_put(ROW, _Place(origin.value).to_bytes())
+    store.meta_put(ROW, _AdoptionRow(origin.value).to_bytes())
 
 
 def origin_of(world_file: Path, store: LmdbStore) -> Origin | None:
@@ -92,12 +92,12 @@ def origin_of(world_file: Path, store: LmdbStore) -> Origin | None:
     Raises:
         Damage: The row is invalid.
     """
-    place = _read(store)
-    if place is None:
+    row = _read(store)
+    if row is None:
         return None
-    if place.how != _ADOPTED:
-        return Origin(place.how)
-    return None if place.is_same(_now(world_file)) and store.is_home() else Origin.COPIED
+    if row.kind != _ADOPTED:
+        return Origin(row.kind)
+    return None if row.is_same(_now(world_file)) and store.is_home() else Origin.COPIED
 
 
 def check_place(world_file: Path, store: LmdbStore) -> None:
@@ -113,7 +113,7 @@ def check_place(world_file: Path, store: LmdbStore) -> None:
         raise Refused(
             sentence(
                 f"{WORDS[origin]}: nothing runs in it and nothing is written",
-                where=str(world_file.parent),
+                location=str(world_file.parent),
                 hint=f"make sure that it runs nowhere else, then: aos adopt --world {folder}",
             )
         )
@@ -123,33 +123,33 @@ def check_place(world_file: Path, store: LmdbStore) -> None:
             settle(world_file, store)
 
 
-def _now(world_file: Path) -> _Place:
+def _now(world_file: Path) -> _AdoptionRow:
     try:
-        with PlainFolder.named(world_file.parent) as folder:
-            found = folder.check_file(world_file.name)
+        with PlainFolder.at_user_path(world_file.parent) as folder:
+            status = folder.check_file(world_file.name)
             keys = folder.find(KEYS_FOLDER)
     except OSError as error:
         raise Unavailable(f"{world_file}: cannot be read: {error.strerror}") from error
-    if found is None:
+    if status is None:
         raise Unavailable(f"{world_file}: cannot be read: it no longer exists")
     linked = None
     if keys is not None and stat.S_ISDIR(keys.st_mode):
-        linked = (found.st_mtime_ns, keys.st_ino, keys.st_ctime_ns)
-    return _Place(_ADOPTED, found.st_ino, found.st_ctime_ns, linked)
+        linked = (status.st_mtime_ns, keys.st_ino, keys.st_ctime_ns)
+    return _AdoptionRow(_ADOPTED, status.st_ino, status.st_ctime_ns, linked)
 
 
-def _read(store: LmdbStore) -> _Place | None:
+def _read(store: LmdbStore) -> _AdoptionRow | None:
     data = store.meta_get(ROW)
     if data is None:
         return None
     try:
         value = decode_record(data)
     except ValueProblem as problem:
-        raise Damage(f"{store.where}: the row of its adoption: {problem}") from problem
+        raise Damage(f"{store.location}: the row of its adoption: {problem}") from problem
     hows = (_ADOPTED, Origin.IMPORTED.value, Origin.FORKED.value)
     match value:
         case [1, str(how), int(inode), int(changed_ns)] if how in hows:
-            return _Place(how, inode, changed_ns)
+            return _AdoptionRow(how, inode, changed_ns)
         case [
             2,
             str(how),
@@ -160,5 +160,5 @@ def _read(store: LmdbStore) -> _Place | None:
             int(moved_ns),
         ] if how in hows:
             linked = (written_ns, keys, moved_ns) if keys else None
-            return _Place(how, inode, changed_ns, linked)
-    raise Damage(f"{store.where}: the row of its adoption is invalid")
+            return _AdoptionRow(how, inode, changed_ns, linked)
+    raise Damage(f"{store.location}: the row of its adoption is invalid")

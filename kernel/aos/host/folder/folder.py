@@ -92,7 +92,7 @@ class WorldFolder:
         """
         file = self.path / KEYS / name
         try:
-            with self.opened() as world, contextlib.ExitStack() as stack:
+            with self.open_plain() as world, contextlib.ExitStack() as stack:
                 folder = stack.enter_context(world.inner(KEYS))
                 _check_keys(folder)
                 for below in Path(name).parts[:-1]:
@@ -105,20 +105,20 @@ class WorldFolder:
 
     def remarks(self) -> list[str]:
         """Return a sentence for each folder of the world that others may write (H-2a)."""
-        found = []
-        for place in (self.path, self.path / STORE):
+        remarks = []
+        for folder in (self.path, self.path / STORE):
             with contextlib.suppress(OSError):
-                mode = stat.S_IMODE(place.stat().st_mode)
+                mode = stat.S_IMODE(folder.stat().st_mode)
                 if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
-                    found.append(
-                        _writable("others may replace what is in this folder", place, mode)
+                    remarks.append(
+                        _writable("others may replace what is in this folder", folder, mode)
                     )
-        return found
+        return remarks
 
-    def opened(self) -> PlainFolder:
+    def open_plain(self) -> PlainFolder:
         """Open the folder itself. Its path may be a link, because the user names it. Raises
         OSError."""
-        return PlainFolder.named(self.path)
+        return PlainFolder.at_user_path(self.path)
 
     def open_store(self, *, readonly: bool = False, in_any_place: bool = False) -> LmdbStore:
         """Open the store; a writer must hold the world's lock.
@@ -149,7 +149,7 @@ def check_world(head: Head, world: Hash) -> None:
             sentence(
                 "the store holds another world",
                 expected=hash_text(world),
-                found=hash_text(head.world),
+                actual=hash_text(head.world),
                 hint="world.json and store/ belong together; restore both from one copy",
             )
         )
@@ -218,7 +218,7 @@ def open_folder(path: Path) -> WorldFolder:
     """
     file = path / WORLD_FILE
     try:
-        with PlainFolder.named(path) as folder:
+        with PlainFolder.at_user_path(path) as folder:
             data = folder.read(WORLD_FILE, WORLD_FILE_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError):
         raise BadUsage(_no_world(path)) from None
@@ -233,18 +233,18 @@ def open_folder(path: Path) -> WorldFolder:
             raise Refused(
                 sentence(
                     "a newer release made this world",
-                    where=str(file),
+                    location=str(file),
                     expected=f"format {FORMAT}",
-                    found=f"format {number}",
+                    actual=f"format {number}",
                     hint="use that release",
                 )
             )
         case {"format": 1, "world": str(world), "created": str(created), **more}:
-            given: Any = more.get("executors", {})
+            executor_keys: Any = more.get("executors", {})
         case _:
             raise Damage(f"{file}: expected {{format, world, created}}, found something else")
     try:
-        executors = {str(name): parse_key(key) for name, key in given.items()}
+        executors = {str(name): parse_key(key) for name, key in executor_keys.items()}
         return WorldFolder(
             path=path,
             world=parse_hash(world),
@@ -262,13 +262,13 @@ def _check_keys(folder: PlainFolder) -> None:
         raise Refused(_writable("others may replace the keys in this folder", folder.path, mode))
 
 
-def _writable(what: str, place: Path, mode: int) -> str:
+def _writable(problem: str, folder: Path, mode: int) -> str:
     return sentence(
-        what,
-        where=str(place),
+        problem,
+        location=str(folder),
         expected="mode 0700",
-        found=f"mode {mode:04o}",
-        hint=f"chmod go-w {quote(str(place))}",
+        actual=f"mode {mode:04o}",
+        hint=f"chmod go-w {quote(str(folder))}",
     )
 
 
@@ -286,9 +286,9 @@ def read_key(file: Path) -> SigningKey:
         raise BadUsage(
             sentence(
                 "the key cannot be read",
-                where=str(file),
+                location=str(file),
                 expected="a file with a secret key, as aos key new writes it",
-                found=error.strerror,
+                actual=error.strerror,
             )
         ) from error
     return _key_in(file, fd)
@@ -307,18 +307,18 @@ def _no_key(file: Path, error: OSError) -> Unavailable:
 def _key_in(file: Path, fd: int) -> SigningKey:
     """Read the key from the open file ``fd``, and close it. Only its owner may read it (H-2)."""
     try:
-        with os.fdopen(fd, "rb") as opened:
+        with os.fdopen(fd, "rb") as open_file:
             mode = stat.S_IMODE(os.fstat(fd).st_mode)
-            text = opened.read(_KEY_BYTES_MAX).strip()
+            text = open_file.read(_KEY_BYTES_MAX).strip()
     except OSError as error:
         raise _no_key(file, error) from error
     if mode & 0o077:
         raise Refused(
             sentence(
                 "others may read this secret key",
-                where=str(file),
+                location=str(file),
                 expected="mode 0600",
-                found=f"mode {mode:04o}",
+                actual=f"mode {mode:04o}",
                 hint=f"chmod 600 {shell_word(file)}",
             )
         )
@@ -334,11 +334,11 @@ def check_names(operator: str, executors: Sequence[str]) -> None:
     Raises:
         BadUsage: A name has another form, is reserved, or is given twice.
     """
-    for what, name in (("operator", operator), *(("executor", each) for each in executors)):
-        if not _NAME.fullmatch(name) or (what == "executor" and name == NODE):
+    for role, name in (("operator", operator), *(("executor", executor) for executor in executors)):
+        if not _NAME.fullmatch(name) or (role == "executor" and name == NODE):
             raise BadUsage(
-                f"{what} {name!r}: expected a letter and up to 63 letters, digits, '.', '_', '-'"
-                + (f", and not {NODE}" if what == "executor" else "")
+                f"{role} {name!r}: expected a letter and up to 63 letters, digits, '.', '_', '-'"
+                + (f", and not {NODE}" if role == "executor" else "")
             )
     if len(set(executors)) != len(executors):
         raise BadUsage(f"executors: expected different names, found {', '.join(executors)}")
@@ -373,19 +373,19 @@ def _take_folder(path: Path) -> int:
     """Reserve the folder with a marker, which only one of two processes can lock (H-3, H-4). Return
     its descriptor."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = sorted(entry.name for entry in path.iterdir())
-    if WORLD_FILE in found:
+    names = sorted(entry.name for entry in path.iterdir())
+    if WORLD_FILE in names:
         raise Refused(f"{path}: there is a world already; nothing was changed")
-    if UNFINISHED_FILE in found:
-        mark = _take_abandoned(path, found)
+    if UNFINISHED_FILE in names:
+        mark = _take_abandoned(path, names)
         if mark is None:
             raise Refused(_no_world(path))
         return mark
-    if found:
+    if names:
         raise Refused(
-            f"{path}: expected an empty or new folder, found {found[0]!r}; nothing was changed"
+            f"{path}: expected an empty or new folder, found {names[0]!r}; nothing was changed"
         )
-    with PlainFolder.named(path) as folder:
+    with PlainFolder.at_user_path(path) as folder:
         try:
             mark = folder.create(UNFINISHED_FILE, 0o644)
         except FileExistsError:
@@ -396,20 +396,20 @@ def _take_folder(path: Path) -> int:
             os.close(mark)
             raise Refused(_no_world(path)) from None
         # Another process may have finished a world since the check.
-        found = sorted(name for name in folder.names() if name != UNFINISHED_FILE)
-        if not found:
+        names = sorted(name for name in folder.names() if name != UNFINISHED_FILE)
+        if not names:
             return mark
         folder.remove(UNFINISHED_FILE)
         os.close(mark)
-        raise Refused(f"{path}: expected an empty folder, found {found[0]!r} in it meanwhile")
+        raise Refused(f"{path}: expected an empty folder, found {names[0]!r} in it meanwhile")
 
 
-def _take_abandoned(path: Path, found: Sequence[str]) -> int | None:
+def _take_abandoned(path: Path, names: Sequence[str]) -> int | None:
     """Lock the marker of a world whose creator was killed, and remove what it had made; None if
     another process is creating it, or the folder has more than that."""
-    if not {KEYS, STORE, UNFINISHED_FILE}.issuperset(found):
+    if not {KEYS, STORE, UNFINISHED_FILE}.issuperset(names):
         return None
-    with PlainFolder.named(path) as folder:
+    with PlainFolder.at_user_path(path) as folder:
         try:
             mark = folder.open(UNFINISHED_FILE, os.O_RDWR, is_sole=True)
         except FileNotFoundError:
@@ -444,7 +444,7 @@ class Keys:
 def make_keys(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> Keys:
     """Make the keys of a new world in its folder."""
     executor_keys: dict[str, bytes] = {}
-    with PlainFolder.named(path) as folder, folder.inner(KEYS, make=True) as keys:
+    with PlainFolder.at_user_path(path) as folder, folder.inner(KEYS, make=True) as keys:
         world_key = _make_key(keys, "world.key", sources)
         operator_key = _make_key(keys, "operator.key", sources)
         if executors:
@@ -465,14 +465,14 @@ def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources)
     world_key, operators = keys.world, keys.operators
     nonce, public = sources.random(NONCE_BYTES), bytes(world_key.verify_key)
     message = GenesisInput.message(nonce, public, operators)
-    given = GenesisInput(
+    genesis_input = GenesisInput(
         nonce=nonce,
         world_key=public,
         operators=operators,
         signature=world_key.sign(message).signature,
     )
     stamp = sources.stamp()
-    state, sealed = genesis(given, stamp, sources.salt())
+    state, sealed = genesis(genesis_input, stamp, sources.salt())
     with LmdbStore.create(path / STORE) as store:
         store.append([sealed], Head.of(sealed.tip).signed(world_key), expected=NO_FRAME)
     created = datetime.fromtimestamp(stamp.ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
@@ -488,19 +488,19 @@ def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources)
 
 def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
     """Make everything durable, and only then rename ``world.json`` to its final name."""
-    about = {
+    document = {
         "format": FORMAT,
         "world": hash_text(folder.world),
         "created": folder.created,
-        "operators": {each.name: key_text(each.key) for each in operators},
+        "operators": {operator.name: key_text(operator.key) for operator in operators},
         "executors": {name: key_text(key) for name, key in folder.executors.items()},
     }
-    with folder.opened() as world:
-        with os.fdopen(world.open(UNFINISHED_FILE, os.O_WRONLY, is_sole=True), "w") as opened:
-            json.dump(about, opened, indent=2)
-            opened.write("\n")
-            opened.flush()
-            os.fsync(opened.fileno())
+    with folder.open_plain() as world:
+        with os.fdopen(world.open(UNFINISHED_FILE, os.O_WRONLY, is_sole=True), "w") as open_file:
+            json.dump(document, open_file, indent=2)
+            open_file.write("\n")
+            open_file.flush()
+            os.fsync(open_file.fileno())
         with world.inner(KEYS) as keys:
             if keys.find(EXECUTORS) is not None:
                 with keys.inner(EXECUTORS) as below:
@@ -511,7 +511,7 @@ def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
         world.sync()
         world.rename(UNFINISHED_FILE, WORLD_FILE)
         world.sync()
-    with PlainFolder.named(folder.path / os.pardir) as parent:
+    with PlainFolder.at_user_path(folder.path / os.pardir) as parent:
         parent.sync()
 
 

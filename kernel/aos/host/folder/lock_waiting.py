@@ -33,10 +33,10 @@ class _LockWait:
         self._began_s = time.monotonic()
         self._report = report
 
-    def check(self, held: WorldIsHeld) -> None:
-        """Return if the holder is worth another look; raise ``held`` if it is not, because it runs
-        the world or has not ended in time."""
-        holder = held.holder
+    def check(self, problem: WorldIsHeld) -> None:
+        """Return if the holder is worth another look; raise ``problem`` if it is not, because it
+        runs the world or has not ended in time."""
+        holder = problem.holder
         most_s = 0.0
         if holder is None:
             most_s = UNNAMED_S
@@ -44,9 +44,9 @@ class _LockWait:
             most_s = HELD_S
         waited_s = time.monotonic() - self._began_s
         if waited_s >= most_s:
-            raise held
+            raise problem
         if self._report is not None and waited_s >= TELL_S:
-            self._report(waiting_text(held, most_s))
+            self._report(waiting_text(problem, most_s))
             self._report = None
 
 
@@ -61,8 +61,8 @@ def world_locked(path: Path, report: Report | None = None) -> Iterator[None]:
     while True:
         try:
             lock.acquire()
-        except WorldIsHeld as held:
-            wait.check(held)
+        except WorldIsHeld as problem:
+            wait.check(problem)
             time.sleep(_PAUSE_S)
         else:
             break
@@ -85,14 +85,14 @@ async def acquire_to_run(lock: WorldLock, report: Report) -> None:
     while True:
         try:
             lock.acquire()
-        except WorldIsHeld as held:
-            wait.check(held)
+        except WorldIsHeld as problem:
+            wait.check(problem)
             await asyncio.sleep(_PAUSE_S)
         else:
             return
 
 
-def waiting_text(held: WorldIsHeld, most_s: float) -> str:
+def waiting_text(problem: WorldIsHeld, most_s: float) -> str:
     """Return the line about a wait of at most so many seconds for the holder of a world."""
-    reason = str(held).removesuffix(f" ({HOLDER_HINT})")
+    reason = str(problem).removesuffix(f" ({HOLDER_HINT})")
     return f"{reason}: waiting up to {most_s:.0f} s until it answers or ends"

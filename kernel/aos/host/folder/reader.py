@@ -50,14 +50,14 @@ class WorldReader:
             Damage: The journal does not continue from the last record read. The reader cannot be
                 used again.
         """
-        before, mark = self.seq, self.state.snapshot
+        old_seq, mark = self.seq, self.state.snapshot
         catch_up(self.state, self.store, self.head(), progress=progress)
         self._continue_from_newest(mark)
-        return self.seq - before
+        return self.seq - old_seq
 
-    def advance(self, taken: Callable[[Record], None], is_late: Callable[[], bool]) -> None:
-        """Fold records that have become durable since, and call ``taken`` after each. After a frame
-        at whose end ``is_late``, leave the rest for the next call.
+    def advance(self, on_record: Callable[[Record], None], is_late: Callable[[], bool]) -> None:
+        """Fold records that have become durable since, and call ``on_record`` after each. After a
+        frame at whose end ``is_late``, leave the rest for the next call.
 
         Raises:
             Damage, Pruned: As ``refresh``.
@@ -65,7 +65,7 @@ class WorldReader:
         head, mark = self.head(), self.state.snapshot
         for frame in self.store.frames(self.seq + 1, head.seq) if self.seq < head.seq else ():
             for record in folding(self.state, frame, self.store.blob):
-                taken(record)
+                on_record(record)
             if is_late():
                 break
         if self.seq >= head.seq:
@@ -83,11 +83,11 @@ class WorldReader:
             raise Damage(f"the journal ends before record {self.seq}, which was read already")
         return head
 
-    def _continue_from_newest(self, before: Mark | None) -> None:
+    def _continue_from_newest(self, previous: Mark | None) -> None:
         """After a new snapshot, let cells that did not change since leave memory. The blobs of the
-        snapshot ``before`` are not needed any more, so ``aos gc`` may remove them."""
+        snapshot ``previous`` are not needed any more, so ``aos gc`` may remove them."""
         newest = self.state.snapshot
-        if newest is None or newest == before or newest.at <= self.state.cells.at:
+        if newest is None or newest == previous or newest.at <= self.state.cells.at:
             return
         if self.store.has_blob(newest.document):  # a reader that is behind may come too late
             rebase(self.state, layers(newest.document, self.store.blob))

@@ -83,7 +83,7 @@ def check_key(state: State, key: SigningKey) -> None:
             sentence(
                 "keys/world.key is not this world's key; nothing was changed",
                 expected=key_text(state.world_key),
-                found=key_text(public),
+                actual=key_text(public),
                 hint="restore the world's own key",
             )
         )
@@ -115,7 +115,7 @@ def check_end(state: State, head: Head) -> None:
             sentence(
                 "the journal does not end as its head says",
                 expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
-                found=f"record {state.tip.seq} in frame {state.tip.frame.hex()[:16]}",
+                actual=f"record {state.tip.seq} in frame {state.tip.frame.hex()[:16]}",
                 hint="run aos verify for details",
             )
         )

@@ -49,25 +49,25 @@ def opened_values(file: Path, values: Mapping[str, str]) -> dict[str, str]:
         raise BadUsage(
             sentence(
                 "the file has sealed values",
-                where=str(file),
+                location=str(file),
                 expected=f"{VARIABLE} with the path of their keyring",
-                found="no such variable in the environment",
+                actual="no such variable in the environment",
             )
         )
     return {
-        key: _opened(keyring, file, key, value) if value.startswith(PREFIX) else value
+        key: _open_value(keyring, file, key, value) if value.startswith(PREFIX) else value
         for key, value in values.items()
     }
 
 
-def _opened(keyring: Keyring, file: Path, key: str, value: str) -> str:
+def _open_value(keyring: Keyring, file: Path, key: str, value: str) -> str:
     try:
-        found = keyring.open(base64.b64decode(value.removeprefix(PREFIX), validate=True))
+        content = keyring.open(base64.b64decode(value.removeprefix(PREFIX), validate=True))
     except (binascii.Error, AosError) as problem:
         raise BadUsage(f"{file}: {key}: the sealed value does not open: {problem}") from None
-    if not isinstance(found, dict) or found.get("key") != key:
+    if not isinstance(content, dict) or content.get("key") != key:
         raise BadUsage(f"{file}: {key}: the sealed value is that of another key")
-    text = found.get("value")
+    text = content.get("value")
     if not isinstance(text, str):
         raise BadUsage(f"{file}: {key}: the sealed value is no text")
     return text

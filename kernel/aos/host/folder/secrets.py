@@ -43,7 +43,7 @@ class Secrets:
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
-        self._held = None if file is None else read_secrets(file)
+        self._secret_file = None if file is None else read_secrets(file)
 
     def value(self, secret: Secret) -> bytes:
         """The present value of a secret.
@@ -52,9 +52,9 @@ class Secrets:
             SecretProblem: It is missing, too short or too long, or does not have the digest that
                 the manifest expects.
         """
-        return checked(secret, self._found(secret))
+        return checked(secret, self._unchecked_value(secret))
 
-    def _found(self, secret: Secret) -> bytes:
+    def _unchecked_value(self, secret: Secret) -> bytes:
         binding = secret.binding
         if binding.source == "env":
             value = os.environb.get(binding.key.encode())
@@ -73,14 +73,16 @@ class Secrets:
 
     def _values(self, file: Path) -> Mapping[str, bytes]:
         try:
-            is_fresh = self._held is not None and self._held.mark == _mark(file.stat())
+            is_fresh = self._secret_file is not None and self._secret_file.mark == _mark(
+                file.stat()
+            )
         except OSError as error:
             raise BadUsage(f"{file}: it cannot be read: {error.strerror}") from error
-        if self._held is None or not is_fresh:
+        if self._secret_file is None or not is_fresh:
             # Forget old values if this fails: a value that was removed must not be used.
-            self._held = None
-            self._held = read_secrets(file)
-        return self._held.values
+            self._secret_file = None
+            self._secret_file = read_secrets(file)
+        return self._secret_file.values
 
 
 def checked(secret: Secret, value: bytes) -> bytes:
@@ -105,9 +107,9 @@ def checked(secret: Secret, value: bytes) -> bytes:
     return value
 
 
-def unavailable(secret: Secret, why: str) -> SecretProblem:
+def unavailable(secret: Secret, reason: str) -> SecretProblem:
     """The problem of a secret without a value that can be used."""
-    return SecretProblem(UNAVAILABLE, f"secret {secret.name} at {secret.binding}: {why}")
+    return SecretProblem(UNAVAILABLE, f"secret {secret.name} at {secret.binding}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +134,10 @@ def read_secrets(file: Path) -> SecretFile:
     try:
         # Non-blocking, so that a pipe or terminal is refused without waiting.
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor, not a path
-            found = os.fstat(descriptor)
-            _check_access(file, found)
-            data = opened.read(FILE_BYTES_MAX + 1)
+        with open(descriptor, "rb") as open_file:  # noqa: PTH123  # a descriptor, not a path
+            status = os.fstat(descriptor)
+            _check_access(file, status)
+            data = open_file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise BadUsage(f"{file}: it cannot be read: {error.strerror}") from error
     if len(data) > FILE_BYTES_MAX:
@@ -148,32 +150,32 @@ def read_secrets(file: Path) -> SecretFile:
         _from_json(file, text) if text.lstrip().startswith("{") else _from_lines(file, text)
     )
     values = opened_values(file, found_texts)
-    return SecretFile({key: value.encode() for key, value in values.items()}, _mark(found))
+    return SecretFile({key: value.encode() for key, value in values.items()}, _mark(status))
 
 
-def _mark(found: os.stat_result) -> tuple[int, ...]:
+def _mark(status: os.stat_result) -> tuple[int, ...]:
     # Includes the mode: a file that others may read now is refused, even if unchanged.
     return (
-        found.st_dev,
-        found.st_ino,
-        found.st_mode,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
+        status.st_dev,
+        status.st_ino,
+        status.st_mode,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
     )
 
 
-def _check_access(file: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check_access(file: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise BadUsage(f"{file}: expected a file, which is read again when it changes")
-    mode = stat.S_IMODE(found.st_mode)
+    mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
         raise Refused(
             sentence(
                 "others may read these secrets",
-                where=str(file),
+                location=str(file),
                 expected="mode 0600",
-                found=f"mode {mode:04o}",
+                actual=f"mode {mode:04o}",
                 hint=f"chmod 600 {shell_word(file)}",
             )
         )

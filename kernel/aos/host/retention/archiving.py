@@ -67,8 +67,8 @@ def is_archive(path: Path, world: Hash, first: int, head: Head) -> bool:
         Damage: The bundle is damaged.
     """
     with open_bundle(path) as bundle:
-        after = bundle.header.after
-        begins = 1 if after is None else after.seq + 1
+        base = bundle.header.after
+        begins = 1 if base is None else base.seq + 1
         if (bundle.header.world, begins) != (world, first):
             return False
         if bundle.head().message() != head.message():
@@ -85,7 +85,7 @@ class _Archive(Export):
         genesis = as_genesis(cut.genesis)
         self.world_key = genesis.world_key
         self.tip = cut.tip(world_id(genesis.nonce, genesis.world_key))
-        after = ArchiveBase(
+        base = ArchiveBase(
             seq=cut.seq,
             frame=cut.frame,
             log=cut.log,
@@ -99,7 +99,7 @@ class _Archive(Export):
                 world_key=genesis.world_key,
                 operators=genesis.operators,
                 executors=self._folder.executors,
-                after=after,
+                after=base,
             )
         )
         parts = snapshot_references(cut.document, self._store.blob, self._writer.has)

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from aos.core.journal.ports import BlobReader
 from aos.core.state.state import State
 from aos.manifest.effective import Effective
-from aos.manifest.named import Named, is_document
+from aos.manifest.named import BlobReferences, is_document
 from aos.store.store import Store
 
 
-def named_of(state: State, store: Store) -> Named:
+def named_of(state: State, store: Store) -> BlobReferences:
     """The rules by which values name blobs, from all manifests that the world ever had.
 
     Raises:
         Damage: A manifest cannot be read.
     """
-    named = Named(store.named)
-    for each in manifests_of(state, store.blob):
-        named.add(each)
-    return named
+    name_rules = BlobReferences(store.hash_by_sha256)
+    for manifest in manifests_of(state, store.blob):
+        name_rules.add(manifest)
+    return name_rules
 
 
 def manifests_of(state: State, read: BlobReader) -> Iterator[Effective]:

@@ -43,16 +43,16 @@ class Tally:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
     """The data that was removed, or with ``is_dry`` would be. ``seq`` is the last marked record,
-    ``kept`` counts the data that stays, by reason; a snapshot is named by the record after which it
-    was taken. ``gone`` counts the data that was not needed when it was marked; ``spared`` of these
-    came again since and stayed. ``is_compacted`` is None if the store was not compacted, because
-    the world runs or there was nothing to do."""
+    ``kept_by_reason`` counts the data that stays, by reason; a snapshot is named by the record
+    after which it was taken. ``removed`` counts the data that was not needed when it was marked;
+    ``spared`` of these came again since and stayed. ``is_compacted`` is None if the store was not
+    compacted, because the world runs or there was nothing to do."""
 
     world: Hash
     seq: int
     is_dry: bool
-    kept: dict[str, Tally]
-    gone: Tally
+    kept_by_reason: dict[str, Tally]
+    removed: Tally
     spared: int
     snapshots_kept: tuple[int, ...]
     snapshots_gone: tuple[int, ...]
@@ -86,16 +86,18 @@ def collect_world(
     folder = open_folder(path)
     if is_dry:
         with folder.open_store(readonly=True) as store:
-            marks = mark(store, keep=keep, base=0, beat=_told(progress))
+            marks = mark(store, keep=keep, base=0, beat=_beat_of(progress))
             return _Sweep(folder.world, store, marks, None).collected()
     with open_writer(path, patience=patience, progress=progress) as writer:
         begun = writer.begin_marking()
         marking = _OpenMarking(writer, begun.token)
         with marking, folder.open_store(readonly=True) as store:
-            beat = marking.watched(_told(progress))
+            beat = marking.watched(_beat_of(progress))
             marks = mark(store, keep=keep, base=begun.base, beat=beat)
-            found = _Sweep(folder.world, store, marks, marking).collected()
-        return replace(found, is_compacted=_compacted(writer) if found.gone.blobs else None)
+            collected = _Sweep(folder.world, store, marks, marking).collected()
+        return replace(
+            collected, is_compacted=_compacted(writer) if collected.removed.blobs else None
+        )
 
 
 def _compacted(writer: Writer) -> bool | None:
@@ -105,7 +107,7 @@ def _compacted(writer: Writer) -> bool | None:
         return False  # no disk space for a second file; the freed pages are reused in any case
 
 
-def _told(progress: Progress | None) -> Beat:
+def _beat_of(progress: Progress | None) -> Beat:
     return progress or (lambda _seq, _last: None)
 
 
@@ -143,17 +145,17 @@ class _OpenMarking:
     def watched(self, beat: Beat) -> Beat:
         """``beat``, which then also raises why the world has given up the marking, if so."""
 
-        def both(seq: int, last: int) -> None:
+        def checked_beat(seq: int, last: int) -> None:
             beat(seq, last)
             if self._problem is not None:
                 raise self._problem
 
-        return both
+        return checked_beat
 
-    def forget(self, what: Forget) -> int:
+    def forget(self, rows: Forget) -> int:
         """As ``Writer.forget``."""
         with self._lock:
-            return self._writer.forget(self._token, what)
+            return self._writer.forget(self._token, rows)
 
 
 @dataclass(slots=True)
@@ -164,14 +166,16 @@ class _Sweep:
     store: Store
     marks: Marks
     marking: _OpenMarking | None
-    _kept: dict[str, Tally] = field(default_factory=lambda: {each: Tally() for each in REASONS})
-    _gone: Tally = field(default_factory=Tally)
+    _kept_by_reason: dict[str, Tally] = field(
+        default_factory=lambda: {reason: Tally() for reason in REASONS}
+    )
+    _removed: Tally = field(default_factory=Tally)
     _spared: int = 0
 
     def collected(self) -> Collected:
         marks = self.marks
         # Rows before the blobs that they name: a reader must not find a row without its blob.
-        self._forget(Forget(snapshots=[row.at for row in marks.gone]))
+        self._forget(Forget(snapshots=[row.at for row in marks.snapshots_gone]))
         for rows in batches(marks.over, BLOBS_AT_ONCE):
             self._forget(Forget(puts=[row.key for row in rows]))
         for blobs in batches(self._dead(), BLOBS_AT_ONCE):
@@ -180,11 +184,11 @@ class _Sweep:
             world=self.world,
             seq=marks.seq,
             is_dry=self.marking is None,
-            kept=self._kept,
-            gone=self._gone,
+            kept_by_reason=self._kept_by_reason,
+            removed=self._removed,
             spared=self._spared,
-            snapshots_kept=tuple(row.at for row in marks.kept),
-            snapshots_gone=tuple(row.at for row in marks.gone),
+            snapshots_kept=tuple(row.at for row in marks.snapshots_kept),
+            snapshots_gone=tuple(row.at for row in marks.snapshots_gone),
             puts_gone=len(marks.over),
         )
 
@@ -192,22 +196,22 @@ class _Sweep:
         """Yield the blobs that are not needed, each before those on which its delta depends: the
         store keeps a base as long as a delta depends on it (ST-92)."""
         deltas: list[tuple[int, Hash]] = []
-        whole: list[Hash] = []
+        full_blobs: list[Hash] = []
         for hash, size in self.store.blob_sizes():
-            why = self.marks.live.get(hash)
-            if why is not None:
-                self._kept[why].add(size)
+            reason = self.marks.live.get(hash)
+            if reason is not None:
+                self._kept_by_reason[reason].add(size)
                 continue
-            self._gone.add(size)
+            self._removed.add(size)
             delta = self.store.delta(hash)
             if delta is None:
-                whole.append(hash)
+                full_blobs.append(hash)
             else:
                 deltas.append((delta.chain, hash))
         yield from (hash for _, hash in sorted(deltas, reverse=True))
-        yield from whole
+        yield from full_blobs
 
-    def _forget(self, what: Forget) -> int:
-        if self.marking is None or not len(what):
-            return len(what)
-        return self.marking.forget(what)
+    def _forget(self, rows: Forget) -> int:
+        if self.marking is None or not len(rows):
+            return len(rows)
+        return self.marking.forget(rows)

@@ -39,7 +39,7 @@ from aos.host.folder.restore import restore
 from aos.host.retention.blob_fields import named_of
 from aos.host.retention.pruning import is_terminal
 from aos.manifest.builtins import ERROR
-from aos.manifest.named import Named
+from aos.manifest.named import BlobReferences
 from aos.store.cut import Cut
 from aos.store.rows import PutRow, SnapshotRow
 from aos.store.store import Store, first_kept
@@ -68,12 +68,12 @@ Beat = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Marks:
-    """The data that is needed, and why. ``kept`` and ``gone`` are the snapshots that stay and go,
-    ``over`` the rows of puts of instances that are over."""
+    """The data that is needed, and why. ``snapshots_kept`` and ``snapshots_gone`` are the snapshots
+    that stay and go, ``over`` the rows of puts of instances that are over."""
 
     live: dict[Hash, str] = field(default_factory=dict)
-    kept: tuple[SnapshotRow, ...] = ()
-    gone: tuple[SnapshotRow, ...] = ()
+    snapshots_kept: tuple[SnapshotRow, ...] = ()
+    snapshots_gone: tuple[SnapshotRow, ...] = ()
     over: list[PutRow] = field(default_factory=list)
     seq: int = 0
 
@@ -92,11 +92,13 @@ def mark(store: Store, *, keep: int, base: int, beat: Beat = lambda _seq, _last:
     state = restore(store, head.world)
     cut = store.cut()
     marks = Marks(seq=head.seq)
-    marks.kept, marks.gone = _snapshots(list(store.snapshots()), keep, base, cut)
+    marks.snapshots_kept, marks.snapshots_gone = _snapshots(
+        list(store.snapshots()), keep, base, cut
+    )
     marking = _Marking(store, named_of(state, store), marks)
     for hash in state.pinned:
         marks.live[hash] = MANIFEST
-    for document in {row.document: None for row in marks.kept} | _document(cut):
+    for document in {row.document: None for row in marks.snapshots_kept} | _document(cut):
         marking.snapshot(document)
     for record in _records(store, head.seq, beat):
         marking.record(record)
@@ -119,10 +121,10 @@ def _snapshots(
     rows: Sequence[SnapshotRow], keep: int, base: int, cut: Cut | None
 ) -> tuple[tuple[SnapshotRow, ...], tuple[SnapshotRow, ...]]:
     """(snapshots that stay, snapshots that go). The one at which a pruned journal begins stays."""
-    needed = {row.at for row in rows[-max(keep, 1) :]}
-    needed |= {base} | (set() if cut is None else {cut.seq})
-    kept = tuple(row for row in rows if row.at in needed)
-    return kept, tuple(row for row in rows if row.at not in needed)
+    kept_records = {row.at for row in rows[-max(keep, 1) :]}
+    kept_records |= {base} | (set() if cut is None else {cut.seq})
+    snapshots_kept = tuple(row for row in rows if row.at in kept_records)
+    return snapshots_kept, tuple(row for row in rows if row.at not in kept_records)
 
 
 def _records(store: Store, last: int, beat: Beat) -> Iterator[Record]:
@@ -133,9 +135,9 @@ def _records(store: Store, last: int, beat: Beat) -> Iterator[Record]:
 
 
 class _Marking:
-    def __init__(self, store: Store, named: Named, marks: Marks) -> None:
+    def __init__(self, store: Store, name_rules: BlobReferences, marks: Marks) -> None:
         self._store = store
-        self._named = named
+        self._name_rules = name_rules
         self._live = marks.live
         self._nodes: set[Hash] = set()
         self._edges: set[Hash] = set()
@@ -147,7 +149,7 @@ class _Marking:
         """Mark all parts of a snapshot, and the blobs that its values name."""
         read = self._store.blob
         # Indexes are walked from their root, because a value may have the bytes of a node.
-        for hash, _ in snapshot_references(document, read, seen=lambda _: True):
+        for hash, _ in snapshot_references(document, read, skip=lambda _: True):
             self._needs(hash, SNAPSHOT)
         for workflow, index in layers(document, read).cells.items():
             self._index(workflow, index, SNAPSHOT)
@@ -189,9 +191,9 @@ class _Marking:
             case Stream(payload_ref=bytes(hash)):
                 self.name(Hash(hash), NAMED)
             case Manifest():
-                for each in record.migrated:
-                    index = CellIndex(each.root, each.count, self._store.blob)
-                    self._index(each.workflow, index, RECORD)
+                for migrated in record.migrated:
+                    index = CellIndex(migrated.root, migrated.count, self._store.blob)
+                    self._index(migrated.workflow, index, RECORD)
             case _:
                 pass
 
@@ -200,8 +202,10 @@ class _Marking:
         if record.state is not None:
             self._state(workflow, record.state)
         self._key(record.cell)
-        if record.ann is not None and self._named.has_annotations(workflow):
-            self._all(self._named.annotations(workflow, data) for data in self._read(record.ann))
+        if record.ann is not None and self._name_rules.has_annotations(workflow):
+            self._all(
+                self._name_rules.annotations(workflow, data) for data in self._read(record.ann)
+            )
         for event in record.events:
             self._value(event.schema, event.value)
         for intent in record.intents:
@@ -219,15 +223,15 @@ class _Marking:
         else:
             self.record(mail.frame)
 
-    def _index(self, workflow: str, index: CellIndex, why: str) -> None:
-        is_read = self._named.has_states(workflow) or self._named.has_keys(workflow)
+    def _index(self, workflow: str, index: CellIndex, reason: str) -> None:
+        is_read = self._name_rules.has_states(workflow) or self._name_rules.has_keys(workflow)
         for node, entries in index.leaves(self._nodes.__contains__):
             self._nodes.add(node)
-            self._needs(node, why)
+            self._needs(node, reason)
             for data in entries:
                 entry = Entry(data)
                 for hash in entry.references():
-                    self._needs(hash, why)
+                    self._needs(hash, reason)
                 if is_read:
                     cell = entry.to_cell(workflow, self._store.blob)
                     assert cell.state is not None, "an entry has a state"
@@ -241,22 +245,22 @@ class _Marking:
             self._needs(value.hash, RECORD)
 
     def _value(self, schema: str | None, value: Slot) -> None:
-        if schema is not None and self._named.has_values(schema):
-            self._all(self._named.value(schema, data) for data in self._read(value))
+        if schema is not None and self._name_rules.has_values(schema):
+            self._all(self._name_rules.value(schema, data) for data in self._read(value))
 
     def _state(self, workflow: str, value: Slot) -> None:
         self._slot(value)
-        if self._named.has_states(workflow):
-            self._all(self._named.state(workflow, data) for data in self._read(value))
+        if self._name_rules.has_states(workflow):
+            self._all(self._name_rules.state(workflow, data) for data in self._read(value))
 
     def _key(self, cell: tuple[str, bytes]) -> None:
-        if self._named.has_keys(cell[0]):
-            self._all([self._named.key(*cell)])
+        if self._name_rules.has_keys(cell[0]):
+            self._all([self._name_rules.key(*cell)])
 
     def _params(self, effect: str, value: Slot) -> None:
         self._slot(value)
-        if self._named.has_params(effect):
-            self._all(self._named.params(effect, data) for data in self._read(value))
+        if self._name_rules.has_params(effect):
+            self._all(self._name_rules.params(effect, data) for data in self._read(value))
 
     def _read(self, value: Slot) -> Iterator[bytes]:
         """The bytes of a slot; nothing if they were erased."""
@@ -267,30 +271,30 @@ class _Marking:
 
     # Marks
 
-    def _needs(self, hash: Hash, why: str) -> None:
-        self._live.setdefault(hash, why)
+    def _needs(self, hash: Hash, reason: str) -> None:
+        self._live.setdefault(hash, reason)
 
-    def _all(self, named: Iterable[Iterator[Hash]]) -> None:
-        for hashes in named:
+    def _all(self, hash_groups: Iterable[Iterator[Hash]]) -> None:
+        for hashes in hash_groups:
             for hash in hashes:
                 self.name(hash, NAMED)
 
-    def name(self, hash: Hash, why: str) -> None:
+    def name(self, hash: Hash, reason: str) -> None:
         """Mark a named hash: a blob, which may name others itself, or unknown here."""
         waiting = [hash]
         while waiting:
-            each = waiting.pop()
-            if each not in self._edges:
-                self._edges.add(each)
-                self._needs(each, why)
-                waiting.extend(self._behind(each))
+            named_hash = waiting.pop()
+            if named_hash not in self._edges:
+                self._edges.add(named_hash)
+                self._needs(named_hash, reason)
+                waiting.extend(self._behind(named_hash))
 
     def names(self) -> None:
         """Mark the name documents of marked blobs (AG-34)."""
         for name in self._store.names():
-            why = self._live.get(name.blob)
-            if why is not None:
-                self._needs(name.hash, why)
+            reason = self._live.get(name.blob)
+            if reason is not None:
+                self._needs(name.hash, reason)
 
     def bases(self) -> None:
         """Mark the blobs on which the deltas of marked blobs depend (ST-92)."""
@@ -306,7 +310,7 @@ class _Marking:
         first = self._store.first_bytes(hash, EDGE_BYTES) or b""
         try:
             if first.startswith(SELF_DESCRIBED):
-                yield from blobs_of(spelled_in(self._store.blob(hash)), self._store.named)
+                yield from blobs_of(spelled_in(self._store.blob(hash)), self._store.hash_by_sha256)
             elif EDGE in first:
                 yield from self._targets(self._store.blob(hash))
         except Erased:
@@ -314,10 +318,10 @@ class _Marking:
 
     def _targets(self, data: bytes) -> Iterator[Hash]:
         try:
-            found = decode_record(data)
+            document = decode_record(data)
         except ValueProblem:
             return
-        if isinstance(found, list) and found[:1] == [EDGE.decode()]:
-            for each in found[1:]:
-                if isinstance(each, bytes) and len(each) == HASH_BYTES:
-                    yield Hash(each)
+        if isinstance(document, list) and document[:1] == [EDGE.decode()]:
+            for target in document[1:]:
+                if isinstance(target, bytes) and len(target) == HASH_BYTES:
+                    yield Hash(target)

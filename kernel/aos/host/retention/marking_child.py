@@ -41,9 +41,9 @@ def find_still_needed(path: Path, base: int) -> StillNeeded:
     Raises:
         Unavailable: The store cannot be marked.
     """
-    paths = os.pathsep.join(each for each in sys.path if each)
+    paths = os.pathsep.join(folder for folder in sys.path if folder)
     try:
-        done = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder, a number
+        completed = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder, a number
             [sys.executable, "-m", __name__, str(path), str(base), str(_NICE)],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": paths},
@@ -52,10 +52,10 @@ def find_still_needed(path: Path, base: int) -> StillNeeded:
         )
     except OSError as problem:
         raise Unavailable(f"{_FAILED}: {problem} (try again)") from problem
-    if done.returncode != 0:
-        reason = done.stderr.decode(errors="replace")[-500:].strip()
+    if completed.returncode != 0:
+        reason = completed.stderr.decode(errors="replace")[-500:].strip()
         raise Unavailable(f"{_FAILED}: {reason} (run aos verify, and try again)")
-    return _read(done.stdout)
+    return _read(completed.stdout)
 
 
 def _read(data: bytes) -> StillNeeded:
@@ -71,7 +71,7 @@ def _read(data: bytes) -> StillNeeded:
 
 
 def _packed(words: Iterable[int]) -> bytes:
-    return b"".join(each.to_bytes(WORD_BYTES, "big") for each in words)
+    return b"".join(number.to_bytes(WORD_BYTES, "big") for number in words)
 
 
 def _child(path: Path, base: int) -> bytes:
@@ -79,8 +79,8 @@ def _child(path: Path, base: int) -> bytes:
         marks = mark(reader.store, keep=1, base=base)
     return b"".join(
         (
-            _HEAD.pack(len(marks.kept), len(marks.over)),
-            _packed(row.at for row in marks.kept),
+            _HEAD.pack(len(marks.snapshots_kept), len(marks.over)),
+            _packed(row.at for row in marks.snapshots_kept),
             _packed(word(content_hash(row.key)) for row in marks.over),
             _packed(sorted(map(word, marks.live))),
         )
@@ -91,7 +91,7 @@ if __name__ == "__main__":
     keep_memory_private()
     os.nice(int(sys.argv[3]))
     try:
-        found = _child(Path(sys.argv[1]), int(sys.argv[2]))
+        output = _child(Path(sys.argv[1]), int(sys.argv[2]))
     except AosError as problem:
         sys.exit(str(problem))
-    sys.stdout.buffer.write(found)
+    sys.stdout.buffer.write(output)

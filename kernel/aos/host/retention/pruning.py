@@ -29,7 +29,7 @@ from aos.host.folder.lock_waiting import world_locked
 from aos.host.folder.restore import Progress, check_key
 from aos.host.retention.archiving import is_archive, write_archive
 from aos.host.retention.blob_fields import named_of
-from aos.manifest.named import Named
+from aos.manifest.named import BlobReferences
 from aos.store.cut import Archive, Cut
 from aos.store.forget import FORGET_MAX, Forget
 from aos.store.lmdb_store import LmdbStore
@@ -67,16 +67,16 @@ class PrunedRecords:
 def prune_world(
     path: Path,
     *,
-    before: str = NEWEST,
+    snapshot_name: str = NEWEST,
     archive: Path | None = None,
     progress: Progress | None = None,
 ) -> PrunedRecords:
     """Move the records up to a snapshot of the world at ``path`` into an archive. No other process
     may run the world.
 
-    ``before`` is the record after which the snapshot was taken, or ``newest``; ``archive`` is the
-    target file, by default one in the world's folder. If it raises, nothing has changed, unless an
-    earlier command had begun the pruning.
+    ``snapshot_name`` is the record after which the snapshot was taken, or ``newest``; ``archive``
+    is the target file, by default one in the world's folder. If it raises, nothing has changed,
+    unless an earlier command had begun the pruning.
 
     Raises:
         BadUsage: There is no such world or snapshot.
@@ -91,7 +91,7 @@ def prune_world(
         begun = store.cut()
         if begun is not None and not begun.is_done:
             return prune.finish(begun, was_begun=True)
-        row = _snapshot(store, before)
+        row = _snapshot(store, snapshot_name)
         if begun is not None and row.at <= begun.seq:
             if row.at == begun.seq:
                 return prune.finish(begun, was_begun=True)
@@ -102,21 +102,21 @@ def prune_world(
         return prune.run(row, archive)
 
 
-def _snapshot(store: LmdbStore, before: str) -> SnapshotRow:
+def _snapshot(store: LmdbStore, snapshot_name: str) -> SnapshotRow:
     rows = list(store.snapshots())
     if not rows:
         raise BadUsage("--before: the world has no snapshot (make one: aos snapshot)")
-    if before == NEWEST:
+    if snapshot_name == NEWEST:
         return rows[-1]
     for row in rows:
-        if before in (str(row.at), hash_text(row.document)):
+        if snapshot_name in (str(row.at), hash_text(row.document)):
             return row
-    known = ", ".join(str(row.at) for row in rows[-10:])
+    records_text = ", ".join(str(row.at) for row in rows[-10:])
     raise BadUsage(
         sentence(
             "--before: there is no such snapshot",
-            expected=f"{NEWEST}, or the record that one was taken after: {known}",
-            found=before[:80],
+            expected=f"{NEWEST}, or the record that one was taken after: {records_text}",
+            actual=snapshot_name[:80],
         )
     )
 
@@ -144,22 +144,22 @@ class _Prune:
             raise Refused(
                 sentence(
                     "the file already exists with another content",
-                    where=str(path),
+                    location=str(path),
                     expected=f"the archive of records {first} to {row.at}",
                     hint="name another: --archive FILE",
                 )
             )
         self._keep_puts(state, first, row.at)
         extend_before_prune(self._folder, store)
-        before = store.cut()
+        previous_cut = store.cut()
         cut = Cut(
             seq=row.at,
             frame=state.tip.frame,
             log=state.tip.log,
             document=row.document,
-            genesis=self._genesis(state, before),
+            genesis=self._genesis(state, previous_cut),
             archives=(
-                *(() if before is None else before.archives),
+                *(() if previous_cut is None else previous_cut.archives),
                 Archive(first, row.at, str(path)),
             ),
         )
@@ -169,10 +169,10 @@ class _Prune:
     def finish(self, cut: Cut, *, was_begun: bool) -> PrunedRecords:
         """Remove the pruned records; it may be repeated."""
         store = self._store
-        before = store.size_bytes()
+        bytes_before = store.size_bytes()
         frames = 0
-        while gone := store.drop_frames(FRAMES_AT_ONCE):
-            frames += gone
+        while dropped := store.drop_frames(FRAMES_AT_ONCE):
+            frames += dropped
         self._drop_rows(cut)
         if not cut.is_done:
             store.set_cut(replace(cut, is_done=True))
@@ -188,7 +188,7 @@ class _Prune:
             last=archive.last,
             archive=Path(archive.name),
             frames=frames,
-            bytes_before=before,
+            bytes_before=bytes_before,
             bytes_after=store.size_bytes(),
             was_begun=was_begun,
             not_compacted=problem,
@@ -198,18 +198,20 @@ class _Prune:
         """The default archive: a file in the world's folder."""
         name = f"records-{first}-{last}.aos"
         try:
-            with self._folder.opened() as world, world.inner(ARCHIVES, make=True) as archives:
+            with self._folder.open_plain() as world, world.inner(ARCHIVES, make=True) as archives:
                 archives.check_file(name)
                 return archives.path / name
         except OSError as error:
-            where = self._folder.path / ARCHIVES
-            raise Unavailable(f"{where}: the folder cannot be made: {error.strerror}") from error
+            archives_path = self._folder.path / ARCHIVES
+            raise Unavailable(
+                f"{archives_path}: the folder cannot be made: {error.strerror}"
+            ) from error
 
-    def _genesis(self, state: State, before: Cut | None) -> bytes:
+    def _genesis(self, state: State, previous_cut: Cut | None) -> bytes:
         """The genesis record of the world of ``state``."""
         seq = state.ancestors[-1].at + 1 if state.ancestors else 1
-        if before is not None and seq <= before.seq:
-            return before.genesis
+        if previous_cut is not None and seq <= previous_cut.seq:
+            return previous_cut.genesis
         frame = self._store.frame_at(seq)
         assert frame is not None, "a journal has the record that its world began with"
         return frame.records[seq - frame.header.first]
@@ -223,21 +225,21 @@ class _Prune:
             Damage: It is not complete, or differs from the result of the records before it.
         """
         store = self._store
-        for hash, what in references(row.document, store.blob):
+        for hash, subject in references(row.document, store.blob):
             if not (store.has_blob(hash) or store.erased(hash)):
                 raise Damage(
                     f"the snapshot of record {row.at} is not whole, and nothing was pruned: "
-                    f"{what}, {hash_text(hash)}, is missing"
+                    f"{subject}, {hash_text(hash)}, is missing"
                 )
-        again = self._folded(row)
-        root = take(again, content_hash).document
+        refolded = self._folded(row)
+        root = take(refolded, content_hash).document
         if root != row.document:
             raise Damage(
                 sentence(
                     f"the snapshot of record {row.at} is not of the world as it was then, and "
                     "nothing was pruned",
                     expected=hash_text(root),
-                    found=hash_text(row.document),
+                    actual=hash_text(row.document),
                     hint="aos verify tells more",
                 )
             )
@@ -246,8 +248,8 @@ class _Prune:
     def _folded(self, row: SnapshotRow) -> State:
         """The state after record ``row.at``, folded from the previous snapshot."""
         store = self._store
-        before = store.snapshot_before(row.at - 1)
-        state = empty_state(store) if before is None else state_of(store, before)
+        previous_row = store.snapshot_before(row.at - 1)
+        state = empty_state(store) if previous_row is None else state_of(store, previous_row)
         for frame in store.frames(state.tip.seq + 1, row.at):
             fold_frame(state, frame, store.blob)
             if self._progress is not None:
@@ -256,14 +258,14 @@ class _Prune:
 
     def _keep_puts(self, state: State, first: int, last: int) -> None:
         """Note the blobs that the records delivered to instances that are not over: they stay."""
-        named = named_of(state, self._store)
+        name_rules = named_of(state, self._store)
         terminal = _Terminal(state)
         rows = (
             PutRow(blob=blob, seq=record.seq, cell=record.cell)
             for record in self._records(first, last)
             if isinstance(record, Receipt | KernelReceipt | Stream)
             and not terminal.is_so(record.cell)
-            for blob in told(record, named, self._store.blob)
+            for blob in delivered_blobs(record, name_rules, self._store.blob)
             if self._store.has_blob(blob)
         )
         for some in batches(rows, FORGET_MAX):
@@ -315,8 +317,10 @@ _RECEIPT: Final = Receipt.KIND.encode()
 _STREAM: Final = Stream.KIND.encode()
 
 
-def told(
-    record: Receipt | KernelReceipt | Stream, named: Named, read: Callable[[Hash], bytes]
+def delivered_blobs(
+    record: Receipt | KernelReceipt | Stream,
+    name_rules: BlobReferences,
+    read: Callable[[Hash], bytes],
 ) -> Iterator[Hash]:
     """The blobs that a record delivers to its cell; none if its payload was erased.
 
@@ -328,13 +332,13 @@ def told(
             yield record.payload_ref
         return
     schema = record.payload_schema
-    if schema is None or not named.has_values(schema):
+    if schema is None or not name_rules.has_values(schema):
         return
     try:
         payload = slot_bytes(record.payload, read)
     except Erased:
         return
-    yield from named.value(schema, payload)
+    yield from name_rules.value(schema, payload)
 
 
 class _Terminal:
@@ -342,13 +346,13 @@ class _Terminal:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._known: dict[tuple[str, bytes], bool] = {}
+        self._is_terminal_by_cell: dict[tuple[str, bytes], bool] = {}
 
     def is_so(self, id: tuple[str, bytes]) -> bool:
-        found = self._known.get(id)
-        if found is None:
-            found = self._known[id] = is_terminal(self._state.cells.get(id))
-        return found
+        is_over = self._is_terminal_by_cell.get(id)
+        if is_over is None:
+            is_over = self._is_terminal_by_cell[id] = is_terminal(self._state.cells.get(id))
+        return is_over
 
 
 def is_terminal(cell: Cell | None) -> bool:
@@ -357,8 +361,8 @@ def is_terminal(cell: Cell | None) -> bool:
     return cell is None or (cell.declared is not None and cell.fault is None)
 
 
-def batches(rows: Iterable[T], most: int) -> Iterator[list[T]]:
-    """``rows`` in lists of at most ``most``."""
-    left = iter(rows)
-    while some := list(islice(left, most)):
+def batches(rows: Iterable[T], limit: int) -> Iterator[list[T]]:
+    """``rows`` in lists of at most ``limit``."""
+    remaining = iter(rows)
+    while some := list(islice(remaining, limit)):
         yield some

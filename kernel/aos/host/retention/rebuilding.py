@@ -45,8 +45,8 @@ def rebuild_world(path: Path, *, on_progress: Callable[[int], None] | None = Non
             raise Damage(
                 sentence(
                     "the journal does not verify, so that no rows can be made from it",
-                    where=str(folder.path),
-                    found=str(report.findings[0]),
+                    location=str(folder.path),
+                    actual=str(report.findings[0]),
                     hint="nothing was changed; aos verify lists everything; restore a backup",
                 )
             )

@@ -71,13 +71,13 @@ def adopt_world(
     with world_locked(path), folder.open_store(in_any_place=True) as store:
         origin = origin_of(path / WORLD_FILE, store)
         state = restore(store, folder.world, progress=progress)
-        taken: dict[str, SigningKey] = {}
+        new_keys: dict[str, SigningKey] = {}
         if keys is not None:
-            taken = _wanted(folder, keys, state)
-        key = taken.get("world.key") or _own_key(folder)
+            new_keys = _keys_to_copy(folder, keys, state)
+        key = new_keys.get("world.key") or _own_key(folder)
         check_key(state, key)
-        for name, each in taken.items():
-            _write(folder, name, each)
+        for name, new_key in new_keys.items():
+            _write(folder, name, new_key)
         if origin is not None:
             settle(path / WORLD_FILE, store)
         return Adopted(
@@ -85,7 +85,7 @@ def adopt_world(
             origin=origin,
             seq=state.tip.seq,
             open_intents=len(state.intents),
-            keys=tuple(taken),
+            keys=tuple(new_keys),
         )
 
 
@@ -94,24 +94,24 @@ def _own_key(folder: WorldFolder) -> SigningKey:
         return folder.world_key()
     except Unavailable as problem:
         cause = problem.__cause__
-        why = (cause.strerror if isinstance(cause, OSError) else None) or str(problem)
+        reason = (cause.strerror if isinstance(cause, OSError) else None) or str(problem)
         raise Refused(
             sentence(
                 "the world's own key is needed to continue its journal: "
-                f"{folder.path / KEYS / WORLD_KEY}: {why}",
+                f"{folder.path / KEYS / WORLD_KEY}: {reason}",
                 hint="name the folder of world.key with --keys FOLDER; "
                 "without that key only a fork can continue: aos fork",
             )
         ) from problem
 
 
-def _wanted(folder: WorldFolder, keys: Path, state: State) -> dict[str, SigningKey]:
+def _keys_to_copy(folder: WorldFolder, keys: Path, state: State) -> dict[str, SigningKey]:
     """The keys to copy, all of them checked, by file name in ``keys/``."""
     if not keys.is_dir():
         raise BadUsage(f"{keys}: expected a folder with world.key in it, found none")
-    operators = {each.key: each.name for each in state.operators}
+    operators = {operator.key: operator.name for operator in state.operators}
     executors = _executors(folder, state)
-    wanted: dict[str, SigningKey] = {}
+    keys_to_copy: dict[str, SigningKey] = {}
     for name in _names(keys):
         key = read_key(keys / name)
         public = bytes(key.verify_key)
@@ -121,21 +121,23 @@ def _wanted(folder: WorldFolder, keys: Path, state: State) -> dict[str, SigningK
         elif name == "operator.key":
             is_right, expected = public in operators, "a key of " + ", ".join(operators.values())
         else:
-            known = executors.get(stem, ())
-            is_right = public in known
-            expected = " or ".join(map(key_text, known)) or "no key: it has no such executor"
+            executor_keys = executors.get(stem, ())
+            is_right = public in executor_keys
+            expected = (
+                " or ".join(map(key_text, executor_keys)) or "no key: it has no such executor"
+            )
         if not is_right:
             raise Refused(
                 sentence(
                     "this key is not this world's; nothing was changed",
-                    where=str(keys / name),
+                    location=str(keys / name),
                     expected=expected,
-                    found=key_text(public),
+                    actual=key_text(public),
                 )
             )
         if _is_to_be_copied(folder, name, key):
-            wanted[name] = key
-    return wanted
+            keys_to_copy[name] = key
+    return keys_to_copy
 
 
 def _names(keys: Path) -> Iterator[str]:
@@ -144,19 +146,23 @@ def _names(keys: Path) -> Iterator[str]:
             yield name
     below = keys / EXECUTORS
     if below.is_dir():
-        for each in sorted(below.iterdir()):
-            if each.suffix == _SUFFIX:
-                yield f"{EXECUTORS}/{each.name}"
+        for file in sorted(below.iterdir()):
+            if file.suffix == _SUFFIX:
+                yield f"{EXECUTORS}/{file.name}"
 
 
 def _executors(folder: WorldFolder, state: State) -> Mapping[str, tuple[bytes, ...]]:
     """The public keys that each executor may have here: those created with the world, and those of
     the manifest in force."""
-    known: dict[str, tuple[bytes, ...]] = {name: (key,) for name, key in folder.executors.items()}
+    keys_by_executor: dict[str, tuple[bytes, ...]] = {
+        name: (key,) for name, key in folder.executors.items()
+    }
     manifest = state.manifest
-    for each in ((manifest.executors if manifest else None) or {}).values():
-        known[each.name] = tuple(dict.fromkeys((*known.get(each.name, ()), each.public_key)))
-    return known
+    for executor in ((manifest.executors if manifest else None) or {}).values():
+        keys_by_executor[executor.name] = tuple(
+            dict.fromkeys((*keys_by_executor.get(executor.name, ()), executor.public_key))
+        )
+    return keys_by_executor
 
 
 def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
@@ -164,15 +170,15 @@ def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
     target = folder.path / KEYS / name
     if not os.path.lexists(target):
         return True
-    found = folder.key(name)
-    if found == key:
+    existing_key = folder.key(name)
+    if existing_key == key:
         return False
     raise Refused(
         sentence(
             "there is already another key here; nothing was changed",
-            where=str(target),
+            location=str(target),
             expected=key_text(bytes(key.verify_key)),
-            found=key_text(bytes(found.verify_key)),
+            actual=key_text(bytes(existing_key.verify_key)),
             hint="move it away",
         )
     )
@@ -182,13 +188,13 @@ def _write(folder: WorldFolder, name: str, key: SigningKey) -> None:
     """Write a key file atomically."""
     target = folder.path / KEYS / name
     try:
-        with folder.opened() as world, contextlib.ExitStack() as stack:
-            opened = [world, stack.enter_context(world.inner(KEYS, make=True))]
+        with folder.open_plain() as world, contextlib.ExitStack() as stack:
+            folders = [world, stack.enter_context(world.inner(KEYS, make=True))]
             for below in Path(name).parts[:-1]:
-                opened.append(stack.enter_context(opened[-1].inner(below, make=True)))
-            keys = opened[-1]
+                folders.append(stack.enter_context(folders[-1].inner(below, make=True)))
+            keys = folders[-1]
             keys.put(target.name, key_file(key))
-            for each in reversed(opened):
-                each.sync()
+            for inner_folder in reversed(folders):
+                inner_folder.sync()
     except OSError as error:
         raise Unavailable(f"{target}: the key cannot be written: {error.strerror}") from error

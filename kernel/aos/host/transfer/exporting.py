@@ -109,7 +109,7 @@ def check_unpruned(folder: WorldFolder, store: Store, *, hint: str) -> None:
         raise Refused(
             sentence(
                 f"records 2 to {cut.seq} of this world were pruned",
-                where=str(folder.path),
+                location=str(folder.path),
                 expected="a journal that begins with its genesis",
                 hint=hint,
             )
@@ -126,7 +126,9 @@ def _end(store: Store, to: int | None) -> tuple[int, Head | None]:
     frame = store.frame_at(to) if to <= head.seq else None
     if frame is None:
         raise BadUsage(
-            sentence("there is no such record", where=f"record {to}", expected=f"1 to {head.seq}")
+            sentence(
+                "there is no such record", location=f"record {to}", expected=f"1 to {head.seq}"
+            )
         )
     last = frame.header.last
     return last, head if last == head.seq else None
@@ -134,13 +136,13 @@ def _end(store: Store, to: int | None) -> tuple[int, Head | None]:
 
 def _signed(folder: WorldFolder, export: Export, head: Head | None, key: SigningKey | None) -> Head:
     """The head of the exported journal: the journal's own, or one that is signed now."""
-    ours = Head.of(export.tip)
+    exported_head = Head.of(export.tip)
     if head is not None:
-        if ours.message() != head.message():
+        if exported_head.message() != head.message():
             raise Damage(
                 sentence(
                     "the journal does not end as its head says",
-                    where=str(folder.path),
+                    location=str(folder.path),
                     hint="aos verify tells more",
                 )
             )
@@ -150,13 +152,13 @@ def _signed(folder: WorldFolder, export: Export, head: Head | None, key: Signing
         raise Refused(
             sentence(
                 "this is not the world's key; nothing was written",
-                where=str(folder.path / KEYS / "world.key"),
+                location=str(folder.path / KEYS / "world.key"),
                 expected=key_text(export.world_key),
-                found=key_text(bytes(key.verify_key)),
+                actual=key_text(bytes(key.verify_key)),
                 hint="put the right one back, or leave out --to",
             )
         )
-    return ours.signed(key)
+    return exported_head.signed(key)
 
 
 class Sink(Protocol):
@@ -220,14 +222,14 @@ class Export:
         self.records(frame.records)
         self._writer.frame(frame.to_bytes())
 
-    def records(self, found: Iterable[bytes]) -> None:
+    def records(self, encoded_records: Iterable[bytes]) -> None:
         """Write the values that these records need, and those that they name."""
-        for data in found:
+        for data in encoded_records:
             record = from_bytes(data)
-            named = self._named(data)
+            hashes = self._named_hashes(data)
             if isinstance(record, Stream) and record.payload_ref is not None:
-                named.append(record.payload_ref)
-            self._values(self._needed(record), named)
+                hashes.append(record.payload_ref)
+            self._values(self._needed_values(record), hashes)
 
     def _header(self, last: int) -> None:
         identity = identity_at(self._store, last)
@@ -235,9 +237,9 @@ class Export:
             raise Refused(
                 sentence(
                     f"record {last} is of the world that this one was forked of",
-                    where=str(self._folder.path),
+                    location=str(self._folder.path),
                     expected=f"a record of {hash_text(self._folder.world)}",
-                    found=f"one of {hash_text(identity.world)}",
+                    actual=f"one of {hash_text(identity.world)}",
                     hint="export that world, or a later record",
                 )
             )
@@ -252,7 +254,7 @@ class Export:
             )
         )
 
-    def _needed(self, record: Record) -> Iterator[Hash]:
+    def _needed_values(self, record: Record) -> Iterator[Hash]:
         """The values without which a record cannot be read."""
         if isinstance(record, Snapshot):
             yield from self._snapshot(record)
@@ -263,8 +265,8 @@ class Export:
             document = self._store.blob(record.document.hash)
             for module in Effective.from_document(document).modules.values():
                 yield module.hash
-            for each in record.migrated:
-                for value, _ in migrated_blobs(each, self._store.blob, self._is_walked):
+            for migrated in record.migrated:
+                for value, _ in migrated_blobs(migrated, self._store.blob, self._is_walked):
                     yield value
 
         if isinstance(record, Governance) and record.document is not None:
@@ -297,26 +299,26 @@ class Export:
         self._nodes.add(node)
         return False
 
-    def _values(self, needed: Iterable[Hash], named: Iterable[Hash]) -> None:
+    def _values(self, needed_values: Iterable[Hash], named_hashes: Iterable[Hash]) -> None:
         """Write values that were not written yet, and the values of this world that they name."""
-        waiting = list(named)
-        for value in needed:
-            waiting.extend(self._named(self._value(value)))
+        waiting = list(named_hashes)
+        for value in needed_values:
+            waiting.extend(self._named_hashes(self._value(value)))
         while waiting:
             value = waiting.pop()
             # A named hash may be that of a value of this world, or of anything else.
             if not self._writer.has(value) and self._store.has_blob(value):
-                waiting.extend(self._named(self._value(value)))
+                waiting.extend(self._named_hashes(self._value(value)))
 
-    def _named(self, data: bytes) -> list[Hash]:
+    def _named_hashes(self, data: bytes) -> list[Hash]:
         """The hashes that ``data`` names, last one first; a SHA-256 name gives blob and name
         document."""
-        found = list(named_in(data))
+        hashes = list(named_in(data))
         for sha256 in map(parse_sha256, _NAMED_SO.findall(data.decode("latin-1"))):
-            blob = None if sha256 is None else self._store.named(sha256)
+            blob = None if sha256 is None else self._store.hash_by_sha256(sha256)
             if sha256 is not None and blob is not None:
-                found += [Name(sha256, blob).hash, blob]
-        return found
+                hashes += [Name(sha256, blob).hash, blob]
+        return hashes
 
     def _value(self, value: Hash) -> bytes:
         """Write a value or its erasure. Return its bytes, empty if it was written before."""
@@ -345,8 +347,8 @@ class Export:
 
 def named_in(data: bytes) -> Iterator[Hash]:
     """The hashes of other values that occur in ``data`` as text."""
-    for found in _NAMED.finditer(data):
-        yield Hash(bytes.fromhex(found[1].decode()))
+    for match in _NAMED.finditer(data):
+        yield Hash(bytes.fromhex(match[1].decode()))
 
 
 def _world_key(folder: WorldFolder, last: int) -> SigningKey:

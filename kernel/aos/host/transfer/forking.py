@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from aos.core.decide.control import needed
+from aos.core.decide.control import uses_in_state
 from aos.core.journal.fork import forked_world_id as id_of
 from aos.core.journal.fork import message_of
 from aos.core.journal.frame import Frame, Head, seal
@@ -39,7 +39,7 @@ from aos.host.stamps import Sources
 from aos.host.transfer.exporting import Export, check_unpruned
 from aos.host.transfer.intake import GROUP_BYTES, Intake
 from aos.store.bundle.items import BundleHeader, ErasedValue
-from aos.store.bundle.seen import Seen
+from aos.store.bundle.seen import ValuePositions
 from aos.store.lmdb_store import LmdbStore
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
@@ -51,14 +51,14 @@ FRAME_BYTES: Final = 256 * 1024
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forked:
     """A new fork. It has the records of ``parent`` up to ``at``. ``canceled`` counts effects that
-    the fork ended, ``kept`` those that it left open."""
+    the fork ended, ``open_intents`` those that it left open."""
 
     folder: WorldFolder
     parent: Hash
     at: int
     seq: int
     canceled: int
-    kept: int
+    open_intents: int
 
 
 def fork_world(
@@ -87,11 +87,13 @@ def fork_world(
     folder = open_folder(source)
     with folder.open_store(readonly=True) as store:
         _check_source(folder, store, at)
-        with making(path), LmdbStore.create(path / STORE) as made:
-            set_origin(Origin.FORKED, made)
+        with making(path), LmdbStore.create(path / STORE) as new_store:
+            set_origin(Origin.FORKED, new_store)
             chance = sources or Sources()
             keys = make_keys(path, operator, executors, chance)
-            return _Forking(folder, store, made, at, progress).fork(path, keys, open_work, chance)
+            return _Forking(folder, store, new_store, at, progress).fork(
+                path, keys, open_work, chance
+            )
 
 
 def _check_source(folder: WorldFolder, store: Store, at: int) -> None:
@@ -101,7 +103,9 @@ def _check_source(folder: WorldFolder, store: Store, at: int) -> None:
     check_unpruned(folder, store, hint="fork a copy that still has them")
     if not 1 <= at <= head.seq:
         raise BadUsage(
-            sentence("there is no such record", where=f"record {at}", expected=f"1 to {head.seq}")
+            sentence(
+                "there is no such record", location=f"record {at}", expected=f"1 to {head.seq}"
+            )
         )
 
 
@@ -112,7 +116,7 @@ class _Forking:
         self,
         folder: WorldFolder,
         store: Store,
-        made: LmdbStore,
+        new_store: LmdbStore,
         at: int,
         progress: Progress | None,
     ) -> None:
@@ -125,9 +129,9 @@ class _Forking:
         self._intake = Intake(
             world=first.header.world,
             values=store,
-            store=made,
-            where=str(folder.path),
-            keeps=lambda mark: self._has_row(mark.seq, mark.at),
+            store=new_store,
+            source_path=str(folder.path),
+            keeps_snapshot=lambda mark: self._has_row(mark.seq, mark.at),
         )
         self._cut: Hash | None = None
 
@@ -152,21 +156,21 @@ class _Forking:
             self._intake.seal(sources.salt())
         self._intake.commit(Head.of(state.tip).signed(keys.world))
         stamp_s = record.stamp.ns // 10**9
-        made = WorldFolder(
+        new_folder = WorldFolder(
             path=path,
             world=state.world,
             created=datetime.fromtimestamp(stamp_s, UTC).isoformat().replace("+00:00", "Z"),
             executors=MappingProxyType(dict(keys.executors)),
         )
-        finish(made, keys.operators)
-        assert made.world == id_of(record)
+        finish(new_folder, keys.operators)
+        assert new_folder.world == id_of(record)
         return Forked(
-            folder=made,
+            folder=new_folder,
             parent=parent,
             at=self._at,
             seq=state.tip.seq,
             canceled=inherited - len(state.intents),
-            kept=len(state.intents),
+            open_intents=len(state.intents),
         )
 
     def _frames(self) -> Iterator[Frame]:
@@ -186,14 +190,18 @@ class _Forking:
             for frame in self._store.frames(1, self._at):
                 export.records(frame.records[: self._at + 1 - frame.header.first])
             values.put()
-            return tuple(each.value for each in values.erased if each.seq > self._at)
+            return tuple(
+                erased_value.value for erased_value in values.erased if erased_value.seq > self._at
+            )
 
     def _record(
         self, keys: Keys, open_work: str, erased: tuple[Hash, ...], sources: Sources
     ) -> Fork:
         tip = self._intake.state.tip
-        known = word_of(OPEN_WORK, open_work)
-        assert known is not None, f"open work: expected one of {OPEN_WORK}, found {open_work!r}"
+        open_work_word = word_of(OPEN_WORK, open_work)
+        assert open_work_word is not None, (
+            f"open work: expected one of {OPEN_WORK}, found {open_work!r}"
+        )
         unsigned = Fork(
             seq=tip.seq + 1,
             stamp=sources.stamp(),
@@ -203,7 +211,7 @@ class _Forking:
             nonce=sources.random(NONCE_BYTES),
             world_key=bytes(keys.world.verify_key),
             operators=keys.operators,
-            open_work=known,
+            open_work=open_work_word,
             erased=erased,
             cut=self._cut,
             signature=b"",
@@ -222,12 +230,12 @@ class _Values:
 
     intake: Intake
     erased: list[ErasedValue] = field(default_factory=list)
-    _seen: Seen = field(default_factory=Seen)
-    _rest: dict[Hash, bytes] = field(default_factory=dict)
+    _seen_hashes: ValuePositions = field(default_factory=ValuePositions)
+    _unstored: dict[Hash, bytes] = field(default_factory=dict)
     _size: int = 0
 
     def has(self, value: Hash, /) -> bool:
-        return value in self._seen
+        return value in self._seen_hashes
 
     def header(self, header: BundleHeader) -> None:
         """Ignored: the fork has its own header."""
@@ -236,36 +244,36 @@ class _Values:
         """Ignored: frames are copied separately."""
 
     def blob(self, value: Hash, data: bytes) -> None:
-        self._seen.add(value)
+        self._seen_hashes.add(value)
         if not self.intake.store.has_blob(value):
-            self._rest[value] = data
+            self._unstored[value] = data
             self._size += len(data)
             if self._size >= GROUP_BYTES:
                 self.put()
 
     def erase(self, erased: ErasedValue) -> None:
-        self._seen.add(erased.value)
+        self._seen_hashes.add(erased.value)
         self.erased.append(erased)
 
     def put(self) -> None:
         """Store the values held so far."""
-        if self._rest:
-            self.intake.store.put_blobs(self._rest)
-        self._rest, self._size = {}, 0
+        if self._unstored:
+            self.intake.store.put_blobs(self._unstored)
+        self._unstored, self._size = {}, 0
 
     def close(self) -> None:
-        self._seen.close()
+        self._seen_hashes.close()
 
 
 def _check_needed(state: State, erased: Sequence[Hash], store: Store) -> None:
     """Raise Refused if a value that the world needed at that record was erased."""
     for value in erased:
-        use = next(needed(state, value, store.blob), None)
+        use = next(uses_in_state(state, value, store.blob), None)
         if use is not None:
             raise Refused(
                 sentence(
                     f"the value {hash_text(value)} was erased since, and it was {use} then",
-                    where=f"record {state.tip.seq}",
+                    location=f"record {state.tip.seq}",
                     hint="fork the world at a later record, or before that value came",
                 )
             )

@@ -62,7 +62,7 @@ def _check_values(bundle: Bundle, head: Head) -> None:
                 sentence(
                     f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
                     "the bundle's end",
-                    where=str(bundle.path),
+                    location=str(bundle.path),
                     expected=f"the values that a world needs after record {head.seq}",
                     hint=f"export the world to record {erased.seq} or later",
                 )
@@ -74,7 +74,7 @@ def _fill(bundle: Bundle, head: Head, path: Path, progress: Progress | None) -> 
     folder = WorldFolder(
         path=path, world=header.world, created=header.created, executors=header.executors
     )
-    with folder.opened() as world:
+    with folder.open_plain() as world:
         world.inner(KEYS, make=True).close()
     frames = bundle.frames()
     first = next(frames, None)
@@ -86,8 +86,8 @@ def _fill(bundle: Bundle, head: Head, path: Path, progress: Progress | None) -> 
             world=first.header.world,
             values=bundle,
             store=store,
-            where=str(bundle.path),
-            keeps=lambda mark: bundle.has_blob(mark.document),
+            source_path=str(bundle.path),
+            keeps_snapshot=lambda mark: bundle.has_blob(mark.document),
         )
         for frame in itertools.chain([first], frames):
             intake.take(frame)
@@ -110,18 +110,18 @@ def _fill(bundle: Bundle, head: Head, path: Path, progress: Progress | None) -> 
 def _check_end(bundle: Bundle, head: Head, state: State) -> None:
     """Raise Damage if the journal does not match its head, the world's key has not signed the head,
     or the header is of another world."""
-    where, header = str(bundle.path), bundle.header
+    bundle_path, header = str(bundle.path), bundle.header
     if Head.of(state.tip).message() != head.message():
         raise Damage(
             sentence(
                 "the journal does not end as its head says",
-                where=where,
+                location=bundle_path,
                 expected=f"record {head.seq}",
-                found=f"record {state.tip.seq}",
+                actual=f"record {state.tip.seq}",
             )
         )
     if not head.is_signed_by(state.world_key):
-        raise Damage(f"{where}: the head is not signed by the world's key")
-    said = (header.world, header.world_key, header.operators)
-    if said != (state.world, state.world_key, state.operators):
-        raise Damage(f"{where}: the header does not say what the genesis says")
+        raise Damage(f"{bundle_path}: the head is not signed by the world's key")
+    identity = (header.world, header.world_key, header.operators)
+    if identity != (state.world, state.world_key, state.operators):
+        raise Damage(f"{bundle_path}: the header does not say what the genesis says")

@@ -46,22 +46,23 @@ class Values(Protocol):
 class Intake:
     """Writes frames into an empty store, beginning with the genesis of ``world``.
 
-    ``where`` names their source in errors; ``keeps`` decides whether a snapshot's parts are stored.
-    ``state`` is the fold of all frames taken; those since the last ``commit`` are not durable yet.
+    ``source_path`` names their source in errors; ``keeps_snapshot`` decides whether a snapshot's
+    parts are stored. ``state`` is the fold of all frames taken; those since the last ``commit`` are
+    not durable yet.
     """
 
     world: Hash
     values: Values
     store: LmdbStore
-    where: str
-    keeps: Callable[[Mark], bool]
+    source_path: str
+    keeps_snapshot: Callable[[Mark], bool]
     kernel: Kernel = field(init=False)
     _group: list[Sealed] = field(default_factory=list)
     _size: int = 0
     _follows: Hash = NO_FRAME
-    _held: dict[Hash, bytes] = field(default_factory=dict)
+    _group_values: dict[Hash, bytes] = field(default_factory=dict)
     """Values of the current group of frames."""
-    _gone: set[Hash] = field(default_factory=set)
+    _erased_values: set[Hash] = field(default_factory=set)
     """Values that the group erases and the store still has."""
 
     def __post_init__(self) -> None:
@@ -83,9 +84,9 @@ class Intake:
             raise Damage(
                 sentence(
                     f"frame {frame.header.first} does not follow the one before it, or was altered",
-                    where=self.where,
+                    location=self.source_path,
                     expected=f"hash {sealed.frame.hash.hex()[:16]}",
-                    found=frame.hash.hex()[:16],
+                    actual=frame.hash.hex()[:16],
                     hint="aos verify tells more",
                 )
             )
@@ -95,16 +96,16 @@ class Intake:
         durable before ``commit``."""
         self.kernel.append(record, dict(self._values(record)))
         for value in _erased_by(record):
-            self._held.pop(value, None)
-            self._gone.add(value)
+            self._group_values.pop(value, None)
+            self._erased_values.add(value)
 
     def seal(self, salt: bytes) -> Sealed:
         """Seal the records since the last frame, as the next frame of the group that ``commit``
         writes."""
         sealed = self.kernel.seal(salt)
         assert sealed is not None, "a frame holds records"
-        sealed = replace(sealed, snapshots=tuple(filter(self.keeps, sealed.snapshots)))
-        self._held.update(sealed.blobs)
+        sealed = replace(sealed, snapshots=tuple(filter(self.keeps_snapshot, sealed.snapshots)))
+        self._group_values.update(sealed.blobs)
         self._group.append(sealed)
         self._size += sum(map(len, (*sealed.frame.records, *sealed.blobs.values())))
         return sealed
@@ -117,23 +118,23 @@ class Intake:
             self.store.append(self._group, head, expected=self._follows)
             self._follows = head.frame
             self._group, self._size = [], 0
-            self._held, self._gone = {}, set()
+            self._group_values, self._erased_values = {}, set()
 
     def put(self, hashes: Iterable[Hash]) -> int:
         """Store values that came with no record; return how many of ``hashes`` exist."""
-        rest: dict[Hash, bytes] = {}
+        missing: dict[Hash, bytes] = {}
         size = count = 0
         for value in hashes:
             count += 1
             if self.store.has_blob(value):
                 continue
-            rest[value] = self.values.blob(value)
-            size += len(rest[value])
+            missing[value] = self.values.blob(value)
+            size += len(missing[value])
             if size >= GROUP_BYTES:
-                self.store.put_blobs(rest)
-                rest, size = {}, 0
-        if rest:
-            self.store.put_blobs(rest)
+                self.store.put_blobs(missing)
+                missing, size = {}, 0
+        if missing:
+            self.store.put_blobs(missing)
         return count
 
     def _changes(self, frame: Frame) -> bool:
@@ -143,18 +144,20 @@ class Intake:
     def _values(self, record: Record) -> Iterator[tuple[Hash, bytes]]:
         """The values that come with a record: those that are not stored. One that was erased later
         has no bytes any more."""
-        for value in self._needed(record):
-            if value in self._held or (value not in self._gone and self.store.has_blob(value)):
+        for value in self._needed_values(record):
+            if value in self._group_values or (
+                value not in self._erased_values and self.store.has_blob(value)
+            ):
                 continue
             try:
                 data = self.values.blob(value)
             except Erased:
                 continue
-            self._held[value] = data
-            self._gone.discard(value)
+            self._group_values[value] = data
+            self._erased_values.discard(value)
             yield value, data
 
-    def _needed(self, record: Record) -> Iterator[Hash]:
+    def _needed_values(self, record: Record) -> Iterator[Hash]:
         if isinstance(record, Snapshot):
             return  # with the rest: nothing that is folded here needs it
         for _, reference in references(record):
@@ -165,8 +168,8 @@ class Intake:
                 yield module.hash
 
     def _read(self, hash: Hash, /) -> bytes:
-        found = self._held.get(hash)
-        return self.values.blob(hash) if found is None else found
+        value = self._group_values.get(hash)
+        return self.values.blob(hash) if value is None else value
 
 
 def _erased_by(record: Record) -> tuple[Hash, ...]:

@@ -46,22 +46,22 @@ class Checks:
         self._settling: dict[Hash, tuple[int, Hash]] = {}
         self._erased_by = 0
 
-    def answer(self, given: Input, blobs: Mapping[Hash, bytes]) -> Answer | None:
+    def answer(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer | None:
         """The answer to an input that the kernel must not see; None for all others."""
-        if isinstance(given, ReceiptInput):
-            return self._settled_already(given)
-        if isinstance(given, EventInput):
-            return refused_event(self._state, given) if given.schema in GUARDED else None
-        if isinstance(given, ManifestInput):
-            return self._refused_manifest(given, blobs)
-        if isinstance(given, GovernanceInput):
-            return self._lacks_proposed(given, blobs)
-        if isinstance(given, ControlInput):
-            return self._unerasable(given) or refused_command(
-                self._state, given, self._overlay.read
+        if isinstance(input, ReceiptInput):
+            return self._settled_already(input)
+        if isinstance(input, EventInput):
+            return refused_event(self._state, input) if input.schema in GUARDED else None
+        if isinstance(input, ManifestInput):
+            return self._refused_manifest(input, blobs)
+        if isinstance(input, GovernanceInput):
+            return self._lacks_proposed(input, blobs)
+        if isinstance(input, ControlInput):
+            return self._unerasable(input) or refused_command(
+                self._state, input, self._overlay.read
             )
-        if isinstance(given, SnapshotInput):
-            return self._lacks_part(given)
+        if isinstance(input, SnapshotInput):
+            return self._lacks_part(input)
         return None
 
     def settling(self, receipt: ReceiptInput | KernelReceipt, seq: int) -> None:
@@ -74,30 +74,32 @@ class Checks:
 
     def durable(self, settled: Iterable[Settled]) -> None:
         """The store knows these from now on. Called on the committer's thread."""
-        for each in settled:
-            self._settling.pop(each.intent, None)
+        for settled_intent in settled:
+            self._settling.pop(settled_intent.intent, None)
 
-    def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
+    def _settled_already(self, receipt: ReceiptInput) -> Duplicate | Refusal | None:
         """Compare a receipt for an intent that is not open with the one that settled it (H-30)."""
         state = self._state
-        if given.intent in state.intents or given.intent in state.abandoned:
+        if receipt.intent in state.intents or receipt.intent in state.abandoned:
             return None
-        seq, digest = self._settling.get(given.intent, (None, None))
+        seq, digest = self._settling.get(receipt.intent, (None, None))
         if seq is None:
-            row = self._store.intent(given.intent)
+            row = self._store.intent(receipt.intent)
             if row is None or row.settled_seq is None:
                 return None
             seq, digest = row.settled_seq, row.receipt_digest
-        if digest == receipt_digest(given):
+        if digest == receipt_digest(receipt):
             return Duplicate(seq=seq)
-        message = f"intent {hash_text(given.intent)}: record {seq} settled it with another receipt"
+        message = (
+            f"intent {hash_text(receipt.intent)}: record {seq} settled it with another receipt"
+        )
         return Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED, message=message)
 
     def _refused_manifest(
-        self, given: ManifestInput, blobs: Mapping[Hash, bytes]
+        self, manifest_input: ManifestInput, blobs: Mapping[Hash, bytes]
     ) -> Refusal | None:
         try:
-            new = Effective.from_document(given.document)
+            new = Effective.from_document(manifest_input.document)
         except Damage:
             return None  # the kernel's refusal says what is wrong with the document
         return self._lacks_module(new, blobs, Rule.MANIFEST_IS_INVALID) or refused_manifest(
@@ -105,13 +107,13 @@ class Checks:
         )
 
     def _lacks_proposed(
-        self, given: GovernanceInput, blobs: Mapping[Hash, bytes]
+        self, governance_input: GovernanceInput, blobs: Mapping[Hash, bytes]
     ) -> Refusal | None:
         """Refuse a proposal whose modules are missing, so that an approved one can be applied."""
-        if given.document is None:
+        if governance_input.document is None:
             return None
         try:
-            new = Effective.from_document(given.document)
+            new = Effective.from_document(governance_input.document)
         except Damage:
             return None  # the kernel's refusal says what is wrong with the document
         return self._lacks_module(new, blobs, Rule.PROPOSAL_IS_INVALID)
@@ -136,19 +138,20 @@ class Checks:
             return True
         return not self._overlay.is_erased(value) and self._store.has_blob(value)
 
-    def _lacks_part(self, given: SnapshotInput) -> Refusal | None:
+    def _lacks_part(self, snapshot: SnapshotInput) -> Refusal | None:
         """Refuse a snapshot that is older than the last erasure: its parts may be gone (H-47d)."""
-        if given.at >= self._erased_by:
+        if snapshot.at >= self._erased_by:
             return None
         return Refusal(
             rule=Rule.SNAPSHOT_IS_OLD,
-            message=f"the snapshot after record {given.at} may lack what record {self._erased_by} "
+            message=f"the snapshot after record {snapshot.at} may lack what record "
+            f"{self._erased_by} "
             "erased meanwhile (make it again)",
         )
 
-    def _unerasable(self, given: ControlInput) -> Refusal | None:
+    def _unerasable(self, control: ControlInput) -> Refusal | None:
         """Refuse to erase a value that is absent or part of a snapshot (H-47e)."""
-        value = given.value
+        value = control.value
         if value is None:
             return None
         return unerasable(self._store, value, is_there=self._has(value))

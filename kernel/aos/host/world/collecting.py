@@ -79,10 +79,10 @@ class Arrivals:
     def is_needed(self, hash: Hash, has: Callable[[Hash], bool]) -> bool:
         """Whether the world has ``hash``; if so, it stays."""
         with self._lock:
-            found = has(hash)
-            if found:
+            is_present = has(hash)
+            if is_present:
                 self.note((hash,))
-            return found
+            return is_present
 
     @contextlib.contextmanager
     def taking(self, token: int, hashes: Sequence[Hash]) -> Iterator[list[Hash]]:
@@ -98,9 +98,13 @@ class Arrivals:
                 )
             self._heard_s = time.monotonic()
             since = self._since
-            yield [each for each in hashes if each not in since and each not in self._spilled]
+            yield [
+                blob_hash
+                for blob_hash in hashes
+                if blob_hash not in since and blob_hash not in self._spilled
+            ]
 
-    def heard(self, token: int) -> None:
+    def keep_open(self, token: int) -> None:
         """Keep the marking open: its client is still at work. Raises as ``taking``."""
         with self.taking(token, ()):
             pass
@@ -132,7 +136,7 @@ class Marking:
         token = self.token = self._arrivals.begin()
 
         def durable() -> Begun:
-            self._arrivals.heard(token)
+            self._arrivals.keep_open(token)
             return Begun(token=token, base=base)
 
         self._pipeline.between(durable).add_done_callback(self._answer)
@@ -152,14 +156,14 @@ class Marking:
             self._arrivals.end(self.token)
         self._pipeline.end_collection(self)
 
-    def _answer(self, done: Future[Begun]) -> None:
-        problem = done.exception()
+    def _answer(self, future: Future[Begun]) -> None:
+        problem = future.exception()
         if problem is not None:
             assert isinstance(problem, AosError), "Unavailable, or why the pipeline failed it"
             self.refuse(problem)
             return
         with contextlib.suppress(InvalidStateError):
-            self.begun.set_result(done.result())
+            self.begun.set_result(future.result())
 
 
 def _replaced() -> Unavailable:
@@ -229,7 +233,7 @@ class Collecting:
     def _begin(self, marking: Marking) -> None:
         marking.begin(self._state.cells.at)
 
-    def forget(self, token: int, what: Forget) -> Future[int]:
+    def forget(self, token: int, rows: Forget) -> Future[int]:
         """Remove what a marking found unneeded, except blobs that arrived meanwhile.
 
         It is done in parts, with groups of frames in between. The future returns how many blobs
@@ -246,38 +250,40 @@ class Collecting:
                 self.end(token)
                 raise
 
-        gone: Future[int] = Future()
-        gone.set_running_or_notify_cancel()
+        removed: Future[int] = Future()
+        removed.set_running_or_notify_cancel()
         # At least one part, so that a world that is stopping reports it.
-        each_part = list(parts(what)) or [Forget()]
-        taken = [self._pipeline.between(partial(act, part)) for part in each_part]
+        each_part = list(parts(rows)) or [Forget()]
+        removals = [self._pipeline.between(partial(act, part)) for part in each_part]
 
         def finish(_: Future[int]) -> None:
             try:
-                gone.set_result(sum(each.result() for each in taken))
+                removed.set_result(sum(removal.result() for removal in removals))
             except BaseException as problem:  # noqa: BLE001  # passed on to the caller
                 refusal = None if marking is None else marking.refusal
-                gone.set_exception(refusal if isinstance(problem, NoRoom) and refusal else problem)
+                removed.set_exception(
+                    refusal if isinstance(problem, NoRoom) and refusal else problem
+                )
 
         # Parts are done in order, so the last one ends last.
-        taken[-1].add_done_callback(finish)
-        return gone
+        removals[-1].add_done_callback(finish)
+        return removed
 
-    def _remove(self, what: Forget) -> int:
+    def _remove(self, rows: Forget) -> int:
         """Remove rows, in smaller transactions if there is no room for one: each frees pages for
         the later ones (RT-27)."""
         try:
-            return self._store.forget(what)
+            return self._store.forget(rows)
         except NoRoom as problem:
             if self._pipeline.use_reserve(problem):
-                return self._remove(what)
-            if len(what) < 2:
+                return self._remove(rows)
+            if len(rows) < 2:
                 raise
-            return sum(map(self._remove, parts(what, len(what) // 2)))
+            return sum(map(self._remove, parts(rows, len(rows) // 2)))
 
-    def heard(self, token: int) -> None:
+    def keep_open(self, token: int) -> None:
         """Keep the marking open. Raises: Unavailable: The marking was given up."""
-        self._arrivals.heard(token)
+        self._arrivals.keep_open(token)
 
     def end(self, token: int) -> None:
         """End the marking, unless a later one has begun."""
@@ -286,10 +292,10 @@ class Collecting:
             marking.end()
 
 
-def parts(forget: Forget, most: int = FORGET_MAX) -> Iterator[Forget]:
-    """Split ``forget`` into parts of at most ``most`` rows. Rows of snapshots and puts come first:
+def parts(forget: Forget, limit: int = FORGET_MAX) -> Iterator[Forget]:
+    """Split ``forget`` into parts of at most ``limit`` rows. Rows of snapshots and puts come first:
     a row must not outlive the blobs that it names."""
     for field in ("snapshots", "puts", "blobs"):
         rows = getattr(forget, field)
-        for at in range(0, len(rows), most):
-            yield Forget(**{field: rows[at : at + most]})
+        for at in range(0, len(rows), limit):
+            yield Forget(**{field: rows[at : at + limit]})

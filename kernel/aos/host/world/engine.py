@@ -40,7 +40,7 @@ from aos.core.journal.inputs import (
 from aos.core.journal.ports import Runner
 from aos.core.journal.records import Emitted, Faulted, Intent, KernelReceipt, Ref, Slot, Step
 from aos.core.kernel import Kernel
-from aos.core.snapshot.take import Taken, rebase
+from aos.core.snapshot.take import SnapshotLayers, rebase
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError, Damage
@@ -93,11 +93,11 @@ class EngineStats:
 class _Draft:
     """The frame in progress, without its records, which the kernel collects.
 
-    ``taken`` are batches whose last input is in the frame. ``blobs`` came with admitted inputs;
+    ``batches`` are batches whose last input is in the frame. ``blobs`` came with admitted inputs;
     ``blob_bytes`` also counts the payloads and values that records refer to.
     """
 
-    taken: list[InputBatch] = field(default_factory=list)
+    batches: list[InputBatch] = field(default_factory=list)
     blobs: dict[Hash, bytes] = field(default_factory=dict)
     blob_bytes: int = 0
     faults: list[FaultNote] = field(default_factory=list)
@@ -224,10 +224,10 @@ class Engine:
         """Return a blob that is durable or on its way to the disk. Raises as ``Store.blob``."""
         return self._overlay.read(hash)
 
-    def rebase(self, taken: Taken) -> None:
+    def rebase(self, snapshot: SnapshotLayers) -> None:
         """Continue from a durable snapshot before the next frame (H-47a). Cells that have not
         changed since need not stay in memory."""
-        self._inbox.between_frames(partial(rebase, self._kernel.state, taken))
+        self._inbox.between_frames(partial(rebase, self._kernel.state, snapshot))
 
     def stats(self) -> EngineStats:
         """Return the durable figures, and how much waits."""
@@ -305,18 +305,18 @@ class Engine:
         self._most_behind = min(EVENTS_BEHIND_WORK, self._counts.steps - steps)
         self._hand_over()
 
-    def _drain(self, lane: Lane, most: int) -> None:
-        """Admit up to ``most`` inputs of a lane, as far as the frame has room."""
-        while most > 0 and lane.batches and self._frame_has_room():
+    def _drain(self, lane: Lane, limit: int) -> None:
+        """Admit up to ``limit`` inputs of a lane, as far as the frame has room."""
+        while limit > 0 and lane.batches and self._frame_has_room():
             batch = lane.batches[0]
             begun = len(batch.answers)
-            for given in batch.inputs[begun : begun + most]:
-                batch.answers.append(self._admit(given, batch.blobs))
+            for input in batch.inputs[begun : begun + limit]:
+                batch.answers.append(self._admit(input, batch.blobs))
                 if not self._frame_has_room():
                     break
-            most -= len(batch.answers) - begun
+            limit -= len(batch.answers) - begun
             if len(batch.answers) == len(batch.inputs):
-                self._draft.taken.append(batch)
+                self._draft.batches.append(batch)
                 self._inbox.remove_first(lane)
 
     def _frame_has_room(self) -> bool:
@@ -377,11 +377,11 @@ class Engine:
             if draft.blobs:
                 sealed = replace(sealed, blobs={**sealed.blobs, **draft.blobs})
             self._overlay.hold(sealed.blobs, until=sealed.tip.seq)
-        elif not draft.taken:
+        elif not draft.batches:
             return
         unit = Unit(
             sealed=sealed,
-            batches=tuple(draft.taken),
+            batches=tuple(draft.batches),
             figures=self._figures_now(),
             faults=tuple(draft.faults),
             size=0
@@ -405,51 +405,51 @@ class Engine:
             open_intents=len(state.intents),
             snapshot=state.snapshot,
             proposed=state.proposals.count,
-            proposals=state.proposals.listed() if state.proposals.open else (),
+            proposals=state.proposals.open_proposals() if state.proposals.open else (),
             events=counts.events,
             receipts=counts.receipts,
             steps=counts.steps,
             faults=counts.faults,
         )
 
-    def _admit(self, given: Input, blobs: Mapping[Hash, bytes]) -> Answer:
-        answer = self._checks.answer(given, blobs) or self._decided(given, blobs)
+    def _admit(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer:
+        answer = self._checks.answer(input, blobs) or self._decided(input, blobs)
         if not isinstance(answer, Admitted):
             return answer
         draft = self._draft
         if blobs:
             draft.blobs.update(blobs)
             self._overlay.hold(blobs, until=answer.seq)
-        if isinstance(given, ReceiptInput):
+        if isinstance(input, ReceiptInput):
             self._counts.receipts += 1
-            self._checks.settling(given, answer.seq)
-            draft.blob_bytes += len(given.payload)
-        elif isinstance(given, EventInput):
+            self._checks.settling(input, answer.seq)
+            draft.blob_bytes += len(input.payload)
+        elif isinstance(input, EventInput):
             self._counts.events += 1
-            draft.blob_bytes += len(given.value)
-        elif isinstance(given, StreamInput):
-            draft.blob_bytes += len(given.payload)
-        elif isinstance(given, GovernanceInput):
-            draft.blob_bytes += given.size
-        elif isinstance(given, ManifestInput):
+            draft.blob_bytes += len(input.value)
+        elif isinstance(input, StreamInput):
+            draft.blob_bytes += len(input.payload)
+        elif isinstance(input, GovernanceInput):
+            draft.blob_bytes += input.size
+        elif isinstance(input, ManifestInput):
             if self._runs:
                 self._set_schedules()
-        elif isinstance(given, ControlInput) and given.action == ERASE and given.value is not None:
+        elif isinstance(input, ControlInput) and input.action == ERASE and input.value is not None:
             # Also if it came with an input of this frame. The same bytes may come again later.
             self._checks.erased(by=answer.seq)
-            draft.blobs.pop(given.value, None)
-            self._overlay.erase(given.value, by=answer.seq)
+            draft.blobs.pop(input.value, None)
+            self._overlay.erase(input.value, by=answer.seq)
         return answer
 
-    def _decided(self, given: Input, blobs: Mapping[Hash, bytes]) -> Answer:
-        if isinstance(given, EventInput):
-            return admit_from_outside(self._kernel, given, self._sources.stamp())
-        if not (isinstance(given, ManifestInput) and given.mode == MIGRATE):
-            return self._kernel.admit(given, self._sources.stamp())
+    def _decided(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer:
+        if isinstance(input, EventInput):
+            return admit_from_outside(self._kernel, input, self._sources.stamp())
+        if not (isinstance(input, ManifestInput) and input.mode == MIGRATE):
+            return self._kernel.admit(input, self._sources.stamp())
         # A migration runs the new modules before the manifest's blobs are on their way to the disk.
         lent = self._overlay.lend(blobs)
         try:
-            return self._kernel.admit(given, self._sources.stamp())
+            return self._kernel.admit(input, self._sources.stamp())
         except (NoRoom, Stopping) as problem:
             return Refusal(
                 rule=Rule.WORLD_IS_BUSY, message=f"the migration was given up: {problem}"
@@ -459,10 +459,10 @@ class Engine:
 
     def _set_schedules(self) -> None:
         """Bring the schedules to those of the manifest in force, in this frame (SC-30)."""
-        for each in schedule_events(self._kernel.state, self._overlay.read):
-            if isinstance(self._kernel.admit(each, self._sources.stamp()), Admitted):
+        for event in schedule_events(self._kernel.state, self._overlay.read):
+            if isinstance(self._kernel.admit(event, self._sources.stamp()), Admitted):
                 self._counts.events += 1
-                self._draft.blob_bytes += len(each.value)
+                self._draft.blob_bytes += len(event.value)
 
     def _keep_now(self, blobs: Mapping[Hash, bytes]) -> None:
         """Make blobs of a migration durable while the core waits."""
@@ -472,7 +472,7 @@ class Engine:
 
     def _durable(self, group: Sequence[Unit]) -> None:
         """Publish a group that is durable now, in the order of ``unit.py`` (H-21, H-31)."""
-        opened: dict[Hash, OpenIntent] = {}
+        opened_intents: dict[Hash, OpenIntent] = {}
         ended: list[Hash] = []
         dropped: list[Hash] = []
         for unit in group:
@@ -481,18 +481,20 @@ class Engine:
             self._overlay.drop(unit.sealed.blobs, durable=unit.sealed.tip.seq)
             self._checks.durable(unit.sealed.settled)
             ended.extend(settled.intent for settled in unit.sealed.settled)
-            opened.update((each.intent, each) for each in unit.sealed.to_publish)
+            opened_intents.update(
+                (open_intent.intent, open_intent) for open_intent in unit.sealed.to_publish
+            )
             ended.extend(unit.sealed.abandoned)
             over = (*unit.sealed.abandoned, *unit.sealed.canceled)
             dropped.extend(over)
             for intent in over:
-                opened.pop(intent, None)
+                opened_intents.pop(intent, None)
         self._figures = group[-1].figures
         if self._on_published is not None:
             self._on_published(
                 Published(
                     figures=self._figures,
-                    opened=tuple(opened.values()),
+                    opened_intents=tuple(opened_intents.values()),
                     ended=tuple(ended),
                     dropped=tuple(dropped),
                     faults=tuple(note for unit in group for note in unit.faults),
@@ -515,8 +517,8 @@ class Engine:
         reason = self._inbox.problem
         assert reason is not None
         if threading.current_thread() is self._thread:
-            self._answer(self._draft.taken, reason)
-            self._draft.taken = []
+            self._answer(self._draft.batches, reason)
+            self._draft.batches = []
         self._refuse_queued(reason)
         if is_first and self._on_stopped is not None:
             self._on_stopped(reason)
@@ -545,11 +547,11 @@ def _reason(problem: BaseException) -> AosError:
 def _blob_bytes(record: Step) -> int:
     """Bytes of a step's values that are stored as blobs, outside the record."""
     size = _slot_bytes(record.state) + _slot_bytes(record.ann)
-    each: Emitted | Intent
-    for each in record.events:
-        size += _slot_bytes(each.value)
-    for each in record.intents:
-        size += _slot_bytes(each.params)
+    output: Emitted | Intent
+    for output in record.events:
+        size += _slot_bytes(output.value)
+    for output in record.intents:
+        size += _slot_bytes(output.params)
     return size
 
 

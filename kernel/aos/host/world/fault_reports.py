@@ -20,7 +20,7 @@ _Cause: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class _More:
+class _Repeats:
     """Faults that were counted and not printed yet."""
 
     number: int = 0
@@ -39,7 +39,7 @@ class FaultReports:
         self._report = report
         self._later = later
         self._cell_text = cell_text
-        self._more: dict[_Cause, _More] = {}
+        self._repeats: dict[_Cause, _Repeats] = {}
 
     def add(self, faults: Iterable[FaultNote]) -> None:
         for note in faults:
@@ -47,24 +47,24 @@ class FaultReports:
                 note.message if note.engine_text is None else f"{note.message}: {note.engine_text}"
             )
             cause = (note.cell[0], note.kind, text)
-            more = self._more.get(cause)
-            if more is not None:
-                more.number += 1
-                more.seq = note.seq
+            repeats = self._repeats.get(cause)
+            if repeats is not None:
+                repeats.number += 1
+                repeats.seq = note.seq
                 continue
-            if not self._more:
+            if not self._repeats:
                 self._later(GATHER_S, self.flush)
-            self._more[cause] = _More()
+            self._repeats[cause] = _Repeats()
             cell = self._cell_text(note.cell)
             self._report(f"{cell} failed at record {note.seq}: {note.kind}: {text}")
 
     def flush(self) -> None:
         """Print the counts since the last call."""
-        found, self._more = self._more, {}
-        for (workflow, kind, text), more in found.items():
-            if more.number:
-                instances = "1 more instance" if more.number == 1 else f"{more.number:,} more"
+        repeats_by_cause, self._repeats = self._repeats, {}
+        for (workflow, kind, text), repeats in repeats_by_cause.items():
+            if repeats.number:
+                instances = "1 more instance" if repeats.number == 1 else f"{repeats.number:,} more"
                 self._report(
                     f"{workflow}: {instances} failed with the same fault, the last at record "
-                    f"{more.seq}: {kind}: {text} (aos inspect faults lists them)"
+                    f"{repeats.seq}: {kind}: {text} (aos inspect faults lists them)"
                 )

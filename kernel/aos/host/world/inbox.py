@@ -221,14 +221,14 @@ class Inbox:
 
 def _size(inputs: Sequence[Input], blobs: Mapping[Hash, bytes]) -> int:
     size = sum(map(len, blobs.values()))
-    for given in inputs:
+    for input in inputs:
         size += INPUT_BYTES
-        if isinstance(given, EventInput):
-            size += len(given.value)
-        elif isinstance(given, ReceiptInput | StreamInput):
-            size += len(given.payload)
-        elif isinstance(given, ManifestInput):
-            size += len(given.document)
-        elif isinstance(given, GovernanceInput):
-            size += given.size
+        if isinstance(input, EventInput):
+            size += len(input.value)
+        elif isinstance(input, ReceiptInput | StreamInput):
+            size += len(input.payload)
+        elif isinstance(input, ManifestInput):
+            size += len(input.document)
+        elif isinstance(input, GovernanceInput):
+            size += input.size
     return size

@@ -25,15 +25,15 @@ class Overlay:
     def __init__(self, below: BlobReader) -> None:
         self._below = below
         self._lock = threading.Lock()
-        self._held: dict[Hash, tuple[int, bytes]] = {}
+        self._blobs: dict[Hash, tuple[int, bytes]] = {}
         self._erased: dict[Hash, int] = {}
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._blobs)
 
     def has(self, hash: Hash) -> bool:
         """Whether a blob is on its way to the disk."""
-        return hash in self._held
+        return hash in self._blobs
 
     def is_erased(self, hash: Hash) -> bool:
         """Whether a blob was erased by a record that may not be durable yet."""
@@ -43,45 +43,45 @@ class Overlay:
         """Keep ``blobs`` until the frame that ends with record ``until`` is durable."""
         with self._lock:
             for hash_, data in blobs.items():
-                self._held[hash_] = (until, data)
+                self._blobs[hash_] = (until, data)
                 self._erased.pop(hash_, None)
 
     def lend(self, blobs: Mapping[Hash, bytes]) -> tuple[Hash, ...]:
         """Hold blobs until ``take_back``, except those held already; return the new hashes."""
         with self._lock:
-            lent = {hash_: data for hash_, data in blobs.items() if hash_ not in self._held}
-            self._held.update((hash_, (LENT, data)) for hash_, data in lent.items())
+            lent = {hash_: data for hash_, data in blobs.items() if hash_ not in self._blobs}
+            self._blobs.update((hash_, (LENT, data)) for hash_, data in lent.items())
         return tuple(lent)
 
     def take_back(self, hashes: Iterable[Hash]) -> None:
         """Forget lent blobs, unless a frame holds them now."""
         with self._lock:
             for hash_ in hashes:
-                if self._held.get(hash_, (0, b""))[0] == LENT:
-                    del self._held[hash_]
+                if self._blobs.get(hash_, (0, b""))[0] == LENT:
+                    del self._blobs[hash_]
 
     def erase(self, hash: Hash, *, by: int) -> None:
         """Hide a blob, also in ``below``, until record ``by``, which erased it, is durable."""
         with self._lock:
-            self._held.pop(hash, None)
+            self._blobs.pop(hash, None)
             self._erased[hash] = by
 
     def drop(self, hashes: Iterable[Hash], *, durable: int) -> None:
         """Forget blobs, except those that a frame after record ``durable`` holds again."""
         with self._lock:
             for hash_ in hashes:
-                held = self._held.get(hash_)
-                if held is not None and held[0] <= durable:
-                    del self._held[hash_]
+                entry = self._blobs.get(hash_)
+                if entry is not None and entry[0] <= durable:
+                    del self._blobs[hash_]
             for hash_, by in tuple(self._erased.items()):
                 if by <= durable:
                     del self._erased[hash_]
 
     def read(self, hash: Hash, /) -> bytes:
         """Return a blob. Raises as ``below``, and Erased for a blob that was erased."""
-        held = self._held.get(hash)
-        if held is not None:
-            return held[1]
+        entry = self._blobs.get(hash)
+        if entry is not None:
+            return entry[1]
         by = self._erased.get(hash)
         if by is not None:
             raise erased_error(hash, by)

@@ -53,11 +53,11 @@ room again during a collection."""
 
 @dataclass(slots=True, eq=False)
 class _Chore:
-    """A transaction of its own, between two groups, once ``after`` units in all are released."""
+    """A transaction of its own, between two groups, once ``after_units`` units are released."""
 
     act: Callable[[], object]
-    after: int
-    done: Future[Any] = field(default_factory=Future)
+    after_units: int
+    future: Future[Any] = field(default_factory=Future)
 
 
 class Collection(Protocol):
@@ -191,7 +191,7 @@ class Pipeline:
         def put() -> int:
             if self.no_room is not None:
                 # Only the collection may use the space that its reserve has freed.
-                raise NoRoom(self.no_room, needed=sum(map(len, blobs.values())), free=0)
+                raise NoRoom(self.no_room, needed_bytes=sum(map(len, blobs.values())), free=0)
             self._noted(blobs)
             began_ns = time.monotonic_ns()
             self._store.put_blobs(blobs)
@@ -207,14 +207,14 @@ class Pipeline:
         Unavailable and Refused concern only the caller; any other exception stops the world.
         """
         with self._lock:
-            chore = _Chore(act, after=self._released_units + self._frames)
-            chore.done.set_running_or_notify_cancel()
+            chore = _Chore(act, after_units=self._released_units + self._frames)
+            chore.future.set_running_or_notify_cancel()
             is_late = self._is_over or self._is_hurrying
             if not is_late:
                 self._queue(chore)
         if is_late:
-            chore.done.set_exception(Stopping("the world is stopping"))
-        return chore.done
+            chore.future.set_exception(Stopping("the world is stopping"))
+        return chore.future
 
     def make_reserve(self) -> None:
         """Have the store reserve its disk space soon, if it can (ST-100)."""
@@ -267,7 +267,7 @@ class Pipeline:
         if self.no_room is not None and not self._group_waits:
             self.no_room = None
             self._room.notify_all()
-            self._queue(_Chore(self._store.make_reserve, after=0))
+            self._queue(_Chore(self._store.make_reserve, after_units=0))
 
     def _look_for_room(self) -> None:
         """Admit inputs again if there is room for the reserve, although the collection continues:
@@ -306,8 +306,8 @@ class Pipeline:
     def _run(self) -> None:
         group: list[Unit] = []
         try:
-            while (taken := self._take()) is not None:
-                if group := taken:
+            while (units := self._take()) is not None:
+                if group := units:
                     self._commit(group)
                     self._durable(group)
                     group = self._release(group)
@@ -330,7 +330,7 @@ class Pipeline:
             while not self._waiting and not self._chores and not self._is_closing:
                 is_short = self.no_room is not None
                 if not self._work.wait(RETRY_MOST_S if is_short else None) and is_short:
-                    self._chores.append(_Chore(self._look_for_room, after=0))
+                    self._chores.append(_Chore(self._look_for_room, after_units=0))
             group, self._waiting = self._waiting, []
             if not group and self._is_closing:
                 self._is_over = True
@@ -342,25 +342,25 @@ class Pipeline:
         """Do one chore: frames that were put meanwhile do not wait for a second one."""
         with self._lock:
             # Units that were put before the first chore may still wait for their group.
-            if not self._chores or self._chores[0].after > self._released_units:
+            if not self._chores or self._chores[0].after_units > self._released_units:
                 return
             chore = self._chores.popleft()
         try:
-            found = chore.act()
+            result = chore.act()
         except (Unavailable, Refused) as problem:
-            chore.done.set_exception(problem)
+            chore.future.set_exception(problem)
         except BaseException as problem:
-            chore.done.set_exception(problem)
+            chore.future.set_exception(problem)
             raise
         else:
-            chore.done.set_result(found)
+            chore.future.set_result(result)
 
     def _refuse_chores(self) -> None:
         with self._lock:
             self._is_over = True
             chores = self._taken_chores()
         for chore in chores:
-            chore.done.set_exception(Stopping("the world is stopping"))
+            chore.future.set_exception(Stopping("the world is stopping"))
 
     def _taken_chores(self) -> Iterable[_Chore]:
         """Take all chores, to fail them. The caller holds the lock."""
@@ -399,7 +399,7 @@ class Pipeline:
                 if was_hurrying:
                     raise NoRoomLeft(
                         f"the world stopped before there was room: {problem}",
-                        needed=problem.needed,
+                        needed_bytes=problem.needed_bytes,
                         free=problem.free,
                     ) from problem
                 self._group_waits = True
@@ -432,12 +432,12 @@ class Pipeline:
                 "nothing can be removed: the running world must first commit the frames that wait "
                 "for the disk, and with the store's reserve there is still too little room: "
                 f"{problem}",
-                needed=problem.needed,
+                needed_bytes=problem.needed_bytes,
                 free=problem.free,
             )
         )
         for chore in chores:
-            chore.done.set_exception(problem)
+            chore.future.set_exception(problem)
 
     def _wait_for_room(self, problem: str, pause_s: float) -> None:
         with self._lock:

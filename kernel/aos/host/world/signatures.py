@@ -18,16 +18,16 @@ KNOWN_MAX: Final = 8192
 class Signatures:
     """The last few thousand valid signatures. For any thread."""
 
-    def __init__(self, most: int = KNOWN_MAX) -> None:
-        self._most = most
+    def __init__(self, limit: int = KNOWN_MAX) -> None:
+        self._limit = limit
         self._lock = threading.Lock()
         self._new: set[tuple[bytes, bytes, bytes]] = set()
         self._old: set[tuple[bytes, bytes, bytes]] = set()
 
     def __call__(self, message: bytes, signature: bytes, public_key: bytes) -> bool:
         """Whether ``signature`` is valid for ``message`` and the key."""
-        named = (message, signature, public_key)
-        if named in self._new or named in self._old:
+        entry = (message, signature, public_key)
+        if entry in self._new or entry in self._old:
             return True
         if not is_signed(message, signature, public_key):
             return False
@@ -37,6 +37,6 @@ class Signatures:
     def trust(self, message: bytes, signature: bytes, public_key: bytes) -> None:
         """Remember a signature that this process has just made, without checking it."""
         with self._lock:
-            if len(self._new) >= self._most // 2:
+            if len(self._new) >= self._limit // 2:
                 self._old, self._new = self._new, set()
             self._new.add((message, signature, public_key))

@@ -42,7 +42,7 @@ def snapshot(path: Path, out: IO[bytes]) -> None:
 
     try:
         with open_reader(path) as reader:
-            taken = take(reader.state, put)
+            state_snapshot = take(reader.state, put)
             cells = len(reader.state.cells)
     except AosError as problem:
         is_damage = isinstance(problem, Damage)
@@ -52,10 +52,10 @@ def snapshot(path: Path, out: IO[bytes]) -> None:
             DONE,
             encode(
                 {
-                    "at": taken.at,
-                    "frame": taken.frame,
-                    "document": taken.document,
-                    "size": taken.size,
+                    "at": state_snapshot.at,
+                    "frame": state_snapshot.frame,
+                    "document": state_snapshot.document,
+                    "size": state_snapshot.size,
                     "cells": cells,
                 }
             ),

@@ -90,9 +90,9 @@ class MadeSnapshot:
     def from_message(cls, message: Mapping[str, Any]) -> MadeSnapshot:
         """Read a message of ``to_message``. Raises: BadUsage: It is not one."""
         numbers = {
-            each.name: field(dict(message), each.name, int)
-            for each in dataclasses.fields(cls)
-            if each.name != "document"
+            figure.name: field(dict(message), figure.name, int)
+            for figure in dataclasses.fields(cls)
+            if figure.name != "document"
         }
         return cls(document=Hash(field(dict(message), "document", bytes)), **numbers)
 
@@ -115,7 +115,7 @@ class Snapshots:
         self._every = every or Every()
         self._report = report
         self._look = look
-        self._one = threading.Lock()
+        self._make_lock = threading.Lock()
         self._over = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
@@ -140,14 +140,14 @@ class Snapshots:
     def between(self, look: Callable[[], None]) -> Iterator[None]:
         """Wait for a snapshot in progress; inside the block none is made. ``look`` is called during
         the wait, which ends if it raises. Raises Stopping if the world ends."""
-        while not self._one.acquire(timeout=_LOOK_S):
+        while not self._make_lock.acquire(timeout=_LOOK_S):
             if self._over.is_set():
                 raise Stopping("the world is stopping")
             look()
         try:
             yield
         finally:
-            self._one.release()
+            self._make_lock.release()
 
     def make(self) -> MadeSnapshot:
         """Make a snapshot of everything that is durable now, after one that is in progress.
@@ -159,23 +159,23 @@ class Snapshots:
             Damage: The journal or the last snapshot cannot be read.
         """
         began = time.monotonic_ns()
-        with self._one:
+        with self._make_lock:
             written = _Written(self._engine, self._wait)
             tries = _TRIES
             while True:
-                given, cells = self._written(written)
-                [answer] = self._wait(self._engine.submit([given]))
+                snapshot, cells = self._written(written)
+                [answer] = self._wait(self._engine.submit([snapshot]))
                 if isinstance(answer, Admitted | Duplicate):
                     break
                 tries -= 1
                 # A value may have been erased while it was made.
                 if answer.rule is not Rule.SNAPSHOT_IS_OLD or not tries:
                     raise Refused(answer.message)
-            self._engine.rebase(layers(given.document, self._engine.read))
+            self._engine.rebase(layers(snapshot.document, self._engine.read))
             return MadeSnapshot(
                 seq=answer.seq,
-                at=given.at,
-                document=given.document,
+                at=snapshot.at,
+                document=snapshot.document,
                 cells=cells,
                 blobs=written.blobs,
                 bytes=written.bytes,
@@ -186,21 +186,21 @@ class Snapshots:
         """Let the child make a snapshot and make it durable; return its input and its cells."""
         with self._started() as child:
             assert child.stdout is not None
-            done = self._take(child.stdout, written)
+            fields = self._take(child.stdout, written)
         written.flush()
-        given = SnapshotInput(
-            at=done["at"],
-            frame=Hash(done["frame"]),
-            document=Hash(done["document"]),
-            size=done["size"],
+        snapshot = SnapshotInput(
+            at=fields["at"],
+            frame=Hash(fields["frame"]),
+            document=Hash(fields["document"]),
+            size=fields["size"],
         )
-        return given, done["cells"]
+        return snapshot, fields["cells"]
 
-    def _wait(self, done: Future[T]) -> T:
+    def _wait(self, future: Future[T]) -> T:
         """Wait for a future, long if the disk is full. Raises Stopping if the world ends."""
         while True:
             try:
-                return done.result(_LOOK_S)
+                return future.result(_LOOK_S)
             except TimeoutError:
                 if self._over.is_set():
                     raise Stopping("the world is stopping") from None
@@ -210,7 +210,7 @@ class Snapshots:
     def _started(self) -> Iterator[subprocess.Popen[bytes]]:
         if self._over.is_set():
             raise Stopping("the world is stopping")
-        paths = os.pathsep.join(each for each in sys.path if each)
+        paths = os.pathsep.join(folder for folder in sys.path if folder)
         child = subprocess.Popen(  # noqa: S603  # this interpreter, a module of ours, a folder
             [sys.executable, "-m", "aos.host.world.snapshot_child", str(self._path), str(_NICE)],
             stdin=subprocess.DEVNULL,
@@ -249,8 +249,8 @@ class Snapshots:
                     return _fields(body)
                 case kind:
                     assert kind == FAILED, f"a message of kind {kind!r}"
-                    said = _fields(body)
-                    raise (Damage if said["is_damage"] else Unavailable)(said["message"])
+                    failure = _fields(body)
+                    raise (Damage if failure["is_damage"] else Unavailable)(failure["message"])
 
     # Automatically
 
@@ -287,7 +287,7 @@ class _Written:
         self.bytes = 0
         self._engine = engine
         self._wait = wait
-        self._most = SLICE_FIRST
+        self._weight_max = SLICE_FIRST
         self._slice: dict[Hash, bytes] = {}
         self._size = 0
 
@@ -298,7 +298,7 @@ class _Written:
             return
         self._slice[hash] = data
         self._size += len(data)
-        if self._weight >= self._most:
+        if self._weight >= self._weight_max:
             self.flush()
 
     @property
@@ -310,22 +310,22 @@ class _Written:
         if not self._slice:
             return
         took_ns = self._wait(self._engine.keep(self._slice))
-        self._most = slice_after(
-            self._most, took_ns=took_ns, aim_ns=self._engine.commit_ns + SLICE_NS
+        self._weight_max = slice_after(
+            self._weight_max, took_ns=took_ns, aim_ns=self._engine.commit_ns + SLICE_NS
         )
         self.blobs += len(self._slice)
         self.bytes += self._size
         self._slice, self._size = {}, 0
 
 
-def slice_after(most: int, *, took_ns: int, aim_ns: int) -> int:
-    """How much the next slice may write, given that one of ``most`` took ``took_ns``: between half
-    and twice as much."""
-    fitting = most * aim_ns // max(took_ns, 1)
-    return min(max(fitting, most // 2, SLICE_LEAST), most * 2, SLICE_MOST)
+def slice_after(weight: int, *, took_ns: int, aim_ns: int) -> int:
+    """How much the next slice may write, given that one of ``weight`` took ``took_ns``: between
+    half and twice as much."""
+    fitting = weight * aim_ns // max(took_ns, 1)
+    return min(max(fitting, weight // 2, SLICE_LEAST), weight * 2, SLICE_MOST)
 
 
 def _fields(body: bytes) -> dict[str, Any]:
     value = decode_record(body)
     assert isinstance(value, dict), "the snapshot's process says no map"
-    return {str(name): each for name, each in value.items()}
+    return {str(name): field_value for name, field_value in value.items()}

@@ -28,9 +28,11 @@ class StillNeeded:
     def may_go(self, claimed: Forget) -> Forget:
         """Reduce the rows that a client wants to remove to those that may be removed."""
         return Forget(
-            blobs=[each for each in claimed.blobs if not _holds(self.blobs, word(each))],
-            snapshots=[each for each in claimed.snapshots if each not in self.snapshots],
-            puts=[each for each in claimed.puts if word(content_hash(each)) in self.puts],
+            blobs=[blob for blob in claimed.blobs if not _holds(self.blobs, word(blob))],
+            snapshots=[
+                snapshot for snapshot in claimed.snapshots if snapshot not in self.snapshots
+            ],
+            puts=[put for put in claimed.puts if word(content_hash(put)) in self.puts],
         )
 
 

@@ -4,8 +4,8 @@
 
 The order against the disk, for each unit: first its frame and blobs become durable, in one
 transaction with those of the whole group; then the overlay lets go of its blobs; then ``figures``,
-``opened``, ``ended``, ``dropped`` and ``faults`` are published; last, the futures of its batches
-resolve. A crash before the commit loses the whole unit, and no one has learned of it.
+``opened_intents``, ``ended``, ``dropped`` and ``faults`` are published; last, the futures of its
+batches resolve. A crash before the commit loses the whole unit, and no one has learned of it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Unit:
       it to the journal. None if every input since the last unit was refused or a duplicate: such
       answers wait too, because they may depend on frames that are not durable yet (H-21).
     - ``batches``: batches whose last input was admitted or refused in this frame. They are answered
-      last, after ``figures`` and ``opened`` are published.
+      last, after ``figures`` and ``opened_intents`` are published.
     - ``figures``: the state at the end of the frame. They become the status once it is durable.
     - ``faults``: reported once durable; their texts are written with the frame.
     - ``size``: bytes of records and blobs, which count for how much may wait (H-22).
@@ -109,8 +109,8 @@ class Published:
     Everything here is durable already, so the receiver may act on it at once.
 
     - ``figures``: of the group's last frame.
-    - ``opened``: intents that executors may run now. An intent that was opened and ended within the
-      group is left out.
+    - ``opened_intents``: intents that executors may run now. An intent that was opened and ended
+      within the group is left out.
     - ``ended``: intents that take no receipt any more, because they are settled or abandoned.
     - ``dropped``: those of ``ended`` that an executor may still be running, because the instance
       abandoned them or the core canceled them. The executor should stop.
@@ -118,7 +118,7 @@ class Published:
     """
 
     figures: Figures
-    opened: tuple[OpenIntent, ...]
+    opened_intents: tuple[OpenIntent, ...]
     ended: tuple[Hash, ...]
     dropped: tuple[Hash, ...]
     faults: tuple[FaultNote, ...]

@@ -79,18 +79,18 @@ def write_event_log(
     head = journal.head()
     if head is None:
         raise Damage("the store is empty: expected the genesis record of a world")
-    before = _before(journal)
+    cut_state = _cut_state(journal)
     if workflow is not None:
-        names = _workflows(journal, head, before)
+        names = _workflows(journal, head, cut_state)
         workflow = find_named("workflow", workflow, names, "this world has no manifest yet")
     events = JournalEvents(
         journal,
         head.world,
         workflow=workflow,
-        values=ScalarValues(journal, before) if with_values else None,
-        before=before,
+        values=ScalarValues(journal, cut_state) if with_values else None,
+        cut_state=cut_state,
     )
-    with PartFile(target, force=force) as part, ObjectMoves(before) as moves:
+    with PartFile(target, force=force) as part, ObjectMoves(cut_state) as moves:
         with closing(_writer(format, part, workflow)) as writer:
             count = 0
             for frame in _frames(journal, head):
@@ -126,11 +126,11 @@ def _frames(journal: Journal, head: Head) -> Iterator[Frame]:
         expected = frame.header.last + 1
 
 
-def _workflows(journal: Journal, head: Head, before: State | None) -> list[str]:
+def _workflows(journal: Journal, head: Head, cut_state: State | None) -> list[str]:
     """Return the workflows of every manifest in the journal."""
     names: set[str] = set()
-    if before is not None and before.manifest is not None:
-        names.update(before.manifest.workflows)
+    if cut_state is not None and cut_state.manifest is not None:
+        names.update(cut_state.manifest.workflows)
     for frame in _frames(journal, head):
         for data in frame.records:
             record = from_bytes(data) if IS_MANIFEST in data else None
@@ -143,15 +143,15 @@ def _workflows(journal: Journal, head: Head, before: State | None) -> list[str]:
 def _check(format: str, target: Path, workflow: str | None) -> None:
     if format not in LOG_FORMATS:
         raise BadUsage(
-            sentence("format", expected="one of " + ", ".join(LOG_FORMATS), found=repr(format))
+            sentence("format", expected="one of " + ", ".join(LOG_FORMATS), actual=repr(format))
         )
     if format == OCEL and target.suffix not in OCEL_SUFFIXES:
         raise BadUsage(
             sentence(
                 "the suffix of the file chooses the form of OCEL",
-                where=str(target),
+                location=str(target),
                 expected="one of " + ", ".join(OCEL_SUFFIXES),
-                found=repr(target.suffix),
+                actual=repr(target.suffix),
             )
         )
     if format == XES and workflow is None:
@@ -167,7 +167,7 @@ def _writer(format: str, part: PartFile, workflow: str | None) -> LogWriter:
     return OcelJson(part) if OCEL_SUFFIXES[part.target.suffix] == "JSON" else OcelSqlite(part)
 
 
-def _before(journal: Journal) -> State | None:
+def _cut_state(journal: Journal) -> State | None:
     """The state that a pruned journal continues from."""
     cut = journal.cut()
     return None if cut is None else load(cut.document, journal.blob)

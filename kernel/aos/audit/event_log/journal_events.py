@@ -56,7 +56,7 @@ class JournalEvents:
     """Reads frames in their order. ``events`` and ``moves`` are those of the last one.
 
     ``workflow`` selects the cells of one workflow and their effects; other objects are left out,
-    and with them the events that name no selected one (EX-28). ``before`` is the state that a
+    and with them the events that name no selected one (EX-28). ``cut_state`` is the state that a
     pruned journal continues from.
     """
 
@@ -67,7 +67,7 @@ class JournalEvents:
         *,
         workflow: str | None = None,
         values: ScalarValues | None = None,
-        before: State | None = None,
+        cut_state: State | None = None,
     ) -> None:
         self.events: list[LogEvent] = []
         self.moves: list[Move] = []
@@ -75,7 +75,7 @@ class JournalEvents:
         self._world = LogLink(WORLD, WORLD_TYPE, world, hash_text(world), "")
         self._workflow = workflow
         self._values = values
-        self._before = before
+        self._cut_state = cut_state
         self._names: dict[CellId, str] = {}
         self._clock_ns = 0
         self._seq = 0
@@ -90,9 +90,9 @@ class JournalEvents:
             Manifest: self._manifest,
             Fork: self._fork,
         }
-        if before is not None:
-            self._clock_ns = before.clock_ns
-            self._open_before(before)
+        if cut_state is not None:
+            self._clock_ns = cut_state.clock_ns
+            self._open_before(cut_state)
 
     def take(self, frame: Frame) -> None:
         """Read the next frame.
@@ -186,10 +186,10 @@ class JournalEvents:
             links.append(self._cell(record.cell, "commanded"))
             self._commanded(record, record.cell)
         elif record.intent is not None:
-            asked = self._asked(record.intent)
-            if asked is not None and self._is_selected(asked[0]):
-                links.append(self._cell(asked[0], "commanded"))
-                links.append(_intent(record.intent, asked[1], "commanded"))
+            request = self._request_of(record.intent)
+            if request is not None and self._is_selected(request[0]):
+                links.append(self._cell(request[0], "commanded"))
+                links.append(_intent(record.intent, request[1], "commanded"))
         self._add(f"operator {record.action}", tuple(links), (("principal", record.principal),))
 
     def _commanded(self, record: Control, cell: CellId) -> None:
@@ -255,13 +255,13 @@ class JournalEvents:
             name = self._names[cell] = cell_name(*cell)
         return LogLink(CELL, cell[0], cell[1], name, qualifier)
 
-    def _asked(self, intent: Hash) -> tuple[CellId, str] | None:
+    def _request_of(self, intent: Hash) -> tuple[CellId, str] | None:
         """The cell and the effect of an intent that an operator names; None if the record that
         requested it was pruned and it is not open."""
-        if self._before is not None:
-            known = self._before.intents.get(intent)
-            if known is not None:
-                return known.cell, known.effect.name
+        if self._cut_state is not None:
+            open_intent = self._cut_state.intents.get(intent)
+            if open_intent is not None:
+                return open_intent.cell, open_intent.effect.name
         row = self._journal.intent(intent)
         frame = None if row is None else self._frame_of(row.opened_seq)
         if row is None or frame is None:
@@ -270,23 +270,29 @@ class JournalEvents:
         return (step.cell, step.intents[row.index].effect) if isinstance(step, Step) else None
 
     def _frame_of(self, seq: int) -> Frame | None:
-        if self._before is not None and seq < self._before.next_seq:
+        if self._cut_state is not None and seq < self._cut_state.next_seq:
             return None
         return self._journal.frame_at(seq)
 
-    def _open_before(self, before: State) -> None:
+    def _open_before(self, cut_state: State) -> None:
         """Begin with the intents of the snapshot that a pruned journal continues from."""
-        for word, intents in (("open", before.intents), ("abandoned", before.abandoned)):
-            for each in intents.values():
-                if self._is_selected(each.cell):
-                    owner = cell_name(*each.cell)
-                    opened = Move(
-                        INTENT, "", each.intent, each.opened_ns, "open", each.effect.name, owner
+        for word, intents in (("open", cut_state.intents), ("abandoned", cut_state.abandoned)):
+            for intent in intents.values():
+                if self._is_selected(intent.cell):
+                    owner = cell_name(*intent.cell)
+                    move = Move(
+                        INTENT,
+                        "",
+                        intent.intent,
+                        intent.opened_ns,
+                        "open",
+                        intent.effect.name,
+                        owner,
                     )
-                    self.moves.append(opened)
-                    self._move(each.cell, "touch")
+                    self.moves.append(move)
+                    self._move(intent.cell, "touch")
                     if word == "abandoned":
-                        self._abandon([each.intent])
+                        self._abandon([intent.intent])
 
 
 def cell_name(workflow: str, key: bytes) -> str:
@@ -317,9 +323,9 @@ def _intent(intent: Hash, effect: str, qualifier: str) -> LogLink:
 
 
 def _answer(record: Receipt | KernelReceipt) -> Attributes:
-    found: list[tuple[str, Scalar]] = [("outcome", record.outcome)]
+    attributes: list[tuple[str, Scalar]] = [("outcome", record.outcome)]
     if isinstance(record, Receipt):
-        found += [("executor", record.executor), ("attempt", record.attempt)]
+        attributes += [("executor", record.executor), ("attempt", record.attempt)]
         if record.cost_cents is not None:
-            found.append(("cost_cents", record.cost_cents))
-    return tuple(found)
+            attributes.append(("cost_cents", record.cost_cents))
+    return tuple(attributes)

@@ -20,7 +20,7 @@ class JsonLines:
 
     def events(self, events: Sequence[LogEvent]) -> None:
         """Write the next events."""
-        self._file.write("".join(f"{json.dumps(_line(each))}\n" for each in events))
+        self._file.write("".join(f"{json.dumps(_line(event))}\n" for event in events))
 
     def finish(self, objects: Iterable[LogObject]) -> int:
         """Write what is buffered; return the number of objects."""
@@ -41,6 +41,6 @@ def _line(event: LogEvent) -> dict[str, object]:
         "type": event.activity,
         "attributes": dict(event.attributes),
         "objects": [
-            {"id": each.id, "type": each.type, "qualifier": each.qualifier} for each in event.links
+            {"id": link.id, "type": link.type, "qualifier": link.qualifier} for link in event.links
         ],
     }

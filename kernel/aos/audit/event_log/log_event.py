@@ -32,10 +32,10 @@ class LogLink(NamedTuple):
 
 
 class LogEvent(NamedTuple):
-    """Event ``place`` of record ``seq``. ``activity`` is its type."""
+    """Event ``event_index`` of record ``seq``. ``activity`` is its type."""
 
     seq: int
-    place: int
+    event_index: int
     time_ns: int
     activity: str
     links: tuple[LogLink, ...]
@@ -44,7 +44,7 @@ class LogEvent(NamedTuple):
     @property
     def id(self) -> str:
         """Its name in the log. The order of the names as text is that of the journal."""
-        return f"{self.seq:012}-{self.place:04}"
+        return f"{self.seq:012}-{self.event_index:04}"
 
 
 class Move(NamedTuple):
@@ -65,8 +65,8 @@ class Move(NamedTuple):
 
 def iso_time(ns: int) -> str:
     """Return a time in RFC 3339, UTC, with microseconds, which every reader of logs takes."""
-    seconds, rest = divmod(min(max(ns, 0), _YEAR_10000 * _SECOND - 1), _SECOND)
-    return f"{_second(seconds)}.{rest // 1000:06}Z"
+    seconds, fraction_ns = divmod(min(max(ns, 0), _YEAR_10000 * _SECOND - 1), _SECOND)
+    return f"{_second(seconds)}.{fraction_ns // 1000:06}Z"
 
 
 @lru_cache(1024)

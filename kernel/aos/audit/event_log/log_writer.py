@@ -73,10 +73,10 @@ class AttributeTypes:
         if types is None:
             types = self.of[event.activity] = {RECORD: "integer"}
         for name, value in event.attributes:
-            known = types.get(name)
-            if known is None:
+            attribute_type = types.get(name)
+            if attribute_type is None:
                 types[name] = type_of(value)
-            elif known != "string" and known != type_of(value):
+            elif attribute_type != "string" and attribute_type != type_of(value):
                 types[name] = "string"
         return types
 

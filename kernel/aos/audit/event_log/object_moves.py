@@ -41,12 +41,12 @@ class LogObject:
 
 
 class ObjectMoves:
-    """Takes the moves of all objects, and returns them by object. ``before`` is the state that a
+    """Takes the moves of all objects, and returns them by object. ``cut_state`` is the state that a
     pruned journal continues from."""
 
-    def __init__(self, before: State | None = None) -> None:
+    def __init__(self, cut_state: State | None = None) -> None:
         """Raises: Unavailable: The file cannot be made."""
-        self._before = before
+        self._cut_state = cut_state
         self._rows = temporary_database()
         self._rows.execute("CREATE TABLE moves (kind, grp, key, time_ns, op, word, extra)")
         self._rows.execute("BEGIN")
@@ -74,13 +74,13 @@ class ObjectMoves:
         Raises:
             Unavailable: There is no room to sort them.
         """
-        found = in_temporary_file(
+        cursor = in_temporary_file(
             lambda: self._rows.execute("SELECT * FROM moves ORDER BY kind, grp, key, rowid")
         )
-        for (kind, group, key), rows in groupby(batched_rows(found), key=itemgetter(0, 1, 2)):
+        for (kind, group, key), rows in groupby(batched_rows(cursor), key=itemgetter(0, 1, 2)):
             moves = map(Move._make, rows)
             if kind == CELL:
-                statuses = CellStatuses(self._known((group, key)))
+                statuses = CellStatuses(self._cell_at_cut((group, key)))
                 yield LogObject(kind, cell_name(group, key), group, None, statuses.changes(moves))
             elif kind == INTENT:
                 first = next(moves)
@@ -90,13 +90,13 @@ class ObjectMoves:
             else:
                 yield LogObject(kind, hash_text(Hash(key)), WORLD_TYPE, None, iter(()))
 
-    def _known(self, cell: CellId) -> tuple[TerminalStatus | None, bool, int] | None:
+    def _cell_at_cut(self, cell: CellId) -> tuple[TerminalStatus | None, bool, int] | None:
         """The cell in the snapshot of a pruned journal: the status that its module declared,
         whether a fault failed it, and the number of its open intents."""
-        found = None if self._before is None else self._before.cells.get(cell)
-        if found is None:
+        cell_state = None if self._cut_state is None else self._cut_state.cells.get(cell)
+        if cell_state is None:
             return None
-        return found.declared, found.fault is not None, len(found.inflight)
+        return cell_state.declared, cell_state.fault is not None, len(cell_state.inflight)
 
 
 class CellStatuses:
@@ -107,19 +107,19 @@ class CellStatuses:
     ``cleared``: its fault was; ``fault``; ``touch``: an event reached it.
     """
 
-    def __init__(self, known: tuple[TerminalStatus | None, bool, int] | None) -> None:
-        self._declared, self._has_fault, self._open = known or (None, False, 0)
+    def __init__(self, cell_at_cut: tuple[TerminalStatus | None, bool, int] | None) -> None:
+        self._declared, self._has_fault, self._open = cell_at_cut or (None, False, 0)
 
     def changes(self, moves: Iterable[Move]) -> Iterator[tuple[int, str]]:
         """Yield the time and the status of each change."""
         last = None
         for move in moves:
-            status = self._after(move)
+            status = self._status_after(move)
             if status != last:
                 last = status
                 yield move.time_ns, status
 
-    def _after(self, move: Move) -> str:
+    def _status_after(self, move: Move) -> str:
         number = move.extra if isinstance(move.extra, int) else 0
         match move.op:
             case "step":
@@ -144,11 +144,11 @@ class CellStatuses:
         return self._declared or ("waiting" if self._open else "running")
 
 
-def intent_statuses(first: Move, others: Iterable[Move]) -> Iterator[tuple[int, str]]:
+def intent_statuses(first: Move, later_moves: Iterable[Move]) -> Iterator[tuple[int, str]]:
     """Yield the time and the status of each change of an intent: ``open``, ``abandoned``, or the
     status of its receipt."""
     last = None
-    for move in (first, *others):
+    for move in (first, *later_moves):
         if move.op != last:
             last = move.op
             yield move.time_ns, move.op
@@ -162,11 +162,11 @@ def temporary_database() -> sqlite3.Connection:
     """
 
     def make() -> sqlite3.Connection:
-        made = sqlite3.connect("", isolation_level=None)
-        made.execute("PRAGMA journal_mode = OFF")
-        made.execute("PRAGMA synchronous = OFF")
-        made.execute("PRAGMA cache_size = -4096")
-        return made
+        connection = sqlite3.connect("", isolation_level=None)
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA cache_size = -4096")
+        return connection
 
     return in_temporary_file(make)
 

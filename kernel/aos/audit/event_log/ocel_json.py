@@ -41,13 +41,19 @@ class OcelJson:
         write('\n],"objects":[\n')
         count = 0
         types: dict[str, bool] = {}
-        for each in objects:
-            write((",\n" if count else "") + f'{{"id":{_text(each.id)},"type":{_text(each.type)}')
-            self._attributes(each)
-            if each.asked_by is not None:
-                write(f',"relationships":[{_relationship(each.asked_by, "asked")}]')
+        for log_object in objects:
+            write(
+                (",\n" if count else "")
+                + f'{{"id":{_text(log_object.id)},"type":{_text(log_object.type)}'
+            )
+            self._attributes(log_object)
+            if log_object.asked_by is not None:
+                write(f',"relationships":[{_relationship(log_object.asked_by, "asked")}]')
             write("}")
-            types[each.type] = types.get(each.type, False) or each.kind in (CELL, INTENT)
+            types[log_object.type] = types.get(log_object.type, False) or log_object.kind in (
+                CELL,
+                INTENT,
+            )
             count += 1
         write('\n],"eventTypes":' + json.dumps(self._event_types(), ensure_ascii=False))
         write(',"objectTypes":' + json.dumps(_object_types(types), ensure_ascii=False) + "}\n")
@@ -57,9 +63,9 @@ class OcelJson:
     def close(self) -> None:
         """Release nothing: the file belongs to the caller."""
 
-    def _attributes(self, found: LogObject) -> None:
+    def _attributes(self, log_object: LogObject) -> None:
         separator = ',"attributes":['
-        for time_ns, status in found.statuses:
+        for time_ns, status in log_object.statuses:
             self._file.write(
                 f'{separator}{{"name":"{STATUS}","time":"{iso_time(time_ns)}","value":"{status}"}}'
             )
@@ -69,7 +75,10 @@ class OcelJson:
 
     def _event_types(self) -> list[object]:
         return [
-            {"name": name, "attributes": [{"name": each, "type": of} for each, of in types.items()]}
+            {
+                "name": name,
+                "attributes": [{"name": attribute, "type": of} for attribute, of in types.items()],
+            }
             for name, types in sorted(self._types.of.items())
         ]
 

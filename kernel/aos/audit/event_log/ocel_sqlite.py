@@ -64,13 +64,19 @@ class OcelSqlite:
         for event in events:
             table = self._event_table(event)
             rows.setdefault(table, []).append(table.row(event))
-        self._many("event VALUES (?,?)", [(each.id, each.activity) for each in events])
-        links = [(each.id, link.id, link.qualifier) for each in events for link in each.links]
+        self._many(
+            "event VALUES (?,?)", [(log_event.id, log_event.activity) for log_event in events]
+        )
+        links = [
+            (log_event.id, link.id, link.qualifier)
+            for log_event in events
+            for link in log_event.links
+        ]
         self._many("event_object VALUES (?,?,?)", links)
-        for table, found in rows.items():
+        for table, table_rows in rows.items():
             # A later event of the same type may have added a column.
             width = table.width
-            padded = [row + (None,) * (width - len(row)) for row in found]
+            padded = [row + (None,) * (width - len(row)) for row in table_rows]
             self._many(f"{table.quoted} VALUES ({','.join('?' * width)})", padded)
 
     def finish(self, objects: Iterable[LogObject]) -> int:
@@ -79,12 +85,12 @@ class OcelSqlite:
         remaining = iter(objects)
         rows: list[tuple[str, str]] = []
         links: list[tuple[str, str, str]] = []
-        for each in remaining:
-            table = self._object_table(each.type)
-            rows.append((each.id, each.type))
-            if each.asked_by is not None:
-                links.append((each.id, each.asked_by, "asked"))
-            self._statuses(table, each)
+        for log_object in remaining:
+            table = self._object_table(log_object.type)
+            rows.append((log_object.id, log_object.type))
+            if log_object.asked_by is not None:
+                links.append((log_object.id, log_object.asked_by, "asked"))
+            self._statuses(table, log_object)
             count += 1
             if len(rows) == ROWS_AT_ONCE:
                 self._flush(rows, links)
@@ -102,11 +108,11 @@ class OcelSqlite:
         rows.clear()
         links.clear()
 
-    def _statuses(self, table: _TypeTable, found: LogObject) -> None:
+    def _statuses(self, table: _TypeTable, log_object: LogObject) -> None:
         """Write a row for each status, the first without the name of a changed field. An object
         without a status has one row."""
         changed = None
-        rows = ((found.id, iso_time(at), status) for at, status in found.statuses)
+        rows = ((log_object.id, iso_time(at), status) for at, status in log_object.statuses)
         while some := list(islice(rows, ROWS_AT_ONCE)):
             with_field = [
                 (id, at, "status" if changed or index else None, status)
@@ -115,7 +121,7 @@ class OcelSqlite:
             self._many(f"{table.quoted} VALUES (?,?,?,?)", with_field)
             changed = "status"
         if changed is None:
-            none = (found.id, iso_time(0), None, None)
+            none = (log_object.id, iso_time(0), None, None)
             self._many(f"{table.quoted} VALUES (?,?,?,?)", [none])
 
     def _event_table(self, event: LogEvent) -> _TypeTable:
@@ -176,7 +182,7 @@ class _TypeTable:
         self.kind = kind
         self.quoted = _quoted(name)
         self.columns: dict[str, int] = {}
-        self._used = {"ocel_id", "ocel_time"}
+        self._used_names = {"ocel_id", "ocel_time"}
 
     @property
     def width(self) -> int:
@@ -186,19 +192,19 @@ class _TypeTable:
     def add(self, name: str) -> str:
         """Add an attribute; return the name of its column."""
         column, number = name, 1
-        while column.casefold() in self._used:
+        while column.casefold() in self._used_names:
             number += 1
             column = f"{name}_{number}"
-        self._used.add(column.casefold())
+        self._used_names.add(column.casefold())
         self.columns[name] = self.width
         return column
 
     def row(self, event: LogEvent) -> tuple[object, ...]:
-        found: list[object] = [None] * self.width
-        found[0], found[1], found[2] = event.id, iso_time(event.time_ns), event.seq
+        values: list[object] = [None] * self.width
+        values[0], values[1], values[2] = event.id, iso_time(event.time_ns), event.seq
         for name, value in event.attributes:
-            found[self.columns[name]] = value
-        return tuple(found)
+            values[self.columns[name]] = value
+        return tuple(values)
 
 
 class TableNames:
@@ -206,16 +212,16 @@ class TableNames:
 
     def __init__(self) -> None:
         # With these, a table would have the name of one that is not about a type.
-        self._used = {"map_type", "object"}
+        self._used_names = {"map_type", "object"}
 
     def take(self, type: str) -> str:
         """Return a new name, made from letters and digits of the type."""
         base = re.sub(r"[^A-Za-z0-9]+", "_", type).strip("_")[:NAME_MAX] or "type"
         name, number = base, 1
-        while name.casefold() in self._used:
+        while name.casefold() in self._used_names:
             number += 1
             name = f"{base}_{number}"
-        self._used.add(name.casefold())
+        self._used_names.add(name.casefold())
         return name
 
 

@@ -26,11 +26,11 @@ class ScalarValues:
     """Reads values with the manifest in force. A value that is erased, unreadable or over 4 KiB has
     no attributes."""
 
-    def __init__(self, journal: Journal, before: State | None = None) -> None:
+    def __init__(self, journal: Journal, cut_state: State | None = None) -> None:
         self._journal = journal
         self._lens = self._lens_of(None, 0)
-        if before is not None and before.manifest is not None:
-            self._lens = self._lens_of(before.manifest, before.manifest_seq)
+        if cut_state is not None and cut_state.manifest is not None:
+            self._lens = self._lens_of(cut_state.manifest, cut_state.manifest_seq)
 
     def put_in_force(self, record: Manifest) -> None:
         """Read later values with this manifest. Raises ``Damage``."""
@@ -62,10 +62,12 @@ def scalars(value: object) -> tuple[tuple[str, Scalar], ...]:
     first = next(iter(value), "")
     if first.startswith("$") and first != "$tag":
         return ()  # it marks a value that cannot be shown (A-3)
-    found = (
-        (f"value.{name}", _attribute(each)) for name, each in value.items() if _is_scalar(each)
+    fields = (
+        (f"value.{name}", _attribute(field_value))
+        for name, field_value in value.items()
+        if _is_scalar(field_value)
     )
-    return tuple(islice(found, FIELDS_MAX))
+    return tuple(islice(fields, FIELDS_MAX))
 
 
 def _is_scalar(value: object) -> bool:

@@ -55,22 +55,24 @@ class Xes:
         """Take the next events: each once for every cell of the workflow that it names."""
         rows: list[tuple[bytes, str]] = []
         for event in events:
-            named: dict[bytes, list[str]] = {}
+            qualifiers_by_key: dict[bytes, list[str]] = {}
             for link in event.links:
                 if link.kind == CELL and link.type == self._workflow:
-                    named.setdefault(link.key, []).append(link.qualifier)
-            rows += [(key, _event(event, qualifiers)) for key, qualifiers in named.items()]
+                    qualifiers_by_key.setdefault(link.key, []).append(link.qualifier)
+            rows += [
+                (key, _event(event, qualifiers)) for key, qualifiers in qualifiers_by_key.items()
+            ]
         in_temporary_file(lambda: self._rows.executemany("INSERT INTO events VALUES (?,?)", rows))
 
     def finish(self, objects: Iterable[LogObject]) -> int:  # noqa: ARG002  # a trace is the object
         """Write the traces by key; return their number."""
         write = self._file.write
         write(_OPENING + _attribute("concept:name", self._workflow) + "\n")
-        found = in_temporary_file(
+        cursor = in_temporary_file(
             lambda: self._rows.execute("SELECT key, text FROM events ORDER BY key, rowid")
         )
         count = 0
-        for key, rows in groupby(batched_rows(found), key=itemgetter(0)):
+        for key, rows in groupby(batched_rows(cursor), key=itemgetter(0)):
             assert isinstance(key, bytes)
             name = cell_name("", key).removeprefix(" ") or self._workflow
             write(f"<trace>{_attribute('concept:name', name)}\n")
@@ -87,7 +89,7 @@ class Xes:
 
 
 def _event(event: LogEvent, qualifiers: Sequence[str]) -> str:
-    attributes = "".join(_attribute(_KEYS.get(n, n), each) for n, each in event.attributes)
+    attributes = "".join(_attribute(_KEYS.get(n, n), value) for n, value in event.attributes)
     return (
         f"<event>{_attribute('concept:name', event.activity)}"
         f'<date key="time:timestamp" value="{iso_time(event.time_ns)}"/>'
@@ -110,4 +112,4 @@ def _attribute(key: str, value: Scalar) -> str:
 def _quoted(text: str) -> str:
     """Return text as the value of an attribute. A character that XML cannot have is shown as an
     escape, such as \\\\u001b."""
-    return quoteattr(_NOT_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    return quoteattr(_NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text))

@@ -81,23 +81,23 @@ def open_checkpoint(data: bytes, key: NoteKey) -> tuple[Checkpoint, Note]:
         Damage: It is none, is another log's, or the key did not sign it.
     """
     note = parse_note(data)
-    found = parse_checkpoint(note.text)
-    if found.origin != key.name:
+    checkpoint = parse_checkpoint(note.text)
+    if checkpoint.origin != key.name:
         raise Damage(
             sentence(
                 "the checkpoint is of another log",
                 expected=key.name,
-                found=found.origin[:80],
+                actual=checkpoint.origin[:80],
             )
         )
-    if found.text != note.text:
+    if checkpoint.text != note.text:
         raise Damage("the checkpoint has extension lines, which no checkpoint of a world has")
     if not note.is_signed_by(key):
         raise Damage(
             sentence(
                 "the log's own key did not sign the checkpoint",
                 expected=f"a signature of {key.name} with key hash {key.key_hash.hex()}",
-                found=f"{len(note.signatures)} of others",
+                actual=f"{len(note.signatures)} of others",
             )
         )
-    return found, note
+    return checkpoint, note

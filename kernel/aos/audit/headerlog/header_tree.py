@@ -28,9 +28,9 @@ def leaf_hash(header: bytes) -> bytes:
     return sha256(b"\x00" + header).digest()
 
 
-def node_hash(left: bytes, right: bytes) -> bytes:
+def node_hash(left_hash: bytes, right_hash: bytes) -> bytes:
     """PF-3."""
-    return sha256(b"\x01" + left + right).digest()
+    return sha256(b"\x01" + left_hash + right_hash).digest()
 
 
 def root(size: int, read: ReadNode) -> bytes:
@@ -90,10 +90,10 @@ def root_from(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> byte
         index, size = (index - split, size - split) if is_right else (index, split)
     if len(sides) != len(path):
         return None
-    found = leaf
+    root = leaf
     for is_right, sibling in zip(reversed(sides), path, strict=True):
-        found = node_hash(sibling, found) if is_right else node_hash(found, sibling)
-    return found
+        root = node_hash(sibling, root) if is_right else node_hash(root, sibling)
+    return root
 
 
 def is_consistent(
@@ -114,9 +114,9 @@ def is_consistent(
     if len(path) != len(sides) + bool(begin):
         return False
     # A tree that is a node of the new one is its own first hash.
-    first, rest = (path[0], path[1:]) if begin else (old_root, path)
+    first, siblings = (path[0], path[1:]) if begin else (old_root, path)
     in_old = in_new = first
-    for is_right, sibling in zip(reversed(sides), rest, strict=True):
+    for is_right, sibling in zip(reversed(sides), siblings, strict=True):
         if is_right:
             in_old, in_new = node_hash(sibling, in_old), node_hash(sibling, in_new)
         else:

@@ -41,7 +41,8 @@ class OutsideCheckpoint:
     def to_bytes(self) -> bytes:
         """The content of the file."""
         document = {
-            "checkpoint": self.note.whole, "seq": self.seq, "file": self.file, "time": self.time,
+            "checkpoint": self.note.full_text, "seq": self.seq, "file": self.file,
+            "time": self.time,
         }  # fmt: skip
         return (json.dumps(document, indent=1) + "\n").encode()
 
@@ -63,21 +64,25 @@ class OutsideCheckpoint:
             _refuse("a field of another type")
         if type(seq) is not int or type(time) is not int or seq < 1 or time < 0:
             _refuse("a field of another type")
-        checkpoint, opened = open_checkpoint(note.encode(), key)
-        return cls(note=opened, checkpoint=checkpoint, seq=seq, file=file, time=time)
+        checkpoint, signed_note = open_checkpoint(note.encode(), key)
+        return cls(note=signed_note, checkpoint=checkpoint, seq=seq, file=file, time=time)
 
 
 def cosigners(note: Note) -> tuple[tuple[str, int], ...]:
     """The names and times of the cosignatures under a note, which are not checked by a key."""
-    return tuple((each.name, each.time) for each in note.signatures if each.time is not None)
+    return tuple(
+        (signature.name, signature.time)
+        for signature in note.signatures
+        if signature.time is not None
+    )
 
 
-def _problem(why: str) -> str:
+def _problem(reason: str) -> str:
     return (
-        f"log/.outside is not {{checkpoint, seq, file, time}}: {why} (remove the file; the next "
+        f"log/.outside is not {{checkpoint, seq, file, time}}: {reason} (remove the file; the next "
         "aos checkpoint that is kept outside of the folder writes it again)"
     )
 
 
-def _refuse(why: str) -> NoReturn:
-    raise Damage(_problem(why))
+def _refuse(reason: str) -> NoReturn:
+    raise Damage(_problem(reason))

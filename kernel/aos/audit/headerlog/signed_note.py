@@ -92,19 +92,25 @@ class Note:
     signatures: tuple[NoteSignature, ...]
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         return self.prefix(len(self.signatures))
 
     def prefix(self, signatures: int) -> str:
         """The note with only so many of its signatures."""
-        return f"{self.text}\n{''.join(each.line for each in self.signatures[:signatures])}"
+        return (
+            f"{self.text}\n{''.join(signature.line for signature in self.signatures[:signatures])}"
+        )
 
-    def with_signatures(self, more: Iterable[NoteSignature]) -> Note:
-        """The note with ``more`` at its end. Of a key that signed before, the old line goes."""
-        added = tuple(more)
-        again = {(each.name, each.key_hash) for each in added}
-        kept = (each for each in self.signatures if (each.name, each.key_hash) not in again)
-        return Note(self.text, (*kept, *added))
+    def with_signatures(self, signatures: Iterable[NoteSignature]) -> Note:
+        """The note with ``signatures`` at its end, in place of those of keys that signed before."""
+        added = tuple(signatures)
+        replaced_ids = {(signature.name, signature.key_hash) for signature in added}
+        remaining = (
+            signature
+            for signature in self.signatures
+            if (signature.name, signature.key_hash) not in replaced_ids
+        )
+        return Note(self.text, (*remaining, *added))
 
     def is_signed_by(self, key: NoteKey) -> bool:
         """Whether the key signed the text.
@@ -112,8 +118,8 @@ class Note:
         Raises:
             Damage: A line says that it did, and the signature is another (PF-14).
         """
-        lines = [each for each in self.signatures if key.is_of(each)]
-        if not all(_is_by(each, key, self.text) for each in lines):
+        lines = [signature for signature in self.signatures if key.is_of(signature)]
+        if not all(_is_by(line, key, self.text) for line in lines):
             raise Damage(f"the signature of {excerpt(key.name)} under the note is not this key's")
         return bool(lines)
 
@@ -156,15 +162,15 @@ def parse_note(data: bytes) -> Note:
     if len(data) > NOTE_BYTES_MAX:
         raise _none(f"at most {NOTE_BYTES_MAX} bytes", f"{len(data)} bytes")
     try:
-        whole = data.decode()
+        note_text = data.decode()
     except UnicodeDecodeError as problem:
         raise _none("UTF-8 text", f"byte {problem.start} that is none") from None
-    if _CONTROL.search(whole):
+    if _CONTROL.search(note_text):
         raise _none("text without control characters", "one")
-    text, gap, rest = whole.rpartition("\n\n")
-    if not gap or not rest.endswith("\n"):
+    text, gap, signature_lines = note_text.rpartition("\n\n")
+    if not gap or not signature_lines.endswith("\n"):
         raise _none("a text, an empty line and signatures", "something else")
-    lines = rest[:-1].split("\n")
+    lines = signature_lines[:-1].split("\n")
     if len(lines) > SIGNATURES_MAX:
         raise _none(f"at most {SIGNATURES_MAX} signatures", str(len(lines)))
     return Note(text + "\n", tuple(map(parse_signature, lines)))
@@ -196,8 +202,8 @@ def parse_note_key(text: str) -> NoteKey:
     Raises:
         BadUsage: It is none, or of a type that is not known.
     """
-    name, _, rest = text.partition("+")
-    key_hash, _, data = rest.partition("+")
+    name, _, hash_and_key = text.partition("+")
+    key_hash, _, data = hash_and_key.partition("+")
     decoded = strict_base64(data) or b""
     if is_name(name) and _KEY_HASH.fullmatch(key_hash) and len(decoded) == 1 + PUBLIC_KEY_BYTES:
         key = NoteKey(name=name, kind=decoded[0], public=decoded[1:])
@@ -206,9 +212,9 @@ def parse_note_key(text: str) -> NoteKey:
     raise BadUsage(
         sentence(
             "this is no verifier key",
-            where=repr(excerpt(text)),
+            location=repr(excerpt(text)),
             expected="NAME+HASH+KEY, as aos key show prints it",
-            found="another form, or a hash that is not this key's",
+            actual="another form, or a hash that is not this key's",
         )
     )
 
@@ -227,5 +233,5 @@ def strict_base64(text: str) -> bytes | None:
     return data if base64.b64encode(data).decode() == text else None
 
 
-def _none(expected: str, found: str) -> Damage:
-    return Damage(sentence("this is no signed note", expected=expected, found=found))
+def _none(expected: str, actual: str) -> Damage:
+    return Damage(sentence("this is no signed note", expected=expected, actual=actual))

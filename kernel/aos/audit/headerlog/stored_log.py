@@ -43,20 +43,20 @@ class StoredLog:
 
     def close(self) -> None:
         """Close all folders."""
-        for each in self._inner.values():
-            each.close()
+        for folder in self._inner.values():
+            folder.close()
         self._inner.clear()
         self._folder.close()
 
     def read_tile(self, tile: Tile) -> bytes:
         """The bytes of a tile: see ``tiles.ReadTile``."""
-        most = BUNDLE_BYTES_MAX if tile.level < 0 else WIDTH * HASH_BYTES
-        data = self._read(tile.path, most)
+        bytes_max = BUNDLE_BYTES_MAX if tile.level < 0 else WIDTH * HASH_BYTES
+        data = self._read(tile.path, bytes_max)
         if data is None:
             raise DamagedTile(
                 sentence(
                     "a tile of the header log is missing",
-                    where=str(self.path.joinpath(*tile.path)),
+                    location=str(self.path.joinpath(*tile.path)),
                     hint="aos checkpoint --rebuild writes the log again from the journal",
                 )
             )
@@ -82,31 +82,31 @@ class StoredLog:
         """
         return self._read(path, BUNDLE_BYTES_MAX)
 
-    def _read(self, path: tuple[str, ...], most: int) -> bytes | None:
+    def _read(self, path: tuple[str, ...], bytes_max: int) -> bytes | None:
         *folders, name = path
         try:
             folder = self._open(tuple(folders))
-            return None if folder is None else folder.read(name, most)
+            return None if folder is None else folder.read(name, bytes_max)
         except FileNotFoundError:
             return None
         except OSError as problem:
-            where = self.path.joinpath(*path)
-            raise Unavailable(f"{where}: it cannot be read: {problem.strerror}") from problem
+            file = self.path.joinpath(*path)
+            raise Unavailable(f"{file}: it cannot be read: {problem.strerror}") from problem
 
     def _open(self, path: tuple[str, ...], *, make: bool = False) -> PlainFolder | None:
         """The folder at ``path``; None if it is missing, and is not made."""
         if not path:
             return self._folder
-        found = self._inner.get(path)
-        if found is None:
+        folder = self._inner.get(path)
+        if folder is None:
             above = self._open(path[:-1], make=make)
             if above is None:
                 return None
             try:
-                found = self._inner[path] = above.inner(path[-1], make=make)
+                folder = self._inner[path] = above.inner(path[-1], make=make)
             except FileNotFoundError:
                 return None
-        return found
+        return folder
 
     @classmethod
     @contextlib.contextmanager
@@ -118,7 +118,7 @@ class StoredLog:
             Unavailable: It cannot be opened.
         """
         try:
-            with PlainFolder.named(world) as folder:
+            with PlainFolder.at_user_path(world) as folder:
                 inner = folder.inner(LOG, make=make)
         except FileNotFoundError:
             yield None
@@ -135,14 +135,14 @@ class StoredLog:
 
     @classmethod
     @contextlib.contextmanager
-    def named(cls, path: Path) -> Iterator[Self]:
+    def at_user_path(cls, path: Path) -> Iterator[Self]:
         """A header log that the user names: the folder that holds ``checkpoint`` and ``tile``.
 
         Raises:
             Unavailable: It cannot be opened.
         """
         try:
-            log = cls(PlainFolder.named(path))
+            log = cls(PlainFolder.at_user_path(path))
         except OSError as problem:
             raise Unavailable(f"{path}: it cannot be opened: {problem.strerror}") from problem
         try:

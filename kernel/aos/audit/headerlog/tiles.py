@@ -49,7 +49,7 @@ class Tile:
         assert self.index >= 0
         level = "entries" if self.level == _ENTRIES else str(self.level)
         *above, last = _groups(self.index)
-        names = [f"x{each:03}" for each in above]
+        names = [f"x{group:03}" for group in above]
         if self.is_full:
             return ("tile", level, *names, f"{last:03}")
         return ("tile", level, *names, f"{last:03}.p", str(self.width))
@@ -98,8 +98,8 @@ def _tile_of(level: int, index: int, count: int) -> Tile:
 
 def bundle_bytes(headers: Sequence[bytes]) -> bytes:
     """The content of a tile of headers (PF-22)."""
-    assert all(len(each) <= ENTRY_BYTES_MAX for each in headers)
-    return b"".join(len(each).to_bytes(2, "big") + each for each in headers)
+    assert all(len(header) <= ENTRY_BYTES_MAX for header in headers)
+    return b"".join(len(header).to_bytes(2, "big") + header for header in headers)
 
 
 def read_bundle(data: bytes, width: int) -> list[bytes]:
@@ -108,15 +108,15 @@ def read_bundle(data: bytes, width: int) -> list[bytes]:
     Raises:
         Damage: They are not ``width`` headers.
     """
-    found: list[bytes] = []
+    headers: list[bytes] = []
     at = 0
     while at < len(data):
         end = at + 2 + int.from_bytes(data[at : at + 2], "big")
-        found.append(data[at + 2 : end])
+        headers.append(data[at + 2 : end])
         at = end
-    if at != len(data) or len(found) != width:
-        raise Damage(f"expected {width} headers, found {len(found)}, or bytes that are none")
-    return found
+    if at != len(data) or len(headers) != width:
+        raise Damage(f"expected {width} headers, found {len(headers)}, or bytes that are none")
+    return headers
 
 
 class TiledLog:
@@ -157,16 +157,16 @@ class TiledLog:
 
     def hashes(self, tile: Tile) -> list[bytes]:
         """The hashes in a tile. Raises as ``node``."""
-        return _kept(self._hashes, tile, self._read_hashes)
+        return _cached(self._hashes, tile, self._read_hashes)
 
     def headers(self, tile: Tile) -> list[bytes]:
         """The headers in a tile. Raises as ``header``."""
-        return _kept(self._bundles, tile, lambda each: _bundle(each, self._read(each)))
+        return _cached(self._bundles, tile, lambda tile: _bundle(tile, self._read(tile)))
 
     def _read_hashes(self, tile: Tile) -> list[bytes]:
         data = self._read(tile)
         if len(data) != tile.width * HASH_BYTES:
-            raise _wrong(tile, f"{tile.width * HASH_BYTES} bytes", f"{len(data)} bytes")
+            raise _damaged(tile, f"{tile.width * HASH_BYTES} bytes", f"{len(data)} bytes")
         return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
 
 
@@ -174,31 +174,31 @@ def _bundle(tile: Tile, data: bytes) -> list[bytes]:
     try:
         return read_bundle(data, tile.width)
     except Damage as problem:
-        raise _wrong(tile, f"{tile.width} headers", f"{len(data)} bytes of something else") from (
+        raise _damaged(tile, f"{tile.width} headers", f"{len(data)} bytes of something else") from (
             problem
         )
 
 
-def _kept(
-    kept: OrderedDict[Tile, list[bytes]], tile: Tile, make: Callable[[Tile], list[bytes]]
+def _cached(
+    cache: OrderedDict[Tile, list[bytes]], tile: Tile, make: Callable[[Tile], list[bytes]]
 ) -> list[bytes]:
-    found = kept.get(tile)
-    if found is None:
-        found = kept[tile] = make(tile)
-        if len(kept) > _KEPT:
-            kept.popitem(last=False)
+    entries = cache.get(tile)
+    if entries is None:
+        entries = cache[tile] = make(tile)
+        if len(cache) > _KEPT:
+            cache.popitem(last=False)
     else:
-        kept.move_to_end(tile)
-    return found
+        cache.move_to_end(tile)
+    return entries
 
 
-def _wrong(tile: Tile, expected: str, found: str) -> DamagedTile:
+def _damaged(tile: Tile, expected: str, actual: str) -> DamagedTile:
     return DamagedTile(
         sentence(
             "a tile of the header log was altered or cut short",
-            where="/".join(tile.path),
+            location="/".join(tile.path),
             expected=expected,
-            found=found,
+            actual=actual,
             hint="aos checkpoint --rebuild writes the log again from the journal",
         )
     )
@@ -210,22 +210,24 @@ class Growth:
     ``put`` receives each tile that becomes full, and ``finish`` those at the end.
     """
 
-    def __init__(self, put: Callable[[Tile, bytes], None], before: TiledLog | None = None) -> None:
-        """Continue ``before``, or begin a log."""
+    def __init__(
+        self, put: Callable[[Tile, bytes], None], earlier_log: TiledLog | None = None
+    ) -> None:
+        """Continue ``earlier_log``, or begin a log."""
         self.size = 0
         self._put = put
         self._headers: list[bytes] = []
         self._levels: list[list[bytes]] = []
-        if before is not None and before.size:
-            self._continue(before)
+        if earlier_log is not None and earlier_log.size:
+            self._continue(earlier_log)
 
-    def _continue(self, before: TiledLog) -> None:
-        self.size = before.size
-        for tile in tiles_of(before.size):
+    def _continue(self, earlier_log: TiledLog) -> None:
+        self.size = earlier_log.size
+        for tile in tiles_of(earlier_log.size):
             if tile.level == _ENTRIES:
-                self._headers = [] if tile.is_full else list(before.headers(tile))
+                self._headers = [] if tile.is_full else list(earlier_log.headers(tile))
             else:
-                self._levels.append([] if tile.is_full else list(before.hashes(tile)))
+                self._levels.append([] if tile.is_full else list(earlier_log.hashes(tile)))
 
     def add(self, header: bytes, leaf: bytes) -> None:
         """Add the next header; ``leaf`` is its hash."""
@@ -247,11 +249,11 @@ class Growth:
                 count = self.size >> HEIGHT * level
                 self._put(_tile_of(level, count - 1, count), b"".join(hashes))
 
-    def _grow(self, level: int, index: int, found: bytes) -> None:
+    def _grow(self, level: int, index: int, digest: bytes) -> None:
         if level == len(self._levels):
             self._levels.append([])
         hashes = self._levels[level]
-        hashes.append(found)
+        hashes.append(digest)
         if len(hashes) < WIDTH:
             return
         self._put(Tile(level, index >> HEIGHT, WIDTH), b"".join(hashes))

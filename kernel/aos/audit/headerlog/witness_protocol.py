@@ -58,13 +58,13 @@ class Answer:
     the witness cosigned, if the request is about another one."""
 
     status: int
-    why: str
+    reason: str
     latest: int | None = None
 
 
 def format_request(old: int, path: Sequence[bytes], note: str) -> bytes:
     """The body of a request."""
-    lines = "".join(f"{base64.b64encode(each).decode()}\n" for each in path)
+    lines = "".join(f"{base64.b64encode(digest).decode()}\n" for digest in path)
     return f"old {old}\n{lines}\n{note}".encode()
 
 
@@ -82,29 +82,32 @@ def parse_request(body: bytes) -> AddCheckpoint:
         raise Damage("expected UTF-8 text") from None
     first, *lines = head.split("\n")
     match = _OLD.fullmatch(first)
-    path = [strict_base64(each) for each in lines]
+    path = [strict_base64(line) for line in lines]
     if not gap or match is None or len(lines) > LINES_MAX:
         raise Damage("expected a line 'old SIZE', at most 63 hashes, an empty line, a checkpoint")
-    hashes = [each for each in path if each is not None and len(each) == HASH_BYTES]
+    hashes = [digest for digest in path if digest is not None and len(digest) == HASH_BYTES]
     if len(hashes) != len(lines):
         raise Damage("expected hashes of 32 bytes in base64")
-    found = parse_note(note.encode())
+    parsed_note = parse_note(note.encode())
     return AddCheckpoint(
-        old=int(match[1]), path=tuple(hashes), note=found, checkpoint=parse_checkpoint(found.text)
+        old=int(match[1]),
+        path=tuple(hashes),
+        note=parsed_note,
+        checkpoint=parse_checkpoint(parsed_note.text),
     )
 
 
 def trusted_origin(request: AddCheckpoint, logs: Sequence[NoteKey]) -> Answer | None:
     """Check that a known log signed the checkpoint (PF-82); None if one did."""
-    keys = [each for each in logs if each.name == request.checkpoint.origin]
+    keys = [key for key in logs if key.name == request.checkpoint.origin]
     if not keys:
-        return Answer(status=UNKNOWN_LOG, why="this witness does not know the log")
+        return Answer(status=UNKNOWN_LOG, reason="this witness does not know the log")
     try:
-        signed = [each for each in keys if request.note.is_signed_by(each)]
+        signed = [key for key in keys if request.note.is_signed_by(key)]
     except Damage as problem:
-        return Answer(status=NOT_SIGNED, why=str(problem))
+        return Answer(status=NOT_SIGNED, reason=str(problem))
     if not signed:
-        return Answer(status=NOT_SIGNED, why="no trusted key of the log signed the checkpoint")
+        return Answer(status=NOT_SIGNED, reason="no trusted key of the log signed the checkpoint")
     return None
 
 
@@ -112,14 +115,14 @@ def follows(request: AddCheckpoint, latest: Checkpoint | None) -> Answer | None:
     """Check that the checkpoint continues the last one that was cosigned (PF-83); None if so."""
     new, old = request.checkpoint, 0 if latest is None else latest.size
     if request.old > new.size:
-        return Answer(status=MALFORMED, why="the old size is larger than the checkpoint's")
+        return Answer(status=MALFORMED, reason="the old size is larger than the checkpoint's")
     if request.old != old:
-        return Answer(status=CONFLICT, why="another checkpoint was cosigned last", latest=old)
-    before = EMPTY if latest is None else latest.root
-    if old == new.size and before != new.root:
-        return Answer(status=CONFLICT, why="another root of this size was cosigned")
-    if not is_consistent(old, before, new.size, new.root, request.path):
-        return Answer(status=NOT_CONSISTENT, why="the consistency proof does not hold")
+        return Answer(status=CONFLICT, reason="another checkpoint was cosigned last", latest=old)
+    old_root = EMPTY if latest is None else latest.root
+    if old == new.size and old_root != new.root:
+        return Answer(status=CONFLICT, reason="another root of this size was cosigned")
+    if not is_consistent(old, old_root, new.size, new.root, request.path):
+        return Answer(status=NOT_CONSISTENT, reason="the consistency proof does not hold")
     return None
 
 

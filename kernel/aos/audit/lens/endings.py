@@ -22,6 +22,6 @@ def ending(
 
 def ending_text(command: Control) -> str:
     """Return who ended the instance, by which record, and why."""
-    done = "removed it" if command.action == REMOVE else f"ended it as {command.status}"
-    text = f"{command.principal} {done}, by record {command.seq}"
+    action_text = "removed it" if command.action == REMOVE else f"ended it as {command.status}"
+    text = f"{command.principal} {action_text}, by record {command.seq}"
     return text if command.why is None else f"{text}: {one_line(command.why)}"

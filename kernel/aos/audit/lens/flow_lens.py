@@ -44,11 +44,11 @@ class FlowLens:
             "error": None if state.failure is None else state.failure.to_document(),
             "view": self._by_name(state.view_schema, state.view),
             "operations": None if history is None else self.operations(tree(history)),
-            "waits": None if history is None else [self.wait(each) for each in waits(history)],
+            "waits": None if history is None else [self.wait(wait) for wait in waits(history)],
             "compensations": None
             if history is None
-            else [self.compensation(each) for each in history.compensations],
-            "inbox": [self._message(each) for each in state.inbox],
+            else [self.compensation(compensation) for compensation in history.compensations],
+            "inbox": [self._message(message) for message in state.inbox],
             "parent": None
             if state.parent is None
             else {
@@ -62,12 +62,12 @@ class FlowLens:
 
     def operations(self, roots: list[OperationNode]) -> list[Document]:
         """Return a tree of operations as JSON, each with its ``children``."""
-        made: dict[int, Document] = {}
+        documents: dict[int, Document] = {}
         for node in walk(roots):
-            made[id(node)] = self._operation(node)
+            documents[id(node)] = self._operation(node)
         for node in walk(roots):
-            made[id(node)]["children"] = [made[id(child)] for child in node.children]
-        return [made[id(node)] for node in roots]
+            documents[id(node)]["children"] = [documents[id(child)] for child in node.children]
+        return [documents[id(node)] for node in roots]
 
     def _operation(self, node: OperationNode) -> Document:
         operation, details = node.operation, node.operation.details
@@ -102,45 +102,49 @@ class FlowLens:
             return None if data == _NULL else self._show(schema, data)
         messages = decode_record(data)
         assert isinstance(messages, list)
-        return [self._show(schema, encode(each)) for each in messages]
+        return [self._show(schema, encode(message)) for message in messages]
 
     def receipt(self, effect: str, data: bytes) -> object:
         """Return the result of an effect as JSON."""
-        known = None if self._manifest is None else self._manifest.effects.get(effect)
-        return self._show(None if known is None else known.receipt, data)
+        definition = None if self._manifest is None else self._manifest.effects.get(effect)
+        return self._show(None if definition is None else definition.receipt, data)
 
-    def compensation(self, each: Compensation) -> Document:
-        known = None if self._manifest is None else self._manifest.effects.get(each.effect)
+    def compensation(self, compensation: Compensation) -> Document:
+        definition = (
+            None if self._manifest is None else self._manifest.effects.get(compensation.effect)
+        )
         return {
-            "path": each.path,
-            "effect": each.effect,
-            "params": self._show(None if known is None else known.params, each.params),
-            "state": each.state.word,
-            "attempts": each.attempts,
-            "created_ns": each.created_ns,
-            "last_ns": each.last_ns,
-            "done_ns": each.done_ns,
-            "error": None if each.failure is None else each.failure.to_document(),
+            "path": compensation.path,
+            "effect": compensation.effect,
+            "params": self._show(
+                None if definition is None else definition.params, compensation.params
+            ),
+            "state": compensation.state.word,
+            "attempts": compensation.attempts,
+            "created_ns": compensation.created_ns,
+            "last_ns": compensation.last_ns,
+            "done_ns": compensation.done_ns,
+            "error": None if compensation.failure is None else compensation.failure.to_document(),
         }
 
-    def wait(self, each: Wait) -> Document:
+    def wait(self, wait: Wait) -> Document:
         return {
-            "path": each.path,
-            "kind": each.kind,
-            "since_ns": each.since_ns,
-            "until_ns": each.until_ns,
-            "attempt": each.attempt,
-            "effect": each.effect,
-            "schemas": list(each.schemas),
-            "child": self._child(each.workflow, each.key),
-            "is_canceled": each.is_canceled,
+            "path": wait.path,
+            "kind": wait.kind,
+            "since_ns": wait.since_ns,
+            "until_ns": wait.until_ns,
+            "attempt": wait.attempt,
+            "effect": wait.effect,
+            "schemas": list(wait.schemas),
+            "child": self._child(wait.workflow, wait.key),
+            "is_canceled": wait.is_canceled,
         }
 
     def _child(self, workflow: str | None, key: bytes | None) -> Document | None:
         if workflow is None:
             return None
-        known = None if self._manifest is None else self._manifest.workflows.get(workflow)
-        schema = None if known is None else known.key
+        definition = None if self._manifest is None else self._manifest.workflows.get(workflow)
+        schema = None if definition is None else definition.key
         return {"workflow": workflow, "key": None if key is None else self._show_key(schema, key)}
 
     def _by_name(self, schema: str | None, data: bytes | None) -> object:
@@ -148,5 +152,5 @@ class FlowLens:
             return None
         return self._show(None if schema is None else self._schemas.get(schema), data)
 
-    def _message(self, each: Message) -> Document:
-        return {"schema": each.schema, "value": self._by_name(each.schema, each.value)}
+    def _message(self, message: Message) -> Document:
+        return {"schema": message.schema, "value": self._by_name(message.schema, message.value)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aos.audit.lens.lookup import find_named, listed, spells, workflow_names
+from aos.audit.lens.lookup import find_named, names_text, spells, workflow_names
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under
 from aos.errors import BadUsage, sentence
@@ -25,14 +25,14 @@ def find_flow(state: State, word: str) -> str:
         BadUsage: No flow matches, or several do; or the word names a workflow that is no flow.
     """
     names = flow_names(state)
-    others = [name for name in workflow_names(state) if name not in names]
+    other_names = [name for name in workflow_names(state) if name not in names]
     if not any(spells(word, name) for name in names):
-        for name in others:
+        for name in other_names:
             if spells(word, name):
                 raise BadUsage(
                     sentence(
                         f"{name} is no flow: its state is not {FLOW_STATE}",
-                        expected="one of " + listed(names) if names else None,
+                        expected="one of " + names_text(names) if names else None,
                         hint="its instances: aos inspect cells; its events: aos send",
                     )
                 )

@@ -13,16 +13,16 @@ def gate_document(gate: FlowGate, key: Callable[[CellId], object]) -> dict[str, 
     return {
         "checked": gate.checked,
         "go_on": gate.continued,
-        "diverge": [_stopped(each, key(each.cell)) for each in gate.stopped],
+        "diverge": [_stopped(flow, key(flow.cell)) for flow in gate.stopped],
     }
 
 
-def _stopped(each: StoppedFlow, key: object) -> dict[str, object]:
-    found = each.divergence
+def _stopped(flow: StoppedFlow, key: object) -> dict[str, object]:
+    divergence = flow.divergence
     return {
-        "cell": {"workflow": each.cell[0], "key": key},
-        "path": None if found is None else found.path,
-        "expected": None if found is None else found.expected,
-        "found": None if found is None else found.found,
-        "fault": {"kind": each.fault.kind.value, "message": each.fault.message},
+        "cell": {"workflow": flow.cell[0], "key": key},
+        "path": None if divergence is None else divergence.path,
+        "expected": None if divergence is None else divergence.expected,
+        "found": None if divergence is None else divergence.found,
+        "fault": {"kind": flow.fault.kind.value, "message": flow.fault.message},
     }

@@ -52,9 +52,10 @@ _A_TIME_NS: Final = 10**17
 
 
 class Lens:
-    """Reads the values of one world. A referenced value longer than ``most`` bytes is not shown.
+    """Reads the values of one world. A referenced value longer than ``value_bytes_max`` bytes is
+    not shown.
 
-    ``spelled`` shows values for people instead of programs (A-48).
+    ``for_people`` shows values for people instead of programs (A-48).
     """
 
     def __init__(
@@ -62,18 +63,18 @@ class Lens:
         manifests: Manifests,
         read: BlobReader,
         *,
-        most: int = LISTED_BYTES,
-        spelled: bool = False,
+        value_bytes_max: int = LISTED_BYTES,
+        for_people: bool = False,
     ) -> None:
         self.manifests = manifests
         self._read = read
-        self._most = most
-        self._spelled = spelled
+        self._value_bytes_max = value_bytes_max
+        self._for_people = for_people
 
     @property
     def is_spelled(self) -> bool:
         """Whether values are shown for people."""
-        return self._spelled
+        return self._for_people
 
     def event(self, schema: str, value: Slot, *, seq: int) -> object:
         """Return the value of a domain event of record ``seq``."""
@@ -82,8 +83,8 @@ class Lens:
 
     def params(self, effect: str, value: Slot, *, seq: int) -> object:
         manifest = self.manifests.at(seq)
-        known = manifest.effects.get(effect) if manifest else None
-        return self.value(known.params if known else None, value)
+        definition = manifest.effects.get(effect) if manifest else None
+        return self.value(definition.params if definition else None, value)
 
     def payload(self, record: Receipt | KernelReceipt | Stream) -> object:
         """Return the signed payload, read with the schema that it was admitted with. The payload
@@ -102,12 +103,12 @@ class Lens:
         """Return a state, read with the workflow's schema in ``manifest``; that of a flow with its
         operations as a tree (A-3a). An opaque state (AG-10) is read as other CBOR libraries write
         it: by the schema if it fits, else as plain CBOR."""
-        known = self._workflow(workflow, manifest)
-        if known is not None and known.is_flow:
-            return self._shown(value, partial(self._flow, manifest, known.state))
-        if known is None or manifest is None or not known.has_opaque_state:
-            return self.value(known.state if known else None, value)
-        return self._shown(value, partial(shown_opaque, known.state, manifest.schemas))
+        definition = self._workflow(workflow, manifest)
+        if definition is not None and definition.is_flow:
+            return self._show(value, partial(self._flow, manifest, definition.state))
+        if definition is None or manifest is None or not definition.has_opaque_state:
+            return self.value(definition.state if definition else None, value)
+        return self._show(value, partial(opaque_as_json, definition.state, manifest.schemas))
 
     def _flow(self, manifest: Effective | None, schema: Schema, data: bytes) -> object:
         """Return the state of a flow (A-3a); one that is no ``aos/Flow@1`` as any other state."""
@@ -118,14 +119,14 @@ class Lens:
             state = FlowState.read(schema.completed(data))
         except ValueProblem:
             return self.value(schema, data)
-        found = self.flow_lens(manifest).document(state)
-        return _spelled_ns(found) if self._spelled else found
+        document = self.flow_lens(manifest).document(state)
+        return _spelled_ns(document) if self._for_people else document
 
     def flow_lens(self, manifest: Effective | None) -> FlowLens:
         """Return a lens for flows by the schemas of ``manifest``."""
         from aos.audit.lens.flow_lens import FlowLens  # noqa: PLC0415  # as above
 
-        return FlowLens(manifest, self.value, shown)
+        return FlowLens(manifest, self.value, as_json)
 
     def annotations(self, step: Step, value: Slot) -> object:
         workflow = self._workflow(step.cell[0], self.manifests.at(ran_under(step)))
@@ -145,7 +146,7 @@ class Lens:
         elif seq is not None:
             manifest = self.manifests.at(seq)
         workflow = self._workflow(cell[0], manifest)
-        return shown(workflow.key if workflow else None, cell[1])
+        return as_json(workflow.key if workflow else None, cell[1])
 
     def key_text(self, cell: CellId, *, seq: int | None = None, hash: Hash | None = None) -> str:
         """Return a cell's key as the text that ``--key-prefix`` compares."""
@@ -154,13 +155,13 @@ class Lens:
     def value(self, schema: Schema | None, value: Slot, *, is_ingress: bool = False) -> object:
         """Return any value. ``is_ingress`` says that the value was stored as it was received, so
         it need not be in normal form."""
-        found = self._shown(
-            value, partial(shown, schema, is_ingress=is_ingress, spelled=self._spelled)
+        json_value = self._show(
+            value, partial(as_json, schema, is_ingress=is_ingress, for_people=self._for_people)
         )
-        return _spelled_ns(found) if self._spelled else found
+        return _spelled_ns(json_value) if self._for_people else json_value
 
-    def _shown(self, value: Slot, show: Callable[[bytes], object]) -> object:
-        if isinstance(value, Ref) and value.size > self._most:
+    def _show(self, value: Slot, show: Callable[[bytes], object]) -> object:
+        if isinstance(value, Ref) and value.size > self._value_bytes_max:
             return {"$large": hash_text(value.hash), "size": value.size}
         try:
             data = value if isinstance(value, bytes) else self._read(value.hash)
@@ -185,12 +186,14 @@ def _spelled_ns(value: object) -> object:
     """Return JSON with the numbers of nanoseconds in it, which have names that end in ``_ns``, as
     times and durations. No schema says which they are; the built-in effects have some."""
     if isinstance(value, list):
-        return [_spelled_ns(each) for each in value]
+        return [_spelled_ns(element) for element in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: _ns_text(each) if type(each) is int and name.endswith("_ns") else _spelled_ns(each)
-        for name, each in value.items()
+        name: _ns_text(field_value)
+        if type(field_value) is int and name.endswith("_ns")
+        else _spelled_ns(field_value)
+        for name, field_value in value.items()
     }
 
 
@@ -198,33 +201,33 @@ def _ns_text(ns: int) -> str:
     return time_text(ns) if ns >= _A_TIME_NS else duration_text(ns)
 
 
-def shown(
-    schema: Schema | None, data: bytes, *, is_ingress: bool = False, spelled: bool = False
+def as_json(
+    schema: Schema | None, data: bytes, *, is_ingress: bool = False, for_people: bool = False
 ) -> object:
     """Return bytes as JSON: by the schema if they fit it, else as plain CBOR, else as raw bytes."""
     try:
         if schema is not None:
             if is_ingress:
                 data = schema.from_ingress(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))
-            form = JsonForm.PEOPLE if spelled else JsonForm.TEXTS
+            form = JsonForm.PEOPLE if for_people else JsonForm.TEXTS
             return schema.to_json(schema.completed_value(data), form=form)
         return untyped_to_json(decode_record(data))
     except ValueProblem:
         if schema is not None:
-            return shown(None, data)
+            return as_json(None, data)
         return untyped_to_json(data)
 
 
-def shown_opaque(schema: Schema, schemas: Mapping[str, Schema], data: bytes) -> object:
+def opaque_as_json(schema: Schema, schemas: Mapping[str, Schema], data: bytes) -> object:
     """Return an unchecked state as JSON: by the schema if it can be read so, else as plain CBOR,
     else as raw bytes."""
-    most = max(len(data), INGRESS_BYTES_MAX)
+    bytes_max = max(len(data), INGRESS_BYTES_MAX)
     try:
-        found = from_foreign(schema, schemas, data, max_bytes=most)[1]
-        return schema.to_json(found, form=JsonForm.TEXTS)
+        value = from_foreign(schema, schemas, data, max_bytes=bytes_max)[1]
+        return schema.to_json(value, form=JsonForm.TEXTS)
     except ValueProblem:
         pass
     try:
-        return untyped_to_json(decode_foreign(data, max_bytes=most, shows_floats=True))
+        return untyped_to_json(decode_foreign(data, max_bytes=bytes_max, shows_floats=True))
     except ValueProblem:
         return untyped_to_json(data)

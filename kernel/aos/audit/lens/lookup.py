@@ -68,7 +68,7 @@ def find_target(state: State, journal: Journal, words: Sequence[str]) -> Target:
             raise BadUsage(
                 sentence(
                     "there is no such record",
-                    where=f"record {word}",
+                    location=f"record {word}",
                     expected=f"1 to {state.next_seq - 1}",
                 )
             )
@@ -99,39 +99,39 @@ def find_workflow(state: State, word: str) -> str:
     return find_named("workflow", word, names, "this world has no manifest yet: aos apply PATH")
 
 
-def find_effect(state: State, word: str, seen: Iterable[str]) -> str:
+def find_effect(state: State, word: str, past_effects: Iterable[str]) -> str:
     """Find an effect by its name, with the rules of ``find_workflow``, among the effects of the
-    manifest in force and those ``seen`` in the journal.
+    manifest in force and those ``past_effects`` in the journal.
 
     Raises:
         BadUsage: No effect matches, or several do.
     """
-    names = sorted({*(state.manifest.effects if state.manifest else ()), *seen})
+    names = sorted({*(state.manifest.effects if state.manifest else ()), *past_effects})
     return find_named("effect", word, names, "the manifest in force has none")
 
 
-def find_named(what: str, word: str, names: Sequence[str], hint: str) -> str:
-    """Find the only one of ``names`` that ``word`` spells; ``what`` it is, and the ``hint`` if
+def find_named(noun: str, word: str, names: Sequence[str], hint: str) -> str:
+    """Find the only one of ``names`` that ``word`` spells; ``noun`` it is, and the ``hint`` if
     there are none, are for the message.
 
     Raises:
         BadUsage: None matches, or several do.
     """
     for spell in _SPELLINGS:
-        found = [name for name in names if word in spell(name)]
-        if len(found) == 1:
-            return found[0]
-        if found:
+        matches = [name for name in names if word in spell(name)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             raise BadUsage(
                 sentence(
-                    f"{word!r} is the name of several {what}s",
-                    expected="one of " + ", ".join(found[:_NAMES_SHOWN]),
+                    f"{word!r} is the name of several {noun}s",
+                    expected="one of " + ", ".join(matches[:_NAMES_SHOWN]),
                 )
             )
     raise BadUsage(
         sentence(
-            f"no {what} is called {word!r}",
-            expected="one of " + listed(names) if names else None,
+            f"no {noun} is called {word!r}",
+            expected="one of " + names_text(names) if names else None,
             hint=None if names else hint,
         )
     )
@@ -168,19 +168,19 @@ def find_cell(state: State, workflow: str, key: str | None) -> CellId:
         BadUsage: The world has no such workflow, or the key does not have the workflow's form.
     """
     name = find_workflow(state, workflow)
-    known = state.manifest.workflows.get(name) if state.manifest else None
-    if known is None:
+    definition = state.manifest.workflows.get(name) if state.manifest else None
+    if definition is None:
         return _old_cell(state, name, key)
-    if (known.key is None) != (key is None):
+    if (definition.key is None) != (key is None):
         raise BadUsage(
             sentence(
                 f"{name} is keyed: expected the key of a cell after it"
                 if key is None
                 else f"{name} is not keyed: it has one cell, without a key",
-                found=None if key is None else repr(key),
+                actual=None if key is None else repr(key),
             )
         )
-    return name, b"" if key is None else parse_key(known, key)
+    return name, b"" if key is None else parse_key(definition, key)
 
 
 def _old_cell(state: State, name: str, key: str | None) -> CellId:
@@ -194,7 +194,7 @@ def _old_cell(state: State, name: str, key: str | None) -> CellId:
         sentence(
             f"{name} is not in the manifest in force, so that its keys cannot be read",
             expected="the canonical CBOR of a key in hex, as `aos inspect cells` shows it",
-            found="nothing" if key is None else repr(key),
+            actual="nothing" if key is None else repr(key),
         )
     )
 
@@ -210,19 +210,19 @@ def parse_key(workflow: Workflow, text: str) -> bytes:
         BadUsage: The text is not a key of this workflow.
     """
     assert workflow.key is not None
-    given: list[object] = [text]
+    candidates: list[object] = [text]
     with contextlib.suppress(ValueProblem):
-        given.insert(0, parse_json(text))
+        candidates.insert(0, parse_json(text))
     problems: list[ValueProblem] = []
-    for each in given:
+    for candidate in candidates:
         try:
-            return workflow.key.encode(workflow.key.from_json_object(each))
+            return workflow.key.encode(workflow.key.from_json_object(candidate))
         except ValueProblem as problem:
             problems.append(problem)
     raise BadUsage(
         sentence(
             str(problems[0]),
-            where=f"key {text!r} of {workflow.name}",
+            location=f"key {text!r} of {workflow.name}",
             hint=f"a key is JSON of {workflow.key.name}, or its text",
         )
     )
@@ -240,7 +240,7 @@ def find_intent(state: State, journal: Journal, word: str) -> IntentTarget:
         raise BadUsage(
             sentence(
                 "not the hash of an intent",
-                where=repr(word),
+                location=repr(word),
                 expected=f"at least {PREFIX_DIGITS_MIN} lower-case hex digits",
             )
         )
@@ -250,31 +250,31 @@ def find_intent(state: State, journal: Journal, word: str) -> IntentTarget:
         if row is not None:
             return IntentTarget(Hash(bytes.fromhex(digits)), row.opened_seq, row.index)
     open_ones = [*state.intents.values(), *state.abandoned.values()]
-    found = [
-        IntentTarget(each.intent, each.seq, each.index)
-        for each in open_ones
-        if each.intent.hex().startswith(digits)
+    targets = [
+        IntentTarget(intent.intent, intent.seq, intent.index)
+        for intent in open_ones
+        if intent.intent.hex().startswith(digits)
     ]
-    if not found:
-        found = [
+    if not targets:
+        targets = [
             IntentTarget(hash, row.opened_seq, row.index)
             for hash, row in journal.intents()
             if hash.hex().startswith(digits)
         ]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    if len(targets) == 1:
+        return targets[0]
+    if not targets:
         raise BadUsage(f"no intent of this world begins with {digits}")
     raise BadUsage(
         sentence(
-            f"{len(found)} intents begin with {digits}",
-            expected="one of " + listed(hash_text(each.intent) for each in found),
+            f"{len(targets)} intents begin with {digits}",
+            expected="one of " + names_text(hash_text(target.intent) for target in targets),
         )
     )
 
 
-def listed(names: Iterable[str]) -> str:
+def names_text(names: Iterable[str]) -> str:
     """Return the first few names, and how many more there are."""
     all_names = list(names)
-    more = len(all_names) - _NAMES_SHOWN
-    return ", ".join(all_names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(all_names) - _NAMES_SHOWN
+    return ", ".join(all_names[:_NAMES_SHOWN]) + (f" and {omitted} more" if omitted > 0 else "")

@@ -56,22 +56,22 @@ class Manifests:
         """Return the manifest in force when record ``seq`` was decided; None before the first."""
         if self._journal is not None and seq <= self._seqs[0]:
             self._read_older(self._journal)
-        place = bisect_left(self._seqs, seq)
-        return self._manifests[place - 1] if place else None
+        position = bisect_left(self._seqs, seq)
+        return self._manifests[position - 1] if position else None
 
     def seq_at(self, seq: int) -> int | None:
         """Return the record that put the manifest of ``at`` in force; None before the first."""
         self.at(seq)
-        place = bisect_left(self._seqs, seq)
-        return self._seqs[place - 1] if place else None
+        position = bisect_left(self._seqs, seq)
+        return self._seqs[position - 1] if position else None
 
     def with_workflow(self, name: str, hash: Hash) -> Effective | None:
         """Return the newest manifest that has this version of a workflow."""
-        found = self._newest(name, hash)
-        if found is None and self._journal is not None:
+        manifest = self._newest(name, hash)
+        if manifest is None and self._journal is not None:
             self._read_older(self._journal)
-            found = self._newest(name, hash)
-        return found
+            manifest = self._newest(name, hash)
+        return manifest
 
     def _newest(self, name: str, hash: Hash) -> Effective | None:
         for manifest in reversed(self._manifests):
@@ -89,12 +89,12 @@ class Manifests:
         older = Manifests()
         cut = journal.cut()
         if cut is not None:
-            before = load(cut.document, journal.blob)
-            if before.manifest is not None:
-                older.add(before.manifest_seq, before.manifest)
+            cut_state = load(cut.document, journal.blob)
+            if cut_state.manifest is not None:
+                older.add(cut_state.manifest_seq, cut_state.manifest)
             self._pruned = [
                 Effective.from_document(data)
-                for data in map(journal.blob, sorted(before.pinned))
+                for data in map(journal.blob, sorted(cut_state.pinned))
                 if is_document(data)
             ]
         first, last = first_kept(journal), self._seqs[0] - 1

@@ -30,8 +30,8 @@ class RecordIndex(Protocol):
         descending order."""
         ...
 
-    def latest_inputs(self, cell: CellId, most: int) -> tuple[int, int]:
-        """The record with which the latest ``most`` inputs of a cell begin (A-45), and the number
+    def latest_inputs(self, cell: CellId, limit: int) -> tuple[int, int]:
+        """The record with which the latest ``limit`` inputs of a cell begin (A-45), and the number
         of the inputs in the records before it."""
         ...
 
@@ -39,7 +39,7 @@ class RecordIndex(Protocol):
         """The steps and faults that took an entry of a mailbox."""
         ...
 
-    def about(self, intent: Hash) -> list[int]:
+    def records_about(self, intent: Hash) -> list[int]:
         """The attempts, stream frames, commands and the receipt of an intent."""
         ...
 
@@ -48,7 +48,7 @@ class RecordIndex(Protocol):
         journal that was pruned, those in force at its beginning, and the later ones."""
         ...
 
-    def opened(
+    def opened_intents(
         self, *, effect: str | None, is_open: bool, limit: int, offset: int
     ) -> tuple[list[Hash], int]:
         """A page of intents in the order of their opening, and how many there are; only those of
@@ -66,8 +66,8 @@ class RecordIndex(Protocol):
         """The number of receipts."""
         ...
 
-    def minutes(self, most: int, last: int) -> dict[int, Counter[str]]:
-        """The records of the latest ``most`` minutes that have some, by kind; a minute is its
+    def minutes(self, limit: int, last: int) -> dict[int, Counter[str]]:
+        """The records of the latest ``limit`` minutes that have some, by kind; a minute is its
         number since 1970, by the clock of the journal (IX-25)."""
         ...
 
@@ -92,7 +92,7 @@ class Journal(Protocol):
 
     def blob_size(self, hash: Hash) -> int | None: ...
 
-    def named(self, sha256: bytes) -> Hash | None: ...
+    def hash_by_sha256(self, sha256: bytes) -> Hash | None: ...
 
     def erased(self, hash: Hash) -> ErasedRow | None: ...
 

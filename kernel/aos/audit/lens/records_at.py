@@ -38,16 +38,16 @@ class Records:
             if first <= seq <= frame.header.last:
                 self._frames.move_to_end(first)
                 return frame
-        found = self._journal.frame_at(seq)
-        if found is None:
+        journal_frame = self._journal.frame_at(seq)
+        if journal_frame is None:
             raise BadUsage(
                 sentence(
                     "there is no such record",
-                    where=f"record {seq}",
+                    location=f"record {seq}",
                     hint="aos inspect world shows the last one",
                 )
             )
-        self._frames[found.header.first] = found
+        self._frames[journal_frame.header.first] = journal_frame
         if len(self._frames) > FRAMES_KEPT:
             self._frames.popitem(last=False)
-        return found
+        return journal_frame

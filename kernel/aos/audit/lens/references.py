@@ -15,15 +15,15 @@ def references(record: Record) -> Iterator[tuple[str, Ref]]:
 
 
 def _in_fields(holder: Any, under: str) -> Iterator[tuple[str, Ref]]:
-    for each in dataclasses.fields(holder):
-        yield from _in(getattr(holder, each.name), under + each.name)
+    for field in dataclasses.fields(holder):
+        yield from _in(getattr(holder, field.name), under + field.name)
 
 
-def _in(value: object, where: str) -> Iterator[tuple[str, Ref]]:
+def _in(value: object, path: str) -> Iterator[tuple[str, Ref]]:
     if isinstance(value, Ref):
-        yield where, value
+        yield path, value
     elif isinstance(value, tuple):
         for index, item in enumerate(value):
-            yield from _in(item, f"{where}[{index}]")
+            yield from _in(item, f"{path}[{index}]")
     elif dataclasses.is_dataclass(value):
-        yield from _in_fields(value, f"{where}.")
+        yield from _in_fields(value, f"{path}.")

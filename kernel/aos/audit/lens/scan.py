@@ -75,17 +75,17 @@ def _following(
     index: RecordIndex, entries: dict[EntryId, V], intents: dict[Hash, W]
 ) -> Iterator[int]:
     """Yield the records that follow from entries and intents, in their order."""
-    known: set[EntryId | Hash] = set()
+    visited: set[EntryId | Hash] = set()
     ahead: list[int] = []
     last = 0
     while True:
         # A dict has what was added last at its end.
-        for entry in takewhile(lambda each: each not in known, reversed(entries)):
-            known.add(entry)
+        for entry in takewhile(lambda candidate: candidate not in visited, reversed(entries)):
+            visited.add(entry)
             ahead.extend(index.taking(entry))
-        for intent in takewhile(lambda each: each not in known, reversed(intents)):
-            known.add(intent)
-            ahead.extend(index.about(intent))
+        for intent in takewhile(lambda candidate: candidate not in visited, reversed(intents)):
+            visited.add(intent)
+            ahead.extend(index.records_about(intent))
         heapq.heapify(ahead)
         while ahead and ahead[0] == last:
             heapq.heappop(ahead)

@@ -18,8 +18,11 @@ def time_text(ns: int) -> str:
     """Return a time in RFC 3339, UTC, with milliseconds; beyond year 9999 the plain number."""
     if not 0 <= ns < _YEAR_10000:
         return f"{ns} ns"
-    seconds, rest = divmod(ns, SECOND)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest // 1_000_000:03}Z"
+    seconds, fraction_ns = divmod(ns, SECOND)
+    return (
+        time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+        + f".{fraction_ns // 1_000_000:03}Z"
+    )
 
 
 def span_text(ns: int) -> str:
@@ -44,10 +47,10 @@ def span_text(ns: int) -> str:
     return " ".join(parts[:2])
 
 
-def short(value: object, most: int = 72) -> str:
-    """Return compact JSON, cut after ``most`` characters."""
+def short(value: object, length_max: int = 72) -> str:
+    """Return compact JSON, cut after ``length_max`` characters."""
     text = value if isinstance(value, str) else compact(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= length_max else text[: length_max - 1] + "…"
 
 
 def one_line(text: str) -> str:
@@ -64,6 +67,6 @@ def key_text(key: object) -> str:
     return key if isinstance(key, str) else compact(key)
 
 
-def count(number: int, what: str) -> str:
+def count(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 step``, ``2 steps``."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

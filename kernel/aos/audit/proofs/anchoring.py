@@ -48,7 +48,7 @@ class ByCheckpoint:
         return read_header(self._log.header(self._checkpoint.size - 1)).last
 
     def frames(self, frames: Sequence[Frame]) -> list[ShownFrame]:
-        return [self._frame(each) for each in frames]
+        return [self._frame(frame) for frame in frames]
 
     def _frame(self, frame: Frame) -> ShownFrame:
         size = self._checkpoint.size
@@ -58,7 +58,7 @@ class ByCheckpoint:
             raise Damage(
                 sentence(
                     "the journal has another frame than its header log",
-                    where=f"frame {frame.header.first}",
+                    location=f"frame {frame.header.first}",
                     hint="aos verify --checkpoint DIR/log/checkpoint --log DIR/log names the first",
                 )
             )
@@ -95,52 +95,52 @@ class ByHead:
         return self._head.seq
 
     def frames(self, frames: Sequence[Frame]) -> list[ShownFrame]:
-        begins, before = self._source.begins()
-        firsts = {each.header.first for each in frames}
+        begins, tree = self._source.begins()
+        firsts = {target.header.first for target in frames}
         if any(first <= begins for first in firsts):
             raise Pruned(
                 sentence(
                     "the head alone cannot prove a record that was pruned",
                     expected=f"records after {begins}",
-                    found=f"record {min(firsts)}",
+                    actual=f"record {min(firsts)}",
                     hint="name the archives with --archive, or use a header log: aos checkpoint",
                 )
             )
         leaves = bytearray()
-        places: dict[int, int] = {}
-        size = before.size
+        index_by_first: dict[int, int] = {}
+        size = tree.size
         for frame in self._source.frames(begins + 1, self._head.seq):
             if frame.header.first in firsts:
-                places[frame.header.first] = size
+                index_by_first[frame.header.first] = size
             leaves += log_leaf(frame.header.root)
             size += 1
-        log = _Log(before, leaves)
+        log = _Log(tree, leaves)
         if size != self._head.frames or log.range(0, size) != self._head.log_root:
             raise Damage("the journal does not end as its head says (aos verify)")
         return [
             ShownFrame(index=index, header=None, path=tuple(log.path(index, size)))
-            for index in (places[each.header.first] for each in frames)
+            for index in (index_by_first[target.header.first] for target in frames)
         ]
 
 
 class _Log:
     """The tree over the roots of frames: of the first ones only the peaks are known (J-22)."""
 
-    def __init__(self, before: Tree, leaves: bytearray) -> None:
-        self._begins = before.size
+    def __init__(self, tree: Tree, leaves: bytearray) -> None:
+        self._begins = tree.size
         self._leaves = leaves
         self._peaks: dict[tuple[int, int], Hash] = {}
         at = 0
-        heights = [n for n in reversed(range(before.size.bit_length())) if before.size >> n & 1]
-        for height, peak in zip(heights, before.peaks, strict=True):
+        heights = [n for n in reversed(range(tree.size.bit_length())) if tree.size >> n & 1]
+        for height, peak in zip(heights, tree.peaks, strict=True):
             self._peaks[at, at + (1 << height)] = peak
             at += 1 << height
 
     def range(self, begin: int, end: int) -> Hash:
         """The root over these leaves, of which the tree has a subtree."""
-        known = self._peaks.get((begin, end))
-        if known is not None:
-            return known
+        peak = self._peaks.get((begin, end))
+        if peak is not None:
+            return peak
         if end - begin == 1:
             at = (begin - self._begins) * 32
             return Hash(bytes(self._leaves[at : at + 32]))
@@ -168,7 +168,7 @@ def uncovered(last: int, seq: int) -> Refused:
         sentence(
             "the checkpoint does not cover this record",
             expected=f"a record up to {last}",
-            found=f"record {seq}",
+            actual=f"record {seq}",
             hint="make a newer one: aos checkpoint",
         )
     )

@@ -92,15 +92,17 @@ def check(proof: Proof) -> CheckedProof:
             checkpoint, note = open_checkpoint(text.encode(), key)
         case HeadAnchor(head=data):
             head = _head(data, world)
-    records = {role: _proved(each, proof, checkpoint, head) for role, each in proof.records.items()}
-    values = {content_hash(each): each for each in proof.values}
+    records = {
+        role: _proved(record, proof, checkpoint, head) for role, record in proof.records.items()
+    }
+    values = {content_hash(value): value for value in proof.values}
     if len(values) != len(proof.values):
         _fails("a value is in the proof twice")
-    shown = CheckedProof(
+    checked = CheckedProof(
         proof=proof, world=world, records=records, values=values, checkpoint=checkpoint, note=note,
         head=head,
     )  # fmt: skip
-    return _CLAIMS[proof.kind](shown)
+    return _CLAIMS[proof.kind](checked)
 
 
 # The anchor
@@ -116,126 +118,126 @@ def _head(data: bytes, world: WorldKey) -> Head:
 
 
 def _proved(
-    shown: ShownRecord, proof: Proof, checkpoint: Checkpoint | None, head: Head | None
+    record: ShownRecord, proof: Proof, checkpoint: Checkpoint | None, head: Head | None
 ) -> ProvedRecord:
     """PF-51 to PF-54."""
-    where = f"record {shown.seq}"
-    fields = _map(shown.data, where)
-    if type(fields.get("seq")) is not int or fields["seq"] != shown.seq:
-        _fails(f"{where}: its bytes are those of another record")
+    subject = f"record {record.seq}"
+    fields = _map(record.data, subject)
+    if type(fields.get("seq")) is not int or fields["seq"] != record.seq:
+        _fails(f"{subject}: its bytes are those of another record")
     if not isinstance(fields.get("kind"), str):
-        _fails(f"{where}: its bytes name no kind")
-    leaf = digest("aos/leaf/1", shown.salt, shown.data)
-    path = [Hash(each) for each in shown.path]
-    root = record_root(leaf, shown.index, shown.count, path)
+        _fails(f"{subject}: its bytes name no kind")
+    leaf = digest("aos/leaf/1", record.salt, record.data)
+    path = [Hash(sibling) for sibling in record.path]
+    root = record_root(leaf, record.index, record.count, path)
     if root is None:
-        _fails(f"{where}: its path has another length than its place in the frame asks for")
+        _fails(f"{subject}: its path has another length than its place in the frame asks for")
     if checkpoint is not None:
-        world = _in_checkpoint(shown, root, proof, checkpoint, where)
+        world = _in_checkpoint(record, root, proof, checkpoint, subject)
     else:
         assert head is not None, "an anchor is one of the two"
-        _in_head(shown, root, head, where)
+        _in_head(record, root, head, subject)
         world = proof.worlds[0].world
-    return ProvedRecord(seq=shown.seq, fields=fields, data=shown.data, world=world)
+    return ProvedRecord(seq=record.seq, fields=fields, data=record.data, world=world)
 
 
 def _in_checkpoint(
-    shown: ShownRecord, root: Hash, proof: Proof, checkpoint: Checkpoint, where: str
+    record: ShownRecord, root: Hash, proof: Proof, checkpoint: Checkpoint, subject: str
 ) -> Hash:
-    frame = shown.frame
+    frame = record.frame
     if frame.header is None:
-        _fails(f"{where}: the header of its frame is missing")
+        _fails(f"{subject}: the header of its frame is missing")
     header = read_header(frame.header)
     if header.root != root:
-        _fails(f"{where}: the record is not the one that its frame holds there")
-    place = (header.first + shown.index, header.last - header.first + 1)
-    if place != (shown.seq, shown.count):
-        _fails(f"{where}: its frame has another record at this place")
-    if header.world not in {each.world for each in proof.worlds}:
-        _fails(f"{where}: its frame is of a world that the proof does not name")
-    found = root_from(leaf_hash(frame.header), frame.index, checkpoint.size, frame.path)
-    if found != checkpoint.root:
-        _fails(f"{where}: its frame is not in the tree of the checkpoint")
+        _fails(f"{subject}: the record is not the one that its frame holds there")
+    position = (header.first + record.index, header.last - header.first + 1)
+    if position != (record.seq, record.count):
+        _fails(f"{subject}: its frame has another record at this place")
+    if header.world not in {world.world for world in proof.worlds}:
+        _fails(f"{subject}: its frame is of a world that the proof does not name")
+    tree_root = root_from(leaf_hash(frame.header), frame.index, checkpoint.size, frame.path)
+    if tree_root != checkpoint.root:
+        _fails(f"{subject}: its frame is not in the tree of the checkpoint")
     return header.world
 
 
-def _in_head(shown: ShownRecord, root: Hash, head: Head, where: str) -> None:
-    frame = shown.frame
+def _in_head(record: ShownRecord, root: Hash, head: Head, subject: str) -> None:
+    frame = record.frame
     if frame.header is not None:
-        _fails(f"{where}: a proof by the head has no headers")
-    path = [Hash(each) for each in frame.path]
+        _fails(f"{subject}: a proof by the head has no headers")
+    path = [Hash(sibling) for sibling in frame.path]
     if record_root(log_leaf(root), frame.index, head.frames, path) != head.log_root:
-        _fails(f"{where}: its frame is not in the log of the head")
-    if shown.seq > head.seq:
-        _fails(f"{where}: the journal of the head ends before it")
+        _fails(f"{subject}: its frame is not in the log of the head")
+    if record.seq > head.seq:
+        _fails(f"{subject}: the journal of the head ends before it")
 
 
 # The claims
 
 
-def _record(shown: CheckedProof) -> CheckedProof:
+def _record(checked: CheckedProof) -> CheckedProof:
     """PF-60."""
-    _roles(shown, "record")
-    _only_values(shown, ())
-    return shown
+    _roles(checked, "record")
+    _only_values(checked, ())
+    return checked
 
 
-def _consistency(shown: CheckedProof) -> CheckedProof:
+def _consistency(checked: CheckedProof) -> CheckedProof:
     """PF-61."""
-    _only_values(shown, ())
-    proof = shown.proof
-    if shown.checkpoint is None:
+    _only_values(checked, ())
+    proof = checked.proof
+    if checked.checkpoint is None:
         _fails("a proof of consistency needs a checkpoint")
     assert proof.old is not None
     assert proof.path is not None
-    key = log_key(shown.world.world, shown.world.key)
+    key = log_key(checked.world.world, checked.world.key)
     old, _ = open_checkpoint(proof.old.encode(), key)
-    new = shown.checkpoint
+    new = checked.checkpoint
     if not is_consistent(old.size, old.root, new.size, new.root, proof.path):
         _fails("the old checkpoint is not the beginning of the new one")
-    return _with(shown, old=old)
+    return _with(checked, old=old)
 
 
-def _intent(shown: CheckedProof) -> CheckedProof:
+def _intent(checked: CheckedProof) -> CheckedProof:
     """PF-62 to PF-64."""
-    _roles(shown, "asked")
-    asked, intent = shown.records["asked"], shown.proof.intent
-    if asked.fields["kind"] != "step" or not _is_cell(asked.fields.get("cell")):
+    _roles(checked, "asked")
+    request, intent = checked.records["asked"], checked.proof.intent
+    if request.fields["kind"] != "step" or not _is_cell(request.fields.get("cell")):
         _fails("the record that asked is not a step of a cell")
-    found = [
-        each for each in _maps(asked.fields.get("intents", [])) if each.get("intent") == intent
+    matches = [
+        entry for entry in _maps(request.fields.get("intents", [])) if entry.get("intent") == intent
     ]
-    if len(found) != 1:
+    if len(matches) != 1:
         _fails("the step did not ask for this effect")
-    effect = found[0].get("effect")
+    effect = matches[0].get("effect")
     if not isinstance(effect, str):
         _fails("the intent in the step names no effect")
-    allowed = [_hash_of(found[0].get("params"), "the params")]
-    settled = shown.records.get("settled")
+    allowed = [_hash_of(matches[0].get("params"), "the params")]
+    settled = checked.records.get("settled")
     signer = None
     if settled is not None:
         allowed.append(_hash_of(settled.fields.get("payload"), "the payload"))
-        signer = _settled(shown, asked, effect, settled)
-    manifest = shown.records.get("manifest")
+        signer = _settled(checked, request, effect, settled)
+    manifest = checked.records.get("manifest")
     if manifest is not None:
         if signer is None or settled is None:
             _fails("a manifest is shown, and no receipt that an executor signed")
-        allowed.append(_listed(shown, asked, manifest, settled, signer))
-    _only_values(shown, allowed)
-    return _with(shown, effect=effect, signer=signer, is_listed=manifest is not None)
+        allowed.append(_listing_document(checked, request, manifest, settled, signer))
+    _only_values(checked, allowed)
+    return _with(checked, effect=effect, signer=signer, is_listed=manifest is not None)
 
 
 def _settled(
-    shown: CheckedProof, asked: ProvedRecord, effect: str, settled: ProvedRecord
+    checked: CheckedProof, request: ProvedRecord, effect: str, settled: ProvedRecord
 ) -> bytes | None:
     """The key that signed the receipt; None if the kernel settled the intent itself (PF-63)."""
     fields = settled.fields
     if fields["kind"] not in ("receipt", "kernel_receipt"):
         _fails("the record that settled the intent is no receipt")
     same = (fields.get("intent"), fields.get("effect"), fields.get("cell"))
-    if same != (shown.proof.intent, effect, asked.fields.get("cell")):
+    if same != (checked.proof.intent, effect, request.fields.get("cell")):
         _fails("the receipt is of another intent")
-    if settled.seq <= asked.seq:
+    if settled.seq <= request.seq:
         _fails("the receipt is from before the step that asked")
     if fields["kind"] == "kernel_receipt":
         return None
@@ -266,7 +268,9 @@ def _signed(receipt: ProvedRecord) -> bytes:
     index, size, path = batch.get("index"), batch.get("size"), batch.get("path", [])
     if type(index) is not int or type(size) is not int or not 0 < size <= BATCH_MAX:
         _fails("the receipt's place in its batch is not readable")
-    hashes = [Hash(each) for each in path if _is_hash(each)] if isinstance(path, list) else []
+    hashes = (
+        [Hash(sibling) for sibling in path if _is_hash(sibling)] if isinstance(path, list) else []
+    )
     if not isinstance(path, list) or len(hashes) != len(path):
         _fails("the receipt's path in its batch is not readable")
     root = None
@@ -281,42 +285,46 @@ def _signed(receipt: ProvedRecord) -> bytes:
     return encode(["aos/receipts/1", signed])
 
 
-def _listed(
-    shown: CheckedProof,
-    asked: ProvedRecord,
+def _listing_document(
+    checked: CheckedProof,
+    request: ProvedRecord,
     manifest: ProvedRecord,
     settled: ProvedRecord,
     signer: bytes,
 ) -> Hash:
     """The document of the manifest, which lists the signer's key for the effect (PF-64)."""
-    if manifest.fields["kind"] != "manifest" or manifest.seq >= asked.seq:
+    if manifest.fields["kind"] != "manifest" or manifest.seq >= request.seq:
         _fails("the record that is shown as the manifest is none from before the step")
     document = _hash_of(manifest.fields.get("document"), "the document")
-    data = shown.values.get(document)
+    data = checked.values.get(document)
     if data is None:
         _fails("the document of the manifest is missing")
-    found = _map(data, "the manifest").get("manifest")
-    if not isinstance(found, dict):
+    manifest_fields = _map(data, "the manifest").get("manifest")
+    if not isinstance(manifest_fields, dict):
         _fails("the document of the manifest is not readable")
     name, effect = settled.fields.get("executor"), settled.fields.get("effect")
-    own = next(each.key for each in shown.proof.worlds if each.world == settled.world)
-    if "executors" not in found:
-        if name != NODE or signer != own:
+    world_key = next(world.key for world in checked.proof.worlds if world.world == settled.world)
+    if "executors" not in manifest_fields:
+        if name != NODE or signer != world_key:
             _fails("the manifest lists no executors, and another key than the world's signed")
         return document
-    listed = [each for each in _maps(found["executors"]) if each.get("name") == name]
-    if len(listed) != 1 or not _contains(listed[0].get("effects"), effect):
+    entries = [entry for entry in _maps(manifest_fields["executors"]) if entry.get("name") == name]
+    if len(entries) != 1 or not _contains(entries[0].get("effects"), effect):
         _fails("the manifest does not list this executor for this effect")
     # In a forked world the manifest names the parent's key for the node (K-114).
-    if signer != own if name == NODE else listed[0].get("public_key") != f"ed25519:{signer.hex()}":
+    if (
+        signer != world_key
+        if name == NODE
+        else entries[0].get("public_key") != f"ed25519:{signer.hex()}"
+    ):
         _fails("the manifest lists another key for this executor")
     return document
 
 
-def _cell(shown: CheckedProof) -> CheckedProof:
+def _cell(checked: CheckedProof) -> CheckedProof:
     """PF-65 to PF-68."""
-    proof = shown.proof
-    last, snapshot = shown.records.get("last"), shown.records.get("snapshot")
+    proof = checked.proof
+    last, snapshot = checked.records.get("last"), checked.records.get("snapshot")
     if last is None and snapshot is None:
         _fails("a proof of a cell shows its last record, a snapshot, or both")
     allowed: list[Hash] = []
@@ -329,25 +337,25 @@ def _cell(shown: CheckedProof) -> CheckedProof:
             allowed.append(_hash_of(last.fields["state"], "the state"))
     entry = None
     if snapshot is not None:
-        document, entry = _at_rest(shown, snapshot)
+        document, entry = _at_rest(checked, snapshot)
         allowed.append(document)
         if entry is not None:
             allowed.append(entry.state)
             if last is None or last.seq != entry.last_seq:
                 _fails("the snapshot names another record as the last one of the cell")
-    _only_values(shown, allowed)
-    return _with(shown, entry=entry)
+    _only_values(checked, allowed)
+    return _with(checked, entry=entry)
 
 
-def _at_rest(shown: CheckedProof, snapshot: ProvedRecord) -> tuple[Hash, SnapshotEntry | None]:
+def _at_rest(checked: CheckedProof, snapshot: ProvedRecord) -> tuple[Hash, SnapshotEntry | None]:
     """The document of a snapshot, and the cell's entry in it; None: it has no state (PF-66)."""
-    proof = shown.proof
+    proof = checked.proof
     assert proof.nodes is not None
     assert proof.key is not None
     if snapshot.fields["kind"] != "snapshot":
         _fails("the record that is shown as the snapshot is none")
     document = _hash_of(snapshot.fields.get("document"), "the document")
-    data = shown.values.get(document)
+    data = checked.values.get(document)
     if data is None:
         _fails("the document of the snapshot is missing")
     fields = _map(data, "the snapshot")
@@ -394,43 +402,45 @@ _CLAIMS: Final = {
 # Parts
 
 
-def _roles(shown: CheckedProof, *needed: str) -> None:
-    for role in needed:
-        if role not in shown.records:
+def _roles(checked: CheckedProof, *roles: str) -> None:
+    for role in roles:
+        if role not in checked.records:
             _fails(f"the record {role} is missing")
 
 
-def _only_values(shown: CheckedProof, allowed: list[Hash] | tuple[Hash, ...]) -> None:
+def _only_values(checked: CheckedProof, allowed: list[Hash] | tuple[Hash, ...]) -> None:
     """PF-55."""
-    if not shown.values.keys() <= set(allowed):
+    if not checked.values.keys() <= set(allowed):
         _fails("a value is in the proof that no record which is shown refers to")
 
 
-def _with(shown: CheckedProof, **fields: Any) -> CheckedProof:
-    return replace(shown, **fields)
+def _with(checked: CheckedProof, **fields: Any) -> CheckedProof:
+    return replace(checked, **fields)
 
 
-def _decoded(data: bytes, what: str) -> Value:
+def _decoded(data: bytes, subject: str) -> Value:
     try:
         return decode_record(data)
     except ValueProblem as problem:
-        raise Damage(f"the proof does not hold: {what} is not canonical CBOR: {problem}") from None
+        raise Damage(
+            f"the proof does not hold: {subject} is not canonical CBOR: {problem}"
+        ) from None
 
 
-def _map(data: bytes, what: str) -> Mapping[str, Any]:
-    found = _decoded(data, what)
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        _fails(f"{what} is no map with text keys")
-    return {str(name): value for name, value in found.items()}
+def _map(data: bytes, subject: str) -> Mapping[str, Any]:
+    decoded = _decoded(data, subject)
+    if not isinstance(decoded, dict) or not all(isinstance(name, str) for name in decoded):
+        _fails(f"{subject} is no map with text keys")
+    return {str(name): value for name, value in decoded.items()}
 
 
 def _maps(value: object) -> Iterator[Mapping[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+    if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
         _fails("a list in a record is not readable")
     yield from value
 
 
-def _hash_of(slot: object, what: str) -> Hash:
+def _hash_of(slot: object, subject: str) -> Hash:
     """The content hash of a value in a record, or of the one that it refers to (J-15)."""
     match slot:
         case bytes():
@@ -439,7 +449,7 @@ def _hash_of(slot: object, what: str) -> Hash:
             not more and len(hash) == HASH_BYTES and _is_nat(size)
         ):
             return Hash(hash)
-    raise _failure(f"{what} is not readable")
+    raise _failure(f"{subject} is not readable")
 
 
 def _is_cell(value: object) -> bool:
@@ -462,9 +472,9 @@ def _is_nat(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
-def _failure(why: str) -> Damage:
-    return Damage(f"the proof does not hold: {why}")
+def _failure(reason: str) -> Damage:
+    return Damage(f"the proof does not hold: {reason}")
 
 
-def _fails(why: str) -> NoReturn:
-    raise _failure(why)
+def _fails(reason: str) -> NoReturn:
+    raise _failure(reason)

@@ -24,7 +24,7 @@ class IntentRecords:
     """The step that asked for an effect, the receipt that settled it, and the manifest record that
     was in force at the step; None where there is none, or it is not needed."""
 
-    asked: int
+    request: int
     settled: int | None
     manifest: int | None
 
@@ -45,30 +45,32 @@ def intent_records(source: Source, intent: Hash, *, bare: bool) -> IntentRecords
     """
     row = None if source.store is None else source.store.intent(intent)
     if row is not None:
-        asked, settled = row.opened_seq, row.settled_seq
+        request, settled = row.opened_seq, row.settled_seq
     else:
-        asked, settled = _scanned(source, intent)
+        request, settled = _scanned(source, intent)
     signed = settled is not None and isinstance(record_at(source, settled), Receipt)
-    manifest = manifest_before(source, asked) if signed and not bare else None
-    return IntentRecords(asked=asked, settled=settled, manifest=manifest)
+    manifest = manifest_before(source, request) if signed and not bare else None
+    return IntentRecords(request=request, settled=settled, manifest=manifest)
 
 
 def _scanned(source: Source, intent: Hash) -> tuple[int, int | None]:
-    asked = settled = None
+    request = settled = None
     for record in _records_with(source, intent, source.begins()[0] + 1, source.head().seq):
-        if isinstance(record, Step) and any(each.intent == intent for each in record.intents):
-            asked = record.seq
+        if isinstance(record, Step) and any(
+            candidate.intent == intent for candidate in record.intents
+        ):
+            request = record.seq
         elif isinstance(record, Receipt | KernelReceipt) and record.intent == intent:
             settled = record.seq
-    if asked is None:
+    if request is None:
         raise BadUsage(
             sentence(
                 "the journal has no record that asked for this effect",
-                where=hash_text(intent),
+                location=hash_text(intent),
                 hint="of a pruned journal, name the archives too: --archive FILE",
             )
         )
-    return asked, settled
+    return request, settled
 
 
 def manifest_before(source: Source, seq: int) -> int:
@@ -80,22 +82,22 @@ def manifest_before(source: Source, seq: int) -> int:
         Pruned: The record was pruned, and is in no archive that was named.
         Damage: No manifest came before.
     """
-    found, first = 0, source.begins()[0] + 1
+    manifest_seq, first = 0, source.begins()[0] + 1
     row = None if source.store is None else source.store.snapshot_before(seq)
     if row is not None:
         document: Any = decode_record(source.blob(row.document))
-        found, first = document["manifest_seq"], row.at + 1
+        manifest_seq, first = document["manifest_seq"], row.at + 1
     elif first > 1:
         cut = source.cut()
         if cut is not None:
             document = decode_record(source.blob(cut.document))
-            found = document["manifest_seq"]
+            manifest_seq = document["manifest_seq"]
     for record in _records_with(source, _MANIFEST, first, seq):
         if isinstance(record, Manifest) and record.seq < seq:
-            found = record.seq
-    if not found:
+            manifest_seq = record.seq
+    if not manifest_seq:
         raise Damage(f"no manifest came before record {seq} (aos verify)")
-    return found
+    return manifest_seq
 
 
 def _records_with(source: Source, part: bytes, first: int, last: int) -> Iterator[Record]:
@@ -118,17 +120,17 @@ def find_intent(source: Source, digits: str) -> Hash:
         return Hash(bytes.fromhex(digits))
     if source.store is None:
         hashes = {
-            each.intent
+            intent.intent
             for frame in source.frames(source.begins()[0] + 1, source.head().seq)
             for record in map(from_bytes, frame.records)
             if isinstance(record, Step)
-            for each in record.intents
+            for intent in record.intents
         }
     else:
         hashes = {hash for hash, _ in source.store.intents()}
-    found = sorted(each for each in hashes if each.hex().startswith(digits))
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    matches = sorted(intent_hash for intent_hash in hashes if intent_hash.hex().startswith(digits))
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise BadUsage(f"no intent of this world begins with {digits}")
-    raise BadUsage(f"{len(found)} intents begin with {digits}: name more digits")
+    raise BadUsage(f"{len(matches)} intents begin with {digits}: name more digits")

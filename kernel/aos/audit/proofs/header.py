@@ -34,7 +34,7 @@ def read_header(data: bytes) -> Header:
             and version == VERSION
             and _is_nat(first)
             and _is_nat(last)
-            and all(len(each) == HASH_BYTES for each in (world, prev, root, log_root))
+            and all(len(digest) == HASH_BYTES for digest in (world, prev, root, log_root))
         ):  # fmt: skip
             assert isinstance(first, int)
             assert isinstance(last, int)

@@ -41,7 +41,7 @@ VALUES_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class MadeProof:
     """A proof and its file. ``checkpoint`` is the number of frames of the checkpoint that it rests
     on, None for the head; ``left_out`` are values that are erased or too long."""
 
@@ -59,19 +59,25 @@ class Maker:
         self._world = world
         self._anchoring = anchoring
 
-    def record(self, seq: int) -> Made:
+    def record(self, seq: int) -> MadeProof:
         """Prove one record. Raises as ``Source.frame_at``, and ``Damage`` as ``Anchoring``."""
-        return self._made("record", {"record": seq})
+        return self._make_proof("record", {"record": seq})
 
-    def intent(self, intent: Hash, records: IntentRecords, *, bare: bool = False) -> Made:
+    def intent(self, intent: Hash, records: IntentRecords, *, bare: bool = False) -> MadeProof:
         """Prove what was asked for, how it ended, and whose key says so. With ``bare`` no value
         and no manifest is shown. Raises as ``record``."""
-        found = {"asked": records.asked, "settled": records.settled, "manifest": records.manifest}
-        seqs = {role: seq for role, seq in found.items() if seq is not None}
-        shown = [] if bare else [record_at(self._source, seq) for seq in seqs.values()]
-        slots = [slot for each in shown for slot in _values_of(each, intent)]
-        needed = [each.document.hash for each in shown if isinstance(each, Manifest)]
-        return self._made("intent", seqs, slots, needed=needed, intent=intent)
+        seq_by_role = {
+            "asked": records.request,
+            "settled": records.settled,
+            "manifest": records.manifest,
+        }
+        seqs = {role: seq for role, seq in seq_by_role.items() if seq is not None}
+        shown_records = [] if bare else [record_at(self._source, seq) for seq in seqs.values()]
+        slots = [slot for record in shown_records for slot in _values_of(record, intent)]
+        needed_hashes = [
+            record.document.hash for record in shown_records if isinstance(record, Manifest)
+        ]
+        return self._make_proof("intent", seqs, slots, needed=needed_hashes, intent=intent)
 
     def cell(
         self,
@@ -79,7 +85,7 @@ class Maker:
         key: bytes,
         last: int | None,
         snapshot: CellSnapshot | None = None,
-    ) -> Made:
+    ) -> MadeProof:
         """Prove the last record of a cell, and with ``snapshot`` that it is the last one up to
         there. Raises as ``record``."""
         seqs: dict[str, int] = {}
@@ -92,31 +98,33 @@ class Maker:
         if snapshot is not None:
             seqs["snapshot"] = snapshot.seq
             slots.append(snapshot.document)
-        return self._made(
+        return self._make_proof(
             "cell", seqs, slots, workflow=workflow, key=key,
             needed=[] if snapshot is None else [snapshot.document.hash],
             nodes=None if snapshot is None else snapshot.nodes,
         )  # fmt: skip
 
-    def _made(
+    def _make_proof(
         self,
         kind: Kind,
         seqs: Mapping[str, int],
         slots: Sequence[Slot] = (),
         *,
-        needed: Sequence[Hash] = (),
+        needed_hashes: Sequence[Hash] = (),
         **fields: Any,
-    ) -> Made:
+    ) -> MadeProof:
         frames = [self._source.frame_at(seq) for seq in seqs.values()]
-        places = self._anchoring.frames(frames)
-        values, left_out = self._values(slots, needed)
+        shown_frames = self._anchoring.frames(frames)
+        values, left_out = self._values(slots, needed_hashes)
         proof = Proof(
             kind=kind,
             worlds=self._worlds(frames),
             anchor=self._anchoring.anchor,
             records={
-                role: shown_record(frame, seq, place)
-                for (role, seq), frame, place in zip(seqs.items(), frames, places, strict=True)
+                role: shown_record(frame, seq, shown_frame)
+                for (role, seq), frame, shown_frame in zip(
+                    seqs.items(), frames, shown_frames, strict=True
+                )
             },
             values=values,
             **fields,
@@ -125,29 +133,32 @@ class Maker:
 
     def _worlds(self, frames: Sequence[Frame]) -> tuple[WorldKey, ...]:
         """The world itself, and the ancestors whose frames are shown."""
-        named = dict.fromkeys([self._world])
+        worlds = dict.fromkeys([self._world])
         if isinstance(self._anchoring.anchor, CheckpointAnchor):
-            named |= dict.fromkeys(each.header.world for each in frames)
-        elif any(each.header.world != self._world for each in frames):
+            worlds |= dict.fromkeys(frame.header.world for frame in frames)
+        elif any(frame.header.world != self._world for frame in frames):
             raise Refused(
                 "this record is from before the fork, and the head alone does not prove the world "
                 "that it is of (make a checkpoint first: aos checkpoint)"
             )
-        return tuple(map(self._source.key_of, named))
+        return tuple(map(self._source.key_of, worlds))
 
     def _values(
-        self, slots: Sequence[Slot], needed: Sequence[Hash]
+        self, slots: Sequence[Slot], needed_hashes: Sequence[Hash]
     ) -> tuple[tuple[bytes, ...], tuple[Hash, ...]]:
         """The values that records refer to, the short ones first; and those that are left out."""
-        refs = {each.hash: each for each in slots if isinstance(each, Ref)}
+        refs = {slot.hash: slot for slot in slots if isinstance(slot, Ref)}
         values: list[bytes] = []
         left_out: list[Hash] = []
         total = 0
-        for ref in sorted(refs.values(), key=lambda each: (each.hash not in needed, each.size)):
+        for ref in sorted(
+            refs.values(),
+            key=lambda reference: (reference.hash not in needed_hashes, reference.size),
+        ):
             try:
                 data = None if total + ref.size > VALUES_BYTES_MAX else self._source.blob(ref.hash)
             except Erased:
-                if ref.hash in needed:
+                if ref.hash in needed_hashes:
                     raise
                 data = None
             if data is None:
@@ -183,8 +194,8 @@ def cell_snapshot(source: Source, seq: int, workflow: str, key: bytes) -> CellSn
     fields: Any = decode_record(source.blob(record.document.hash))
     root, count = fields["cells"].get(workflow, [None, 0])[:2]
     index = CellIndex(None if root is None else Hash(root), count, source.blob)
-    found = index.get(content_hash(key))
-    entry: Any = None if found is None else decode_record(found)
+    entry_bytes = index.get(content_hash(key))
+    entry: Any = None if entry_bytes is None else decode_record(entry_bytes)
     return CellSnapshot(
         seq=seq,
         at=record.at,
@@ -199,7 +210,7 @@ def prove_consistency(
     log: TiledLog,
     old: tuple[Checkpoint, str],
     new: tuple[Checkpoint, CheckpointAnchor],
-) -> Made:
+) -> MadeProof:
     """Prove that an old checkpoint is the beginning of a new one of the same log.
 
     Raises:
@@ -211,7 +222,7 @@ def prove_consistency(
             sentence(
                 "the checkpoint is newer than the header log",
                 expected=f"at most {new[0].size} frames",
-                found=f"{old[0].size}",
+                actual=f"{old[0].size}",
                 hint="extend the log first (aos checkpoint); if it cannot be, the journal was "
                 "rolled back: aos verify --checkpoint FILE",
             )
@@ -223,7 +234,7 @@ def prove_consistency(
     return finished(proof)
 
 
-def finished(proof: Proof, left_out: tuple[Hash, ...] = ()) -> Made:
+def finished(proof: Proof, left_out: tuple[Hash, ...] = ()) -> MadeProof:
     """The file of a proof, read and checked again as its reader will.
 
     Raises:
@@ -236,16 +247,16 @@ def finished(proof: Proof, left_out: tuple[Hash, ...] = ()) -> Made:
             sentence(
                 "the proof would be too large for its readers",
                 expected=f"at most {PROOF_BYTES_MAX} bytes",
-                found=f"{len(data)}",
+                actual=f"{len(data)}",
                 hint="export the world instead: aos export FILE",
             )
         )
-    found = check(read_proof(data)).checkpoint
-    size = None if found is None else found.size
-    return Made(proof=proof, data=data, checkpoint=size, left_out=left_out)
+    checkpoint = check(read_proof(data)).checkpoint
+    size = None if checkpoint is None else checkpoint.size
+    return MadeProof(proof=proof, data=data, checkpoint=size, left_out=left_out)
 
 
-def shown_record(frame: Frame, seq: int, place: ShownFrame) -> ShownRecord:
+def shown_record(frame: Frame, seq: int, shown_frame: ShownFrame) -> ShownRecord:
     """One record of a frame, with the path to the frame's root."""
     header = frame.header
     leaves = [leaf(frame.salt, header.first + i, data) for i, data in enumerate(frame.records)]
@@ -257,7 +268,7 @@ def shown_record(frame: Frame, seq: int, place: ShownFrame) -> ShownRecord:
         index=index,
         count=len(frame.records),
         path=tuple(record_path(leaves, index)),
-        frame=place,
+        frame=shown_frame,
     )
 
 
@@ -265,7 +276,7 @@ def _values_of(record: object, intent: Hash) -> list[Slot]:
     """The values of one record that a proof of an intent shows."""
     match record:
         case Step():
-            return [each.params for each in record.intents if each.intent == intent]
+            return [request.params for request in record.intents if request.intent == intent]
         case Receipt() | KernelReceipt():
             return [record.payload]
         case Manifest():

@@ -146,43 +146,43 @@ def _proof(top: _Fields) -> Proof:
         old=top.take("old", _text) if is_consistency else None,
         path=_path(top.take("path", _any)) if is_consistency else None,
     )
-    for each in (claim, records, top):
-        each.end()
+    for fields in (claim, records, top):
+        fields.end()
     return proof
 
 
 def _world(value: object) -> WorldKey:
-    found = _Fields(value, "worlds")
-    key = WorldKey(nonce=found.take("nonce", _hex), key=found.take("key", _hash))
-    if found.take("world", _hash) != key.world:
+    fields = _Fields(value, "worlds")
+    key = WorldKey(nonce=fields.take("nonce", _hex), key=fields.take("key", _hash))
+    if fields.take("world", _hash) != key.world:
         raise Damage("the id of a world is not the one that its nonce and key give")
-    found.end()
+    fields.end()
     return key
 
 
-def _anchor(found: _Fields) -> CheckpointAnchor | HeadAnchor:
-    kind = found.take("kind", _text)
+def _anchor(fields: _Fields) -> CheckpointAnchor | HeadAnchor:
+    kind = fields.take("kind", _text)
     anchor: CheckpointAnchor | HeadAnchor
     if kind == "head":
-        anchor = HeadAnchor(found.take("head", _base64))
+        anchor = HeadAnchor(fields.take("head", _base64))
     elif kind == "checkpoint":
-        stamp = found.take("timestamp", _base64) if found.has("timestamp") else None
-        anchor = CheckpointAnchor(note=found.take("note", _text), timestamp=stamp)
+        stamp = fields.take("timestamp", _base64) if fields.has("timestamp") else None
+        anchor = CheckpointAnchor(note=fields.take("note", _text), timestamp=stamp)
     else:
         _refuse("a checkpoint or a head as anchor", repr(excerpt(kind)))
-    found.end()
+    fields.end()
     return anchor
 
 
-def _record(found: _Fields) -> ShownRecord:
-    frame = _Fields(found.take("frame", _any), "frame")
+def _record(fields: _Fields) -> ShownRecord:
+    frame = _Fields(fields.take("frame", _any), "frame")
     record = ShownRecord(
-        seq=found.take("seq", _nat),
-        data=found.take("bytes", _base64),
-        salt=found.take("salt", _hash),
-        index=found.take("index", _nat),
-        count=found.take("count", _nat),
-        path=_path(found.take("path", _any)),
+        seq=fields.take("seq", _nat),
+        data=fields.take("bytes", _base64),
+        salt=fields.take("salt", _hash),
+        index=fields.take("index", _nat),
+        count=fields.take("count", _nat),
+        path=_path(fields.take("path", _any)),
         frame=ShownFrame(
             index=frame.take("index", _nat),
             header=frame.take("header", _base64) if frame.has("header") else None,
@@ -190,31 +190,31 @@ def _record(found: _Fields) -> ShownRecord:
         ),
     )
     frame.end()
-    found.end()
+    fields.end()
     return record
 
 
 class _Fields:
     """The fields of one JSON object, each of which is taken once."""
 
-    def __init__(self, value: object, where: str) -> None:
+    def __init__(self, value: object, subject: str) -> None:
         if not isinstance(value, dict):
-            _refuse(f"an object as {where}", "something else")
-        self._left: dict[str, object] = dict(value)
-        self._where = where
+            _refuse(f"an object as {subject}", "something else")
+        self._unread: dict[str, object] = dict(value)
+        self._subject = subject
 
     def has(self, name: str) -> bool:
-        return name in self._left
+        return name in self._unread
 
     def take(self, name: str, read: Callable[[object], T]) -> T:
-        if name not in self._left:
-            _refuse(f"a field {name} in {self._where}", "none")
-        return read(self._left.pop(name))
+        if name not in self._unread:
+            _refuse(f"a field {name} in {self._subject}", "none")
+        return read(self._unread.pop(name))
 
     def end(self) -> None:
         """Refuse fields that no one took."""
-        if self._left:
-            _refuse(f"no other field in {self._where}", repr(excerpt(next(iter(self._left)))))
+        if self._unread:
+            _refuse(f"no other field in {self._subject}", repr(excerpt(next(iter(self._unread)))))
 
 
 def _any(value: object) -> object:
@@ -242,25 +242,25 @@ def _hex(value: object) -> bytes:
 
 
 def _hash(value: object) -> bytes:
-    found = _hex(value)
-    if len(found) != HASH_BYTES:
-        _refuse(f"{2 * HASH_BYTES} hex digits", f"{2 * len(found)}")
-    return found
+    decoded = _hex(value)
+    if len(decoded) != HASH_BYTES:
+        _refuse(f"{2 * HASH_BYTES} hex digits", f"{2 * len(decoded)}")
+    return decoded
 
 
 def _base64(value: object) -> bytes:
-    found = strict_base64(_text(value))
-    if found is None:
+    decoded = strict_base64(_text(value))
+    if decoded is None:
         _refuse("base64 in its only spelling", "something else")
-    return found
+    return decoded
 
 
-def _list(most: int | None = None) -> Callable[[object], list[object]]:
+def _list(length_max: int | None = None) -> Callable[[object], list[object]]:
     def read(value: object) -> list[object]:
         if not isinstance(value, list):
             _refuse("a list", type(value).__name__)
-        if most is not None and len(value) > most:
-            _refuse(f"at most {most} elements", str(len(value)))
+        if length_max is not None and len(value) > length_max:
+            _refuse(f"at most {length_max} elements", str(len(value)))
         return value
 
     return read
@@ -270,8 +270,8 @@ def _path(value: object) -> tuple[bytes, ...]:
     return tuple(map(_hash, _list(PATH_MAX)(value)))
 
 
-def _refuse(expected: str, found: str) -> NoReturn:
-    raise Damage(sentence("this is no proof", expected=expected, found=found))
+def _refuse(expected: str, actual: str) -> NoReturn:
+    raise Damage(sentence("this is no proof", expected=expected, actual=actual))
 
 
 def _document(proof: Proof) -> dict[str, object]:
@@ -284,44 +284,44 @@ def _document(proof: Proof) -> dict[str, object]:
         "format": FORMAT,
         "claim": claim,
         "worlds": [
-            {"world": each.world.hex(), "nonce": each.nonce.hex(), "key": each.key.hex()}
-            for each in proof.worlds
+            {"world": world.world.hex(), "nonce": world.nonce.hex(), "key": world.key.hex()}
+            for world in proof.worlds
         ],
         "anchor": _anchor_document(proof.anchor),
-        "records": {role: _record_document(each) for role, each in proof.records.items()},
-        "values": list(map(_spelled, proof.values)),
+        "records": {role: _record_document(record) for role, record in proof.records.items()},
+        "values": list(map(_base64_text, proof.values)),
     }
     if proof.nodes is not None:
-        document["nodes"] = list(map(_spelled, proof.nodes))
+        document["nodes"] = list(map(_base64_text, proof.nodes))
     if proof.old is not None and proof.path is not None:
-        document |= {"old": proof.old, "path": [each.hex() for each in proof.path]}
+        document |= {"old": proof.old, "path": [sibling.hex() for sibling in proof.path]}
     return document
 
 
 def _anchor_document(anchor: CheckpointAnchor | HeadAnchor) -> dict[str, object]:
     if isinstance(anchor, HeadAnchor):
-        return {"kind": "head", "head": _spelled(anchor.head)}
-    found: dict[str, object] = {"kind": "checkpoint", "note": anchor.note}
+        return {"kind": "head", "head": _base64_text(anchor.head)}
+    document: dict[str, object] = {"kind": "checkpoint", "note": anchor.note}
     if anchor.timestamp is not None:
-        found["timestamp"] = _spelled(anchor.timestamp)
-    return found
+        document["timestamp"] = _base64_text(anchor.timestamp)
+    return document
 
 
 def _record_document(record: ShownRecord) -> dict[str, object]:
     frame: dict[str, object] = {"index": record.frame.index}
     if record.frame.header is not None:
-        frame["header"] = _spelled(record.frame.header)
-    frame["path"] = [each.hex() for each in record.frame.path]
+        frame["header"] = _base64_text(record.frame.header)
+    frame["path"] = [sibling.hex() for sibling in record.frame.path]
     return {
         "seq": record.seq,
-        "bytes": _spelled(record.data),
+        "bytes": _base64_text(record.data),
         "salt": record.salt.hex(),
         "index": record.index,
         "count": record.count,
-        "path": [each.hex() for each in record.path],
+        "path": [sibling.hex() for sibling in record.path],
         "frame": frame,
     }
 
 
-def _spelled(data: bytes) -> str:
+def _base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()

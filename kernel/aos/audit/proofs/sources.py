@@ -72,9 +72,9 @@ class Source:
     def begins(self) -> tuple[int, Tree]:
         """The record before the first one that is here, 0 if all are, and the log up to there."""
         if self._archives:
-            return _before(self._archives[0])
+            return _tip_before(self._archives[0])
         if self._bundle is not None:
-            return _before(self._bundle)
+            return _tip_before(self._bundle)
         assert self.store is not None
         cut = self.store.cut()
         return (0, Tree()) if cut is None else (cut.seq, cut.log)
@@ -91,11 +91,11 @@ class Source:
             Damage: It is missing or altered.
         """
         first: Damage | None = None
-        for each in (self.store, self._bundle, *self._archives):
-            if each is None:
+        for reader in (self.store, self._bundle, *self._archives):
+            if reader is None:
                 continue
             try:
-                return each.blob(hash)
+                return reader.blob(hash)
             except Damage as problem:
                 if first is None or isinstance(problem, Erased):
                     first = problem
@@ -110,9 +110,9 @@ class Source:
             Damage: One cannot be read.
         """
         seq = first
-        for each in (*self._archives, *(() if self._bundle is None else (self._bundle,))):
-            if first_of(each) <= seq <= min(last, each.head().seq):
-                for frame in each.frames():
+        for archive in (*self._archives, *(() if self._bundle is None else (self._bundle,))):
+            if first_of(archive) <= seq <= min(last, archive.head().seq):
+                for frame in archive.frames():
                     if seq <= frame.header.last and frame.header.first <= last:
                         yield frame
                         seq = frame.header.last + 1
@@ -132,7 +132,9 @@ class Source:
         last = self.head().seq
         if not 1 <= seq <= last:
             raise BadUsage(
-                sentence("there is no such record", where=f"record {seq}", expected=f"1 to {last}")
+                sentence(
+                    "there is no such record", location=f"record {seq}", expected=f"1 to {last}"
+                )
             )
         if self.store is not None:
             with contextlib.suppress(Pruned):
@@ -152,23 +154,23 @@ class Source:
         """
         cut = self.cut()
         if cut is not None:
-            kept = _beginning(cut.genesis)
-            if kept is not None and kept.world == world:
-                return kept
+            genesis_key = _beginning(cut.genesis)
+            if genesis_key is not None and genesis_key.world == world:
+                return genesis_key
         is_first = self.frame_at(1).header.world == world
         first = self.frame_at(1 if is_first else self._first_of(world))
-        found = _beginning(first.records[0])
-        if found is None or found.world != world:
+        world_key = _beginning(first.records[0])
+        if world_key is None or world_key.world != world:
             raise _no_beginning(world)
-        return found
+        return world_key
 
     def _first_of(self, world: Hash) -> int:
         """The first record of a fork: worlds follow one another, so that it can be bisected."""
         low, high = self.begins()[0] + 1, self.head().seq
         while high >= low:
-            own = self.frame_at(high).header.world
-            first = self._start(own, low, high)
-            if own == world:
+            high_world = self.frame_at(high).header.world
+            first = self._start(high_world, low, high)
+            if high_world == world:
                 return first
             high = first - 1
         raise _no_beginning(world)
@@ -186,13 +188,13 @@ class Source:
 
 def first_of(archive: Bundle) -> int:
     """The first record in a bundle or an archive."""
-    after = archive.header.after
-    return 1 if after is None else after.seq + 1
+    tip = archive.header.after
+    return 1 if tip is None else tip.seq + 1
 
 
-def _before(bundle: Bundle) -> tuple[int, Tree]:
-    after = bundle.header.after
-    return (0, Tree()) if after is None else (after.seq, after.log)
+def _tip_before(bundle: Bundle) -> tuple[int, Tree]:
+    tip = bundle.header.after
+    return (0, Tree()) if tip is None else (tip.seq, tip.log)
 
 
 def _beginning(data: bytes) -> WorldKey | None:

@@ -22,12 +22,12 @@ _ANCHORED: Final = "the world's key signed"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustPolicy:
     """Whom the reader trusts. ``world`` and ``key`` are the world's id and public key; of
-    ``witnesses``, ``needed`` must have cosigned."""
+    ``witnesses``, ``witnesses_min`` must have cosigned."""
 
     world: Hash | None = None
     key: bytes | None = None
     witnesses: tuple[NoteKey, ...] = ()
-    needed: int = 0
+    witnesses_min: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,44 +37,44 @@ class Verdict:
     ``cosigned`` are the trusted witnesses, with the time of each in seconds since 1970.
     """
 
-    shown: tuple[str, ...]
+    shown_lines: tuple[str, ...]
     by: tuple[str, ...]
     not_shown: tuple[str, ...]
     problems: tuple[str, ...]
     cosigned: tuple[tuple[str, int], ...] = field(default=())
 
 
-def judge(shown: CheckedProof, policy: TrustPolicy) -> Verdict:
+def judge(checked: CheckedProof, policy: TrustPolicy) -> Verdict:
     """Compare a proof that holds with the reader's policy.
 
     Raises:
         Damage: A line of a trusted witness is not its signature (PF-14).
     """
-    cosigned = tuple(_cosigned(shown, policy.witnesses))
+    cosigned = tuple(_cosigned(checked, policy.witnesses))
     return Verdict(
-        shown=tuple(_said(shown)),
-        by=tuple(_by(shown, cosigned)),
-        not_shown=tuple(_left_open(shown)),
-        problems=tuple(_problems(shown, policy, len({key for key, _ in cosigned}))),
+        shown_lines=tuple(_shown_lines(checked)),
+        by=tuple(_by(checked, cosigned)),
+        not_shown=tuple(_left_open(checked)),
+        problems=tuple(_problems(checked, policy, len({key for key, _ in cosigned}))),
         cosigned=tuple((key.name, time) for key, time in cosigned),
     )
 
 
-def _cosigned(shown: CheckedProof, witnesses: Sequence[NoteKey]) -> Iterator[tuple[NoteKey, int]]:
+def _cosigned(checked: CheckedProof, witnesses: Sequence[NoteKey]) -> Iterator[tuple[NoteKey, int]]:
     """The witnesses that cosigned, each key once."""
-    note = shown.note
+    note = checked.note
     if note is None:
         return
     counted: set[bytes] = set()
     for key in witnesses:
         if note.is_signed_by(key) and key.public not in counted:
             counted.add(key.public)
-            time = next(each.time for each in note.signatures if key.is_of(each))
+            time = next(signature.time for signature in note.signatures if key.is_of(signature))
             yield key, time or 0
 
 
-def _problems(shown: CheckedProof, policy: TrustPolicy, cosigned: int) -> Iterator[str]:
-    world = shown.world
+def _problems(checked: CheckedProof, policy: TrustPolicy, cosigned: int) -> Iterator[str]:
+    world = checked.world
     if policy.world is None and policy.key is None:
         yield (
             "no one said whom to trust: name the world with --world, as its owner publishes it, "
@@ -90,88 +90,91 @@ def _problems(shown: CheckedProof, policy: TrustPolicy, cosigned: int) -> Iterat
             f"the world has another key: expected {key_text(policy.key)}, "
             f"found {key_text(world.key)}"
         )
-    if cosigned < policy.needed:
-        yield f"expected {policy.needed} of the trusted witnesses, found {cosigned}"
+    if cosigned < policy.witnesses_min:
+        yield f"expected {policy.witnesses_min} of the trusted witnesses, found {cosigned}"
 
 
-def _by(shown: CheckedProof, cosigned: Sequence[tuple[NoteKey, int]]) -> Iterator[str]:
-    world = hash_text(shown.world.world)
-    if shown.checkpoint is not None:
-        yield f"{_ANCHORED} a checkpoint of {shown.checkpoint.size} frames: world {world}"
-    elif shown.head is not None:
-        yield f"{_ANCHORED} the head at record {shown.head.seq}: world {world}"
+def _by(checked: CheckedProof, cosigned: Sequence[tuple[NoteKey, int]]) -> Iterator[str]:
+    world = hash_text(checked.world.world)
+    if checked.checkpoint is not None:
+        yield f"{_ANCHORED} a checkpoint of {checked.checkpoint.size} frames: world {world}"
+    elif checked.head is not None:
+        yield f"{_ANCHORED} the head at record {checked.head.seq}: world {world}"
     for key, _ in cosigned:
         yield f"witness {key.name} cosigned the checkpoint"
 
 
-def _said(shown: CheckedProof) -> Iterator[str]:
-    records = shown.records
-    match shown.proof.kind:
+def _shown_lines(checked: CheckedProof) -> Iterator[str]:
+    records = checked.records
+    match checked.proof.kind:
         case "record":
-            yield _line(records["record"], shown)
+            yield _line(records["record"], checked)
         case "intent":
-            yield from _of_intent(shown)
+            yield from _of_intent(checked)
         case "cell":
-            yield from _of_cell(shown)
+            yield from _of_cell(checked)
         case "consistency":
-            assert shown.old is not None
-            assert shown.checkpoint is not None
+            assert checked.old is not None
+            assert checked.checkpoint is not None
             yield (
-                f"the first {shown.old.size} of {shown.checkpoint.size} frames are those of the "
+                f"the first {checked.old.size} of {checked.checkpoint.size} frames are those of "
+                "the "
                 "old checkpoint"
             )
 
 
-def _of_intent(shown: CheckedProof) -> Iterator[str]:
-    records, intent = shown.records, shown.proof.intent
+def _of_intent(checked: CheckedProof) -> Iterator[str]:
+    records, intent = checked.records, checked.proof.intent
     assert intent is not None
-    asked = _line(records["asked"], shown)
-    yield f"{asked} asked for {shown.effect}, intent {hash_text(Hash(intent))}"
+    request_line = _line(records["asked"], checked)
+    yield f"{request_line} asked for {checked.effect}, intent {hash_text(Hash(intent))}"
     settled = records.get("settled")
     if settled is None:
         return
     status = settled.fields.get("status")
-    if shown.signer is None:
-        yield f"{_line(settled, shown)} settled it: {status}, by the kernel itself"
+    if checked.signer is None:
+        yield f"{_line(settled, checked)} settled it: {status}, by the kernel itself"
         return
     name = settled.fields.get("executor")
-    signed = f"signed by {name}, {key_text(shown.signer)}"
-    yield f"{_line(settled, shown)} settled it: {status}, {signed}"
-    if shown.is_listed:
+    signed = f"signed by {name}, {key_text(checked.signer)}"
+    yield f"{_line(settled, checked)} settled it: {status}, {signed}"
+    if checked.is_listed:
         manifest = records["manifest"]
-        yield f"{_line(manifest, shown)} lists this key as the one of {name} for {shown.effect}"
+        yield f"{_line(manifest, checked)} lists this key as the one of {name} for {checked.effect}"
 
 
-def _of_cell(shown: CheckedProof) -> Iterator[str]:
-    proof = shown.proof
+def _of_cell(checked: CheckedProof) -> Iterator[str]:
+    proof = checked.proof
     cell = f"cell {proof.workflow} {(proof.key or b'').hex()}".rstrip()
-    last, snapshot = shown.records.get("last"), shown.records.get("snapshot")
+    last, snapshot = checked.records.get("last"), checked.records.get("snapshot")
     if last is not None:
-        yield f"{_line(last, shown)} is of {cell}"
+        yield f"{_line(last, checked)} is of {cell}"
     if snapshot is not None:
         at = snapshot.fields.get("at")
-        if shown.entry is None:
+        if checked.entry is None:
             yield f"after record {at}, {cell} had no state"
         else:
-            state = hash_text(shown.entry.state)
+            state = hash_text(checked.entry.state)
             yield f"after record {at}, {cell} had the state {state}; no later record was its own"
 
 
-def _line(record: ProvedRecord, shown: CheckedProof) -> str:
-    of = "" if record.world == shown.world.world else f" of its ancestor {hash_text(record.world)}"
+def _line(record: ProvedRecord, checked: CheckedProof) -> str:
+    of = (
+        "" if record.world == checked.world.world else f" of its ancestor {hash_text(record.world)}"
+    )
     return f"record {record.seq} ({record.fields['kind']}){of}"
 
 
-def _left_open(shown: CheckedProof) -> Iterator[str]:
+def _left_open(checked: CheckedProof) -> Iterator[str]:
     """Statements that a reader might infer, and that the proof does not show."""
-    records = shown.records
-    match shown.proof.kind:
+    records = checked.records
+    match checked.proof.kind:
         case "intent":
             if "settled" not in records:
                 yield "whether the effect was settled later"
-            elif shown.signer is not None and not shown.is_listed:
+            elif checked.signer is not None and not checked.is_listed:
                 yield "whose key signed the receipt: the manifest is not shown"
-            elif shown.is_listed:
+            elif checked.is_listed:
                 yield (
                     "that no manifest came between the one that is shown and the step, and that "
                     "none revoked the key later"

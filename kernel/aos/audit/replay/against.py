@@ -44,13 +44,13 @@ DIFFERENCES_KEPT: Final = 100
 """How many differing steps a report describes one by one; the others are only counted."""
 
 
-def check_candidates(given: Mapping[str, bytes]) -> None:
+def check_candidates(builds: Mapping[str, bytes]) -> None:
     """Check that each candidate is a module that may run.
 
     Raises:
         ModuleRefused: A candidate may not run; the message lists every reason.
     """
-    for name, wasm in given.items():
+    for name, wasm in builds.items():
         problems = check_module(wasm, ())
         if problems:
             raise ModuleRefused(name, problems)
@@ -77,17 +77,17 @@ def against(
         Damage: The journal cannot be read to the end of ``frames``.
         Unavailable: This machine lacks something that a step needs.
     """
-    again = _Against(read, runner, candidates, start)
+    comparison = _Against(read, runner, candidates, start)
     for frame in frames:
-        again.frame(frame)
+        comparison.frame(frame)
         if on_progress is not None:
             on_progress(frame.header.last)
-    again.finish()
-    return again.report
+    comparison.finish()
+    return comparison.report
 
 
 def module_names(manifests: Iterable[Effective]) -> list[str]:
-    return sorted({name for each in manifests for name in each.modules})
+    return sorted({name for manifest in manifests for name in manifest.modules})
 
 
 def named_module(word: str, names: Iterable[str]) -> str:
@@ -96,20 +96,20 @@ def named_module(word: str, names: Iterable[str]) -> str:
     Raises:
         BadUsage: No module matches, or several do.
     """
-    known = list(names)
-    if word in known:
+    all_names = list(names)
+    if word in all_names:
         return word
-    found = [name for name in known if word in _nearly(name)] or [
-        name for name in known if word in _loosely(name)
+    matches = [name for name in all_names if word in _nearly(name)] or [
+        name for name in all_names if word in _loosely(name)
     ]
-    if len(found) == 1:
-        return found[0]
-    of = "several modules" if found else "no module of this journal"
+    if len(matches) == 1:
+        return matches[0]
+    of = "several modules" if matches else "no module of this journal"
     raise BadUsage(
         sentence(
             f"{word!r} is the name of {of}",
-            where="--against",
-            expected="one of " + ", ".join(found or known),
+            location="--against",
+            expected="one of " + ", ".join(matches or all_names),
         )
     )
 
@@ -140,7 +140,7 @@ class _Against:
         self._candidate: Candidate
         if isinstance(candidates, Effective):
             self._candidate = CandidateManifest(candidates, runner, read, self._manifests)
-            modules = {name: each.hash for name, each in candidates.modules.items()}
+            modules = {name: module.hash for name, module in candidates.modules.items()}
             self.report = AgainstReport(candidates=modules, manifest=candidates.hash)
         else:
             self._candidate = CandidateBuilds(candidates, runner, read, self._manifests)
@@ -167,9 +167,9 @@ class _Against:
             return
         report = self.report
         report.flows = self._candidate.gate(self._state)
-        lens = Lens(self._manifests, self._read, most=ALL_BYTES)
+        lens = Lens(self._manifests, self._read, value_bytes_max=ALL_BYTES)
         seq = self._state.next_seq
-        report.keys = {each.cell: lens.key(each.cell, seq=seq) for each in report.flows.stopped}
+        report.keys = {flow.cell: lens.key(flow.cell, seq=seq) for flow in report.flows.stopped}
 
     def _note(self, state: State, record: Record) -> None:
         if isinstance(record, Manifest):
@@ -203,39 +203,39 @@ class _Against:
         report.fuel_recorded += record.fuel
         report.migrated.update({record.cell[0]: retried.migrated} if retried.migrated else {})
         lens = self._lens(retried)
-        found, schemas = retried.problems, retried.schemas
-        if retried.made is not None:
-            if isinstance(retried.made, Faulted):
-                refuse_host_memory(retried.made.fault, record)
-            report.fuel_candidate += retried.made.fuel
-            made = comparable(retried.made, retried.expected)
-            if made != retried.expected:
-                found += differences(retried.expected, made, lens)
-                schemas += _unlike(made, mail, retried.manifest)
+        field_differences, schemas = retried.problems, retried.schemas
+        if retried.recomputed is not None:
+            if isinstance(retried.recomputed, Faulted):
+                refuse_host_memory(retried.recomputed.fault, record)
+            report.fuel_candidate += retried.recomputed.fuel
+            recomputed = comparable(retried.recomputed, retried.expected)
+            if recomputed != retried.expected:
+                field_differences += differences(retried.expected, recomputed, lens)
+                schemas += _unlike(recomputed, mail, retried.manifest)
         report.schemas.update(schemas)
-        if found:
-            self._differs(record, found, mail)
+        if field_differences:
+            self._differs(record, field_differences, mail)
 
     def _lens(self, retried: Retried) -> Lens:
         def read(hash: Hash, /) -> bytes:
-            found = retried.blobs.get(hash)
-            return self._read(hash) if found is None else found
+            blob = retried.blobs.get(hash)
+            return self._read(hash) if blob is None else blob
 
-        return Lens(retried.manifests, read, most=ALL_BYTES)
+        return Lens(retried.manifests, read, value_bytes_max=ALL_BYTES)
 
     def _differs(
         self,
         record: Step | Faulted,
-        found: tuple[FieldDifference, ...],
+        field_differences: tuple[FieldDifference, ...],
         mail: Mail,
     ) -> None:
         report = self.report
-        classes = classes_of(found)
+        classes = classes_of(field_differences)
         report.different += 1
         report.by_class.update(classes)
         report.by_workflow[record.cell[0]] += 1
         if len(report.first) < DIFFERENCES_KEPT:
-            recorded = Lens(self._manifests, self._read, most=ALL_BYTES)
+            recorded = Lens(self._manifests, self._read, value_bytes_max=ALL_BYTES)
             report.first.append(
                 StepDifference(
                     seq=record.seq,
@@ -243,45 +243,47 @@ class _Against:
                     key=recorded.key(record.cell, seq=ran_under(record)),
                     on=on_text(mail),
                     classes=classes,
-                    differences=found,
+                    differences=field_differences,
                 )
             )
 
 
-def _unlike(made: Step | Faulted, mail: Mail, manifest: Effective) -> tuple[str, ...]:
-    if isinstance(made, Step):
+def _unlike(recomputed: Step | Faulted, mail: Mail, manifest: Effective) -> tuple[str, ...]:
+    if isinstance(recomputed, Step):
         return ()
-    name = unlike(made.fault, manifest.workflows[made.cell[0]], mail, manifest)
+    name = unlike(recomputed.fault, manifest.workflows[recomputed.cell[0]], mail, manifest)
     return () if name is None else (name,)
 
 
-def comparable(made: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
-    """Return ``made`` with the parts that are not compared copied from the record (Rule 3)."""
-    if isinstance(made, Faulted):
-        output = record.output if isinstance(record, Faulted) else made.output
-        return replace(made, fuel=record.fuel, pages=record.pages, output=output)
+def comparable(recomputed: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
+    """Return ``recomputed`` with the parts that are not compared taken from the record (Rule 3)."""
+    if isinstance(recomputed, Faulted):
+        output = record.output if isinstance(record, Faulted) else recomputed.output
+        return replace(recomputed, fuel=record.fuel, pages=record.pages, output=output)
     if isinstance(record, Faulted):
-        return made
+        return recomputed
     intents = tuple(
-        _comparable_intent(ours, theirs)
-        for ours, theirs in zip(made.intents, record.intents, strict=False)
+        _comparable_intent(intent, recorded_intent)
+        for intent, recorded_intent in zip(recomputed.intents, record.intents, strict=False)
     )
     return replace(
-        made,
+        recomputed,
         fuel=record.fuel,
         pages=record.pages,
         output=record.output,
         fits=record.fits,
-        intents=intents + made.intents[len(intents) :],
+        intents=intents + recomputed.intents[len(intents) :],
     )
 
 
-def _comparable_intent(made: Intent, recorded: Intent) -> Intent:
+def _comparable_intent(intent: Intent, recorded: Intent) -> Intent:
     # An intent's hash covers every part of it that is compared.
-    made = replace(made, intent=recorded.intent)
+    intent = replace(intent, intent=recorded.intent)
     # The definition of an effect (its executor, its retries) is no decision of the workflow.
     return (
-        replace(made, effect_hash=recorded.effect_hash) if made.effect == recorded.effect else made
+        replace(intent, effect_hash=recorded.effect_hash)
+        if intent.effect == recorded.effect
+        else intent
     )
 
 

@@ -41,10 +41,13 @@ _CLASS_OF: Final = {
 }
 
 
-def classes_of(found: Iterable[FieldDifference]) -> tuple[str, ...]:
+def classes_of(field_differences: Iterable[FieldDifference]) -> tuple[str, ...]:
     """Return the classes of the fields that differ, in the order of ``CLASSES``."""
-    classes = {_CLASS_OF[each.field.partition("[")[0].partition(".")[0]] for each in found}
-    return tuple(each for each in CLASSES if each in classes)
+    classes = {
+        _CLASS_OF[difference.field.partition("[")[0].partition(".")[0]]
+        for difference in field_differences
+    }
+    return tuple(class_name for class_name in CLASSES if class_name in classes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +70,19 @@ class StepDifference:
             "classes": list(self.classes),
             "differences": [
                 {
-                    "field": each.field,
-                    "recorded": each.recorded,
-                    "candidate": each.recomputed,
+                    "field": difference.field,
+                    "recorded": difference.recorded,
+                    "candidate": difference.recomputed,
                     "places": [
                         {
-                            "path": place.path,
-                            "recorded": place.recorded,
-                            "candidate": place.recomputed,
+                            "path": differing_place.path,
+                            "recorded": differing_place.recorded,
+                            "candidate": differing_place.recomputed,
                         }
-                        for place in each.places
+                        for differing_place in difference.places
                     ],
                 }
-                for each in self.differences
+                for difference in self.differences
             ],
         }
 
@@ -135,7 +138,10 @@ class AgainstReport:
         """Return the document of spec/audit.md, A-87."""
         return {
             "same": self.is_same,
-            "candidates": {name: hash_text(each) for name, each in sorted(self.candidates.items())},
+            "candidates": {
+                name: hash_text(module_hash)
+                for name, module_hash in sorted(self.candidates.items())
+            },
             "manifest": None if self.manifest is None else hash_text(self.manifest),
             "compared": self.compared,
             "different": self.different,
@@ -155,6 +161,6 @@ class AgainstReport:
             "fuel": {"recorded": self.fuel_recorded, "candidate": self.fuel_candidate},
             "flows": gate_document(self.flows, self.keys.__getitem__),
             "seq": self.seq,
-            "differences": [each.to_document() for each in self.first],
+            "differences": [difference.to_document() for difference in self.first],
             "left_out": self.different - len(self.first),
         }

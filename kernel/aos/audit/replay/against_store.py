@@ -62,13 +62,13 @@ def against_store(
     if start is None and cut is not None:
         start = store.snapshot_before(cut.seq)
     first = 1 if start is None else start.at + 1
-    before = None if start is None else state_of(store, start)
+    start_state = None if start is None else state_of(store, start)
     return _compared(
         store,
         candidates,
-        manifests=_manifests(store.frames(first, head.seq), store, before),
+        manifests=_manifests(store.frames(first, head.seq), store, start_state),
         frames=store.frames(first, head.seq),
-        start=before,
+        start=start_state,
         last=head.seq,
         on_progress=on_progress,
     )
@@ -84,13 +84,13 @@ def against_bundle(
     bundle.check()
     head = bundle.head()
     begins = beginning_of(bundle)
-    before = None if begins is None else begins.state(bundle.blob)
+    start_state = None if begins is None else begins.state(bundle.blob)
     return _compared(
         bundle,
         candidates,
-        manifests=_manifests(bundle.frames(), bundle, before),
+        manifests=_manifests(bundle.frames(), bundle, start_state),
         frames=bundle.frames(),
-        start=before,
+        start=start_state,
         last=head.seq,
         on_progress=on_progress,
     )
@@ -106,11 +106,11 @@ def _compared(
     last: int,
     on_progress: Progress | None,
 ) -> AgainstReport:
-    given, builds = _given(candidates, manifests)
+    prepared_candidates, builds = _prepared_candidates(candidates, manifests)
 
     def load(hash: Hash) -> bytes:
-        found = builds.get(hash)
-        return values.blob(hash) if found is None else found
+        module = builds.get(hash)
+        return values.blob(hash) if module is None else module
 
     def tell(seq: int) -> None:
         if on_progress is not None:
@@ -119,25 +119,27 @@ def _compared(
     def run() -> AgainstReport:
         sandbox = Sandbox(load, stack_bytes=REPLAY_STACK_BYTES)
         try:
-            return against(frames, values.blob, sandbox, given, start=start, on_progress=tell)
+            return against(
+                frames, values.blob, sandbox, prepared_candidates, start=start, on_progress=tell
+            )
         finally:
             sandbox.close()
 
     return run_on_big_stack(run)
 
 
-def _given(
+def _prepared_candidates(
     candidates: Candidates, manifests: Iterable[Effective]
 ) -> tuple[Mapping[str, bytes] | Effective, Mapping[Hash, bytes]]:
     """The candidates as ``against`` takes them, and their modules by hash."""
     if isinstance(candidates, Loaded):
         return candidates.effective, candidates.modules
-    named = _named(candidates, module_names(manifests))
-    check_candidates(named)
-    return named, {content_hash(wasm): wasm for wasm in named.values()}
+    builds = _builds_by_name(candidates, module_names(manifests))
+    check_candidates(builds)
+    return builds, {content_hash(wasm): wasm for wasm in builds.values()}
 
 
-def _named(candidates: Mapping[str | None, bytes], names: list[str]) -> dict[str, bytes]:
+def _builds_by_name(candidates: Mapping[str | None, bytes], names: list[str]) -> dict[str, bytes]:
     if not names:
         raise BadUsage("--against: the journal has no modules: no manifest was ever applied")
     if None in candidates and len(names) > 1:
@@ -152,11 +154,11 @@ def _named(candidates: Mapping[str | None, bytes], names: list[str]) -> dict[str
 
 
 def _manifests(
-    frames: Iterable[Frame], values: _Values, before: State | None
+    frames: Iterable[Frame], values: _Values, start_state: State | None
 ) -> Iterator[Effective]:
     """Yield the manifest in force before the frames, then those that the frames put in force."""
-    if before is not None and before.manifest is not None:
-        yield before.manifest
+    if start_state is not None and start_state.manifest is not None:
+        yield start_state.manifest
     for frame in frames:
         for data in frame.records:
             record = _manifest(data)

@@ -45,8 +45,8 @@ def verify_bundle(
         verifier = Verifier(_nothing)
         verifier.add(FindingKind.BUNDLE_DAMAGED, str(problem))
         return verifier.report()
-    with bundle, checking(checkpoints, log) as found:
-        return _Look(bundle, found).report(on_progress)
+    with bundle, checking(checkpoints, log) as checkpoint_check:
+        return _Look(bundle, checkpoint_check).report(on_progress)
 
 
 class _Look:
@@ -110,8 +110,8 @@ class _Look:
         header, genesis = self._bundle.header, self._verifier.genesis
         if genesis is None:
             return
-        said = (header.world_key, header.operators, header.world)
-        if said != (genesis.world_key, genesis.operators, self._verifier.world):
+        claimed = (header.world_key, header.operators, header.world)
+        if claimed != (genesis.world_key, genesis.operators, self._verifier.world):
             self._verifier.add(
                 FindingKind.BUNDLE_DAMAGED,
                 "its header does not name the world and keys of the genesis",
@@ -165,10 +165,10 @@ def replay_bundle(
 
 def _snapshots(bundle: Bundle) -> dict[int, Hash]:
     """Return the snapshots that the frames record, as far as the frames can be read."""
-    found: dict[int, Hash] = {}
+    snapshots: dict[int, Hash] = {}
     with contextlib.suppress(Damage):
-        found.update(recorded_snapshots(bundle.frames()))
-    return found
+        snapshots.update(recorded_snapshots(bundle.frames()))
+    return snapshots
 
 
 def _erased_after(bundle: Bundle, next_seq: int) -> Iterator[Control]:

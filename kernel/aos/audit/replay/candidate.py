@@ -31,8 +31,9 @@ class Retried:
     """A recorded step as a candidate decides it.
 
     Attributes:
-        made: The candidate's record; None if the step could not run: ``problems`` has the reason.
-        expected: The recorded step, in the form in which it is compared with ``made``.
+        recomputed: The candidate's record; None if the step could not run: ``problems`` has the
+            reason.
+        expected: The recorded step, in the form in which it is compared with ``recomputed``.
         problems: Differences that were found apart from the comparison of the two.
         schemas: Names of recorded schemas that are others in the candidate.
         manifest: The manifest that the step ran under in the candidate.
@@ -41,7 +42,7 @@ class Retried:
         migrated: How many states a migration converted for this step.
     """
 
-    made: Step | Faulted | None
+    recomputed: Step | Faulted | None
     expected: Step | Faulted
     manifest: Effective
     manifests: Manifests
@@ -77,7 +78,7 @@ def refuse_host_memory(fault: Fault, record: Step | Faulted) -> None:
         raise Unavailable(
             sentence(
                 f"this machine could not run it: {fault.message}",
-                where=f"record {record.seq}",
+                location=f"record {record.seq}",
                 hint="try where there is more room",
             )
         )
@@ -117,7 +118,7 @@ class CandidateBuilds:
         decided = decide_step(state, _Replaced(self._runner, self._hashes[module]), self._read)
         assert isinstance(decided.record, Step | Faulted)
         return Retried(
-            made=decided.record,
+            recomputed=decided.record,
             expected=record,
             manifest=manifest,
             manifests=self._manifests,
@@ -130,9 +131,9 @@ class CandidateBuilds:
         flows = {} if manifest is None else declared_flows(manifest)
         for name, hash in self._hashes.items():
             names = [
-                each.name
-                for each in flows.values()
-                if each.workflow.module.name == name and self.problem(each.workflow) is None
+                flow.name
+                for flow in flows.values()
+                if flow.workflow.module.name == name and self.problem(flow.workflow) is None
             ]
             if manifest is not None and names:
                 runner = _Replaced(self._runner, hash)
@@ -143,8 +144,8 @@ class CandidateBuilds:
                     )
                 )  # fmt: skip
         return FlowGate(
-            checked=sum(each.checked for each in gates),
-            stopped=tuple(flow for each in gates for flow in each.stopped),
+            checked=sum(gate.checked for gate in gates),
+            stopped=tuple(flow for gate in gates for flow in gate.stopped),
         )
 
 

@@ -49,37 +49,37 @@ class CandidateManifest:
         self.runner = runner
         self.read = read
         self.recorded = recorded
-        self.own = Manifests()
-        self.own.add(0, effective)
+        self.own_manifests = Manifests()
+        self.own_manifests.add(0, effective)
         self._conversions: dict[str, StateConversion] = {}
 
     def has(self, _workflow: Workflow, /) -> bool:
         return True
 
     def problem(self, workflow: Workflow) -> str | None:
-        known = workflow.name in self.effective.workflows
-        return None if known else "the manifest does not have this workflow"
+        has_workflow = workflow.name in self.effective.workflows
+        return None if has_workflow else "the manifest does not have this workflow"
 
     def retry(self, state: State, record: Step | Faulted) -> Retried:
         cell = state.cells[record.cell]
         return _Retry(self, state, record, cell, runs_under(state, cell)).run()
 
     def recorded_as(
-        self, state: State, record: Step | Faulted, under: int, made: Step | Faulted
+        self, state: State, record: Step | Faulted, under: int, recomputed: Step | Faulted
     ) -> Retried:
-        """Return a recorded step in the form in which it is compared with ``made``, which was
+        """Return a recorded step in the form in which it is compared with ``recomputed``, which was
         decided elsewhere (A-89a). ``under`` is the record of the manifest that the recorded one
         ran under. Raises as ``retry``."""
-        return _Retry(self, state, record, None, under).compared_with(made)
+        return _Retry(self, state, record, None, under).compared_with(recomputed)
 
     def gate(self, state: State) -> FlowGate:
-        tried = dict.fromkeys(declared_flows(self.effective), TRIED)
-        return flow_gate(state, self.effective, tried, runner=self.runner, read=self.read)
+        flows = dict.fromkeys(declared_flows(self.effective), TRIED)
+        return flow_gate(state, self.effective, flows, runner=self.runner, read=self.read)
 
     def conversion(self, workflow: Workflow) -> StateConversion:
         if workflow.name not in self._conversions:
-            made = StateConversion(self.effective, workflow, self.runner)
-            self._conversions[workflow.name] = made
+            conversion = StateConversion(self.effective, workflow, self.runner)
+            self._conversions[workflow.name] = conversion
         return self._conversions[workflow.name]
 
 
@@ -108,54 +108,58 @@ class _Retry:
 
     def run(self) -> Retried:
         assert self.cell is not None
-        before = self._taken(self.cell.state, "before")
+        cell_state = self._candidate_state(self.cell.state, "before")
         self._check_input(self.cell)
-        made: Step | Faulted | None = None
+        recomputed: Step | Faulted | None = None
         if not self.problems:
-            made = self._made(self.cell, before)
-        return self.compared_with(made)
+            recomputed = self._recomputed_step(self.cell, cell_state)
+        return self.compared_with(recomputed)
 
-    def compared_with(self, made: Step | Faulted | None) -> Retried:
+    def compared_with(self, recomputed: Step | Faulted | None) -> Retried:
         return Retried(
-            made=made,
-            expected=self._expected(made),
+            recomputed=recomputed,
+            expected=self._expected(recomputed),
             manifest=self.candidate.effective,
-            manifests=self.candidate.own,
+            manifests=self.candidate.own_manifests,
             problems=tuple(self.problems),
             schemas=tuple(dict.fromkeys(self.schemas)),
             blobs=self.blobs,
             migrated=self.migrated,
         )
 
-    def _taken(self, held: Slot | None, when: str) -> Slot | None:
+    def _candidate_state(self, state_slot: Slot | None, moment: str) -> Slot | None:
         """A recorded state, as the candidate's module is given it: converted by its migration, or
         completed (K-71d). A state that it cannot take is one of ``problems``, and stays as it is.
         """
-        if held is None:
+        if state_slot is None:
             return None
         if takes_over(self.old, self.new):
-            return self._converted(held, when)
-        problem = state_problem(self.new, held, self.candidate.read)
+            return self._converted(state_slot, moment)
+        problem = state_problem(self.new, state_slot, self.candidate.read)
         if problem is not None:
-            self._misfit(f"state.{when}", self._shown(held), problem, self.old.state.name)
-            return held
+            self._misfit(
+                f"state.{moment}", self._state_json(state_slot), problem, self.old.state.name
+            )
+            return state_slot
         if self.new.has_opaque_state:
-            return held
-        return self._completed(self.new.state, held)
+            return state_slot
+        return self._completed(self.new.state, state_slot)
 
-    def _converted(self, held: Slot, when: str) -> Slot:
-        data = slot_bytes(held, self.candidate.read)
+    def _converted(self, state_slot: Slot, moment: str) -> Slot:
+        data = slot_bytes(state_slot, self.candidate.read)
         if not self.old.has_opaque_state:
             data = completed(self.old.state, data)
         source = manifest_under(self.state, self.under)
-        after = self.candidate.conversion(self.new).converted(source, self.record.cell, data)
-        if isinstance(after, Fault):
-            refuse_host_memory(after, self.record)
-            said = f"{after.kind.value}: {after.message}"
-            self.problems.append(difference(f"migration.{when}", self._shown(held), said))
-            return held
+        converted = self.candidate.conversion(self.new).converted(source, self.record.cell, data)
+        if isinstance(converted, Fault):
+            refuse_host_memory(converted, self.record)
+            fault_text = f"{converted.kind.value}: {converted.message}"
+            self.problems.append(
+                difference(f"migration.{moment}", self._state_json(state_slot), fault_text)
+            )
+            return state_slot
         self.migrated += 1
-        return slot(after, self.blobs)
+        return slot(converted, self.blobs)
 
     def _check_input(self, cell: Cell) -> None:
         """Find a key or mail that the candidate cannot take (K-75)."""
@@ -170,28 +174,30 @@ class _Retry:
             name = mail.schema if isinstance(mail, EventMail) else self.old.event.name
             self._misfit("event", None, problem, name)
 
-    def _misfit(self, what: str, recorded: object, problem: str, schema: str | None) -> None:
-        self.problems.append(difference(f"misfit.{what}", recorded, problem))
+    def _misfit(self, subject: str, recorded: object, problem: str, schema: str | None) -> None:
+        self.problems.append(difference(f"misfit.{subject}", recorded, problem))
         self.schemas += [] if schema is None else [schema]
 
-    def _shown(self, held: Slot) -> object:
-        lens = Lens(self.candidate.recorded, self.candidate.read, most=ALL_BYTES)
-        return lens.state_of(self.record.cell[0], manifest_under(self.state, self.under), held)
+    def _state_json(self, state_slot: Slot) -> object:
+        lens = Lens(self.candidate.recorded, self.candidate.read, value_bytes_max=ALL_BYTES)
+        return lens.state_of(
+            self.record.cell[0], manifest_under(self.state, self.under), state_slot
+        )
 
-    def _made(self, cell: Cell, before: Slot | None) -> Step | Faulted:
-        with self._in_force(cell, before) as state:
+    def _recomputed_step(self, cell: Cell, cell_state: Slot | None) -> Step | Faulted:
+        with self._in_force(cell, cell_state) as state:
             decided = decide_step(state, self.candidate.runner, self._read)
         self.blobs |= decided.blobs
         assert isinstance(decided.record, Step | Faulted)
         return decided.record
 
     @contextmanager
-    def _in_force(self, cell: Cell, before: Slot | None) -> Iterator[State]:
+    def _in_force(self, cell: Cell, cell_state: Slot | None) -> Iterator[State]:
         """The state as it would be had the candidate been applied directly before the step. The
         journal's own state is as before at the end."""
         effective, seq = self.candidate.effective, self.state.next_seq
         active, id = self.state.cells.active, cell.id
-        active[id] = replace(cell, state=before)
+        active[id] = replace(cell, state=cell_state)
         try:
             yield replace(
                 self.state,
@@ -204,19 +210,19 @@ class _Retry:
             active[id] = cell
 
     def _read(self, hash: Hash, /) -> bytes:
-        found = self.blobs.get(hash)
-        return self.candidate.read(hash) if found is None else found
+        blob = self.blobs.get(hash)
+        return self.candidate.read(hash) if blob is None else blob
 
-    def _expected(self, made: Step | Faulted | None) -> Step | Faulted:
+    def _expected(self, recomputed: Step | Faulted | None) -> Step | Faulted:
         """The recorded step in the form of the candidate's schemas. A state that cannot be brought
         into that form is a problem, and not compared."""
         record = replace(self.record, under=None)
-        if isinstance(record, Faulted) or made is None:
+        if isinstance(record, Faulted) or recomputed is None:
             return record
-        found = len(self.problems)
-        state = self._taken(record.state, "after")
-        if len(self.problems) > found and isinstance(made, Step):
-            state = made.state
+        problem_count = len(self.problems)
+        state = self._candidate_state(record.state, "after")
+        if len(self.problems) > problem_count and isinstance(recomputed, Step):
+            state = recomputed.state
         return replace(
             record,
             state=state,
@@ -237,5 +243,5 @@ class _Retry:
             return intent
         return replace(intent, params=self._completed(effect.params, intent.params))
 
-    def _completed(self, schema: Schema, held: Slot) -> Slot:
-        return slot(completed(schema, slot_bytes(held, self._read)), self.blobs)
+    def _completed(self, schema: Schema, value: Slot) -> Slot:
+        return slot(completed(schema, slot_bytes(value, self._read)), self.blobs)

@@ -45,8 +45,12 @@ class FieldDifference:
         """Return (where, recorded, recomputed) of the first place, for a report in one line."""
         if not self.places:
             return self.field, self.recorded, self.recomputed
-        place = self.places[0]
-        return self.field + place.path.removeprefix("$"), place.recorded, place.recomputed
+        first_place = self.places[0]
+        return (
+            self.field + first_place.path.removeprefix("$"),
+            first_place.recorded,
+            first_place.recomputed,
+        )
 
     def to_document(self) -> dict[str, object]:
         return dataclasses.asdict(self)
@@ -59,11 +63,11 @@ def differences(recorded: Record, recomputed: Record, lens: Lens) -> tuple[Field
     entry.
     """
     if type(recorded) is not type(recomputed):
-        return (difference("kind", _said(recorded), _said(recomputed)),)
+        return (difference("kind", _kind_text(recorded), _kind_text(recomputed)),)
     return tuple(_fields(recorded, recomputed, "", _Showing(lens, recorded)))
 
 
-def _said(record: Record) -> str:
+def _kind_text(record: Record) -> str:
     """Return a record's kind, with the message if it is a fault."""
     fault = getattr(record, "fault", None)
     return f"fault {fault.kind.value}: {fault.message}" if fault else record.KIND
@@ -92,14 +96,14 @@ class _Showing:
             return lens.payload(owner)
         return _plain(value, lens, seq)
 
-    def both(
+    def json_pair(
         self, field: str, recorded: tuple[Any, Any], recomputed: tuple[Any, Any]
     ) -> tuple[object, object]:
         """Return two differing (value, owner) pairs as JSON; as raw bytes if both decode to the
         same."""
-        ours, theirs = self(field, *recorded), self(field, *recomputed)
-        if ours != theirs:
-            return ours, theirs
+        recorded_json, recomputed_json = self(field, *recorded), self(field, *recomputed)
+        if recorded_json != recomputed_json:
+            return recorded_json, recomputed_json
         seq = self.record.seq
         return _plain(recorded[0], self.lens, seq), _plain(recomputed[0], self.lens, seq)
 
@@ -114,12 +118,12 @@ def _plain(value: Any, lens: Lens, seq: int) -> object:
         case Stamp():
             return {"ns": value.ns, "entropy": value.entropy.hex()}
         case Principal() | Emitted() | Intent() | Batch() | Migrated():
-            names = (each.name for each in dataclasses.fields(value))
+            names = (field.name for field in dataclasses.fields(value))
             return {name: _plain(getattr(value, name), lens, seq) for name in names}
         case (str(), bytes()):
             return cell_document(value, lens, seq=seq)
         case tuple():
-            return [_plain(each, lens, seq) for each in value]
+            return [_plain(element, lens, seq) for element in value]
         case bytes():
             return hash_text(Hash(value)) if len(value) == HASH_BYTES else value.hex()
         case _:
@@ -129,47 +133,57 @@ def _plain(value: Any, lens: Lens, seq: int) -> object:
 def _fields(
     recorded: Any, recomputed: Any, under: str, show: _Showing
 ) -> Iterator[FieldDifference]:
-    for each in dataclasses.fields(recorded):
-        ours, theirs = getattr(recorded, each.name), getattr(recomputed, each.name)
-        if ours == theirs and type(ours) is type(theirs):
+    for attribute in dataclasses.fields(recorded):
+        recorded_value, recomputed_value = (
+            getattr(recorded, attribute.name),
+            getattr(recomputed, attribute.name),
+        )
+        if recorded_value == recomputed_value and type(recorded_value) is type(recomputed_value):
             continue
-        field = under + each.name
-        if each.name in ("events", "intents"):
-            yield from _entries(field, ours, theirs, show)
+        field = under + attribute.name
+        if attribute.name in ("events", "intents"):
+            yield from _entries(field, recorded_value, recomputed_value, show)
         else:
-            yield difference(field, *show.both(field, (ours, recorded), (theirs, recomputed)))
+            yield difference(
+                field,
+                *show.json_pair(field, (recorded_value, recorded), (recomputed_value, recomputed)),
+            )
 
 
 def _entries(
     field: str, recorded: tuple[Any, ...], recomputed: tuple[Any, ...], show: _Showing
 ) -> Iterator[FieldDifference]:
-    for index, (ours, theirs) in enumerate(zip(recorded, recomputed, strict=False)):
-        if ours != theirs:
-            yield from _fields(ours, theirs, f"{field}[{index}].", show)
+    for index, (recorded_entry, recomputed_entry) in enumerate(
+        zip(recorded, recomputed, strict=False)
+    ):
+        if recorded_entry != recomputed_entry:
+            yield from _fields(recorded_entry, recomputed_entry, f"{field}[{index}].", show)
             return
     yield difference(field, len(recorded), len(recomputed))
 
 
 def difference(field: str, recorded: object, recomputed: object) -> FieldDifference:
     """Return a difference between two values that are JSON already."""
-    places: list[DifferingPlace] = []
+    differing_places: list[DifferingPlace] = []
     if isinstance(recorded, dict | list) and type(recorded) is type(recomputed):
-        for place in _places("$", recorded, recomputed):
-            places.append(place)
-            if len(places) == PLACES_MAX:
+        for differing_place in _differing_places("$", recorded, recomputed):
+            differing_places.append(differing_place)
+            if len(differing_places) == PLACES_MAX:
                 break
     return FieldDifference(
-        field=field, recorded=recorded, recomputed=recomputed, places=tuple(places)
+        field=field, recorded=recorded, recomputed=recomputed, places=tuple(differing_places)
     )
 
 
-def _places(path: str, recorded: object, recomputed: object) -> Iterator[DifferingPlace]:
+def _differing_places(path: str, recorded: object, recomputed: object) -> Iterator[DifferingPlace]:
     if isinstance(recorded, dict) and isinstance(recomputed, dict):
         for key in sorted({*recorded, *recomputed}, key=str):
-            yield from _places(f"{path}.{key}", recorded.get(key), recomputed.get(key))
+            yield from _differing_places(f"{path}.{key}", recorded.get(key), recomputed.get(key))
     elif isinstance(recorded, list) and isinstance(recomputed, list):
         for index in range(max(len(recorded), len(recomputed))):
-            yield from _places(f"{path}[{index}]", _item(recorded, index), _item(recomputed, index))
+            yield from _differing_places(
+                f"{path}[{index}]", _item(recorded, index), _item(recomputed, index)
+            )
     elif recorded != recomputed or type(recorded) is not type(recomputed):
         yield DifferingPlace(path=path, recorded=recorded, recomputed=recomputed)
 

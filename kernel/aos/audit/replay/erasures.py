@@ -45,9 +45,9 @@ class Erasures:
     """Reads blobs, and remembers the erased ones and the records that needed them."""
 
     below: BlobReader
-    found: list[Erasure] = field(default_factory=list)
+    erasures: list[Erasure] = field(default_factory=list)
     _missed: list[Hash] = field(default_factory=list)
-    _needed: dict[Hash, list[int]] = field(default_factory=dict)
+    _seqs_by_value: dict[Hash, list[int]] = field(default_factory=dict)
 
     def read(self, hash: Hash, /) -> bytes:
         try:
@@ -64,16 +64,16 @@ class Erasures:
         """Return whether record ``seq`` read an erased value here, so that it could not be
         decided again; if so, note the record under that value."""
         for value in dict.fromkeys(self._missed):
-            self._needed.setdefault(value, []).append(seq)
+            self._seqs_by_value.setdefault(value, []).append(seq)
         return bool(self._missed)
 
     def erased(self, value: Hash, by: int) -> None:
         """Note that record ``by`` erases ``value``: earlier records that needed it are excused."""
-        seqs = self._needed.pop(value, None)
+        seqs = self._seqs_by_value.pop(value, None)
         if seqs:
-            named = tuple(seqs[:RECORDS_NAMED])
-            self.found.append(
-                Erasure(value=value, by=by, records=named, unnamed=len(seqs) - len(named))
+            first_seqs = tuple(seqs[:RECORDS_NAMED])
+            self.erasures.append(
+                Erasure(value=value, by=by, records=first_seqs, unnamed=len(seqs) - len(first_seqs))
             )
 
     def finish(self) -> None:
@@ -82,13 +82,13 @@ class Erasures:
         Raises:
             Damage: The store reports a value as erased, but no record after its use erases it.
         """
-        for value, seqs in self._needed.items():
+        for value, seqs in self._seqs_by_value.items():
             raise Damage(
                 sentence(
                     f"the value {hash_text(value)} is missing",
-                    where=f"record {seqs[0]}",
+                    location=f"record {seqs[0]}",
                     expected="its bytes, or a record that erases it",
-                    found="a row that says it was erased",
+                    actual="a row that says it was erased",
                     hint="aos verify tells what else is missing; restore a backup",
                 )
             )

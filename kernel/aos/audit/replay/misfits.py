@@ -47,8 +47,8 @@ def unlike(fault: Fault, workflow: Workflow, mail: Mail, manifest: Effective) ->
     unknown = _UNKNOWN.search(fault.message)
     if unknown is not None:
         return unknown[1]
-    found = _OF.search(fault.message)
-    name = "" if found is None else found[1]
+    match = _OF.search(fault.message)
+    name = "" if match is None else match[1]
     if name in manifest.effects:
         return manifest.effects[name].params.name
     return name if name in manifest.schemas else None
@@ -60,8 +60,8 @@ def _unread(message: str, workflow: Workflow, mail: Mail, manifest: Effective) -
     if payload is not None:
         effect = manifest.effects.get(payload[1])
         return None if effect is None else effect.receipt.name
-    found = _READ.match(message)
-    match None if found is None else found[1]:
+    input_match = _READ.match(message)
+    match None if input_match is None else input_match[1]:
         case "state":
             return workflow.state.name
         case "event":

@@ -100,15 +100,15 @@ def replay(
         Unavailable: This machine lacks something that a step needs.
     """
     began = time.perf_counter()
-    again = _Again(read, runner, wasmtime, snapshots)
+    run = _ReplayRun(read, runner, wasmtime, snapshots)
     if start is not None:
-        again.go_on_from(start)
+        run.go_on_from(start)
     for frame in frames:
-        again.frame(frame)
+        run.frame(frame)
         if on_progress is not None:
             on_progress(frame.header.last)
-    again.end(head, erased_since)
-    return again.report(began)
+    run.end(head, erased_since)
+    return run.report(began)
 
 
 @dataclass(slots=True)
@@ -137,15 +137,15 @@ class _Counts:
 class _Comparing(Kernel):
     """The kernel, comparing each record with the recorded one before it is folded."""
 
-    def __init__(self, again: _Again, state: State, runner: Runner, read: BlobReader) -> None:
+    def __init__(self, run: _ReplayRun, state: State, runner: Runner, read: BlobReader) -> None:
         verify = lru_cache(SIGNATURES_KEPT)(is_signed)
         super().__init__(state, runner=runner, read=read, verify=verify)
-        self._again = again
+        self._replay_run = run
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
         # Records read from bytes that are equal have the same bytes; ``frame`` checks it.
-        if record != self._again.recorded:
-            self._again.differs(record, blobs)
+        if record != self._replay_run.recorded:
+            self._replay_run.differs(record, blobs)
         super().append(record, blobs)
 
 
@@ -165,7 +165,7 @@ class _Engine:
         return replace(ran, fuel=self.recorded_fuel)
 
 
-class _Again:
+class _ReplayRun:
     """One replay. ``recorded`` is the record that is decided again."""
 
     def __init__(
@@ -192,12 +192,12 @@ class _Again:
         if start.manifest is not None:
             self._manifests.add(start.manifest_seq, start.manifest)
         self._frame = self._seq = start.next_seq
-        self._roots.found[start.tip.seq] = self._roots.root(start)
+        self._roots.documents[start.tip.seq] = self._roots.root(start)
 
     def _layered(self, hash: Hash, /) -> bytes:
         """Return a value of the journal, or a part of a snapshot that this replay took."""
-        made = self._roots.made(hash)
-        return self._read(hash) if made is None else made
+        part = self._roots.part(hash)
+        return self._read(hash) if part is None else part
 
     @property
     def kernel(self) -> _Comparing:
@@ -215,18 +215,21 @@ class _Again:
             except (Divergence, Unavailable):
                 raise
             except Damage as problem:
-                where = f"frame {self._frame}, record {self._seq}"
-                raise Damage(sentence(str(problem), where=where)) from problem
+                location = f"frame {self._frame}, record {self._seq}"
+                raise Damage(sentence(str(problem), location=location)) from problem
         self._seal(frame)
         self._roots.passed(self.kernel.state)
         self._counts.frames += 1
 
     def report(self, began: float) -> ReplayReport:
         tip = self.kernel.state.tip
-        counts = {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
+        counts = {
+            count_field.name: getattr(self._counts, count_field.name)
+            for count_field in fields(_Counts)
+        }
         return ReplayReport(
             **counts,
-            erasures=tuple(self._erasures.found),
+            erasures=tuple(self._erasures.erasures),
             world=tip.world,
             seq=tip.seq,
             frame=tip.frame,
@@ -252,7 +255,7 @@ class _Again:
 
     def _erased_since(self, command: Control) -> None:
         state, value = self.kernel.state, command.value
-        keys = [each.key for each in state.operators if each.name == command.principal]
+        keys = [operator.key for operator in state.operators if operator.name == command.principal]
         message = control_message(
             world=state.world, serial=command.serial, action=command.action, value=value
         )
@@ -274,20 +277,20 @@ class _Again:
             raise Unavailable(
                 sentence(
                     f"this machine could not run it: {recomputed.fault.message}",
-                    where=f"frame {self._frame}, record {self._seq}",
+                    location=f"frame {self._frame}, record {self._seq}",
                     hint="replay where there is more room",
                 )
             )
 
         def read(hash: Hash, /) -> bytes:
-            found = blobs.get(hash)
-            return self.kernel.read(hash) if found is None else found
+            blob = blobs.get(hash)
+            return self.kernel.read(hash) if blob is None else blob
 
-        lens = Lens(self._manifests, read, most=ALL_BYTES)
-        found = differences(self.recorded, recomputed, lens)
-        self._diverge(*found or [difference("bytes", "as read", "other bytes")])
+        lens = Lens(self._manifests, read, value_bytes_max=ALL_BYTES)
+        field_differences = differences(self.recorded, recomputed, lens)
+        self._diverge(*field_differences or [difference("bytes", "as read", "other bytes")])
 
-    def _diverge(self, *found: FieldDifference, is_record: bool = True) -> NoReturn:
+    def _diverge(self, *field_differences: FieldDifference, is_record: bool = True) -> NoReturn:
         record = self.recorded if is_record else None
         id: CellId | None = getattr(record, "cell", None)
         cell = None
@@ -299,7 +302,7 @@ class _Again:
             record=None if record is None else self._seq,
             kind=None if record is None else record.KIND,
             cell=cell,
-            differences=found,
+            differences=field_differences,
         )
 
     def _record(self, recorded: Record) -> None:
@@ -330,9 +333,9 @@ class _Again:
             raise Damage(
                 sentence(
                     "this release computes by other rules",
-                    where="semantics",
+                    location="semantics",
                     expected=f"{SEMANTICS}",
-                    found=f"{recorded.semantics}",
+                    actual=f"{recorded.semantics}",
                     hint="replay with the release that knows them",
                 )
             )
@@ -352,8 +355,8 @@ class _Again:
         if not is_fork_signed(recorded):
             self._diverge(difference("signature", "signed", "not the world key's signature"))
         tip = self.kernel.state.tip
-        here = replace(recorded, parent=tip.world, at=tip.seq, frame=tip.frame)
-        self.kernel.append(here, {})
+        expected = replace(recorded, parent=tip.world, at=tip.seq, frame=tip.frame)
+        self.kernel.append(expected, {})
         for value in recorded.erased:
             self._erasures.erased(value, recorded.seq)
 
@@ -378,12 +381,12 @@ class _Again:
 
     def _check_snapshot(self, recorded: Snapshot) -> None:
         """Compare the recorded snapshot with the one that the replay computed at that place."""
-        found = self._roots.found.get(recorded.at)
-        if found is not None and found != recorded.document.hash:
+        computed = self._roots.documents.get(recorded.at)
+        if computed is not None and computed != recorded.document.hash:
             self._diverge(
-                difference("document", hash_text(recorded.document.hash), hash_text(found))
+                difference("document", hash_text(recorded.document.hash), hash_text(computed))
             )
-        self._counts.snapshots += found is not None
+        self._counts.snapshots += computed is not None
 
     def _count(self, recorded: RecordedInput) -> None:
         counts = self._counts
@@ -410,10 +413,10 @@ class _Again:
             case Admitted():
                 return
             case Duplicate():
-                other: dict[str, object] = {"duplicate_of": answer.seq}
+                answer_json: dict[str, object] = {"duplicate_of": answer.seq}
             case Refusal():
-                other = {"refused": answer.rule.value, "message": answer.message}
-        self._diverge(difference("admission", "admitted", other))
+                answer_json = {"refused": answer.rule.value, "message": answer.message}
+        self._diverge(difference("admission", "admitted", answer_json))
 
     def _answer(self, recorded: KernelReceipt) -> None:
         """Decide a receipt of the core itself: the first one that the core owes."""
@@ -489,34 +492,40 @@ class _Again:
         assert sealed is not None, "a frame holds records"
         if sealed.frame == frame:
             return
-        for index, (ours, theirs) in enumerate(
+        for index, (recorded_bytes, recomputed_bytes) in enumerate(
             zip(frame.records, sealed.frame.records, strict=True)
         ):
-            if ours != theirs:
-                self.recorded, self._seq = from_bytes(ours), frame.header.first + index
-                self._diverge(difference("bytes", ours.hex(), theirs.hex()))
+            if recorded_bytes != recomputed_bytes:
+                self.recorded, self._seq = from_bytes(recorded_bytes), frame.header.first + index
+                self._diverge(difference("bytes", recorded_bytes.hex(), recomputed_bytes.hex()))
         recorded, recomputed = frame.header.value(), sealed.frame.header.value()
-        found = [
+        header_differences = [
             difference(f"header.{name}", _hex(recorded[name]), _hex(recomputed[name]))
             for name in recorded
             if recorded[name] != recomputed[name]
         ]
-        ours, theirs = frame.hash, sealed.frame.hash
-        self._diverge(*found or [difference("hash", ours.hex(), theirs.hex())], is_record=False)
+        recorded_bytes, recomputed_bytes = frame.hash, sealed.frame.hash
+        self._diverge(
+            *header_differences
+            or [difference("hash", recorded_bytes.hex(), recomputed_bytes.hex())],
+            is_record=False,
+        )
 
     def _compare_head(self, head: Head, tip: Tip) -> None:
         if not head.is_signed_by(self.kernel.state.world_key):
             self._diverge(
                 difference("head.signature", "signed", "not the world key's"), is_record=False
             )
-        ours = Head.of(tip)
-        found = [
-            difference(f"head.{name}", _hex(getattr(head, name)), _hex(getattr(ours, name)))
+        recomputed_head = Head.of(tip)
+        head_differences = [
+            difference(
+                f"head.{name}", _hex(getattr(head, name)), _hex(getattr(recomputed_head, name))
+            )
             for name in ("world", "seq", "frame", "log_root", "frames")
-            if getattr(head, name) != getattr(ours, name)
+            if getattr(head, name) != getattr(recomputed_head, name)
         ]
-        if found:
-            self._diverge(*found, is_record=False)
+        if head_differences:
+            self._diverge(*head_differences, is_record=False)
 
 
 def _hex(value: object) -> object:

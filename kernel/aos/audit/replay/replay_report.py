@@ -59,24 +59,25 @@ class Divergence(Damage):
             "record": self.record,
             "kind": self.kind,
             "cell": cell,
-            "differences": [each.to_document() for each in self.differences],
+            "differences": [difference.to_document() for difference in self.differences],
             "message": str(self),
         }
 
     def _text(self) -> str:
-        where = f"frame {self.frame}"
+        location = f"frame {self.frame}"
         if self.record is not None:
-            where += f", record {self.record}"
+            location += f", record {self.record}"
         if self.kind is not None:
             of = "" if self.cell is None else f" of {name_cell(*self.cell)}"
-            where += f" ({self.kind}{of})"
+            location += f" ({self.kind}{of})"
         name, recorded, recomputed = self.differences[0].first()
-        more = len(self.differences) - 1
+        other_count = len(self.differences) - 1
         return sentence(
-            f"replay differs in {name}" + (f" and {more} other fields" if more else ""),
-            where=where,
+            f"replay differs in {name}"
+            + (f" and {other_count} other fields" if other_count else ""),
+            location=location,
             expected=f"{short(recorded)} as recorded",
-            found=f"{short(recomputed)} recomputed",
+            actual=f"{short(recomputed)} recomputed",
             hint=HINT,
         )
 
@@ -125,5 +126,5 @@ class ReplayReport:
         document: dict[str, object] = asdict(self)
         for name in ("world", "frame", "log_root", "state_root"):
             document[name] = hash_text(getattr(self, name))
-        document["erasures"] = [each.to_document() for each in self.erasures]
+        document["erasures"] = [erasure.to_document() for erasure in self.erasures]
         return document

@@ -41,53 +41,58 @@ def audit_report(
             why it could not read the journal.
         on_progress: Called after each frame with the sequence reached, in up to two passes.
     """
-    found = CollectedRecords() if source is None else collect(source, on_progress)
+    collected = CollectedRecords() if source is None else collect(source, on_progress)
     return {
         "report": FORMAT,
         "world": None if source is None else hash_text(source.head.world),
-        "seq": found.last,
-        "problem": found.problem if source is not None else "the journal cannot be opened",
+        "seq": collected.last,
+        "problem": collected.problem if source is not None else "the journal cannot be opened",
         "verify": _verified(verified),
         "replay": None if replayed is None else _replayed(replayed),
-        "horizon": _horizon(source, found),
-        "anchors": _anchors(source, found),
-        **found.parts,
-        "open": {"problem": "it cannot be opened"} if source is None else open_work(source, found),
+        "horizon": _horizon(source, collected),
+        "anchors": _anchors(source, collected),
+        **collected.parts,
+        "open": {"problem": "it cannot be opened"}
+        if source is None
+        else open_work(source, collected),
     }
 
 
 def _verified(report: VerifyReport) -> ReportDocument:
     document = {k: v for k, v in report.to_document().items() if k not in _MACHINE}
-    listed = [each.to_document() for each in report.findings[:FINDINGS_MAX]]
+    findings = [finding.to_document() for finding in report.findings[:FINDINGS_MAX]]
     total = len(report.findings) + report.unlisted
-    return {**document, "findings": listed, "left_out": total - len(listed)}
+    return {**document, "findings": findings, "left_out": total - len(findings)}
 
 
 def _replayed(result: ReplayReport | Damage) -> ReportDocument:
     if isinstance(result, Divergence):
-        return {**result.to_document(), "differences": [each.field for each in result.differences]}
+        return {
+            **result.to_document(),
+            "differences": [difference.field for difference in result.differences],
+        }
     if isinstance(result, Damage):
         return {"identical": False, "message": str(result)}
     return {k: v for k, v in result.to_document().items() if k not in _MACHINE}
 
 
-def _horizon(source: ReportSource | None, found: CollectedRecords) -> ReportDocument:
+def _horizon(source: ReportSource | None, collected: CollectedRecords) -> ReportDocument:
     """The range of the report: the first and last record, and the pruned ones before."""
     begins = None if source is None else source.begins
     return {
-        "first": found.first,
-        "last": found.last,
-        "frames": found.frames,
-        "first_ns": found.first_ns,
-        "clock_ns": found.clock_ns,
-        "kinds": dict(sorted(found.kinds.items())),
+        "first": collected.first,
+        "last": collected.last,
+        "frames": collected.frames,
+        "first_ns": collected.first_ns,
+        "clock_ns": collected.clock_ns,
+        "kinds": dict(sorted(collected.kinds.items())),
         "pruned": None
         if begins is None
         else {"to": begins.tip.seq, "snapshot": hash_text(begins.document)},
     }
 
 
-def _anchors(source: ReportSource | None, found: CollectedRecords) -> ReportDocument:
+def _anchors(source: ReportSource | None, collected: CollectedRecords) -> ReportDocument:
     """The values that fix the journal's content: its signed head, and its snapshots.
 
     Checkpoints of the header log belong here, too."""
@@ -102,5 +107,5 @@ def _anchors(source: ReportSource | None, found: CollectedRecords) -> ReportDocu
             "log_root": hash_text(head.log_root),
             "signature": head.signature.hex(),
         },
-        "snapshots": found.snapshots,
+        "snapshots": collected.snapshots,
     }

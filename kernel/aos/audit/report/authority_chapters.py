@@ -22,39 +22,39 @@ from aos.audit.report.report_part import ReportDocument
 
 
 def manifests(report: ReportDocument) -> Blocks:
-    found = report.get("manifests") or {"total": 0, "list": [], "left_out": 0}
-    blocks: list[PageBlock] = [Paragraph(f"{count(found['total'], 'manifest')} came into force.")]
-    missing = left_out_of(found, "aos inspect journal --kind manifest")
+    part = report.get("manifests") or {"total": 0, "list": [], "left_out": 0}
+    blocks: list[PageBlock] = [Paragraph(f"{count(part['total'], 'manifest')} came into force.")]
+    missing = left_out_of(part, "aos inspect journal --kind manifest")
     if missing is not None:
         blocks.append(Paragraph(missing))
-    for each in found["list"]:
+    for manifest in part["list"]:
         facts = [
-            ("Record", f"{each['seq']:,}"),
-            ("Time", time_text(each["at_ns"])),
-            ("Manifest", Code(each["hash"])),
-            ("Applied by", each["principal"]),
-            ("Mode", each["mode"]),
+            ("Record", f"{manifest['seq']:,}"),
+            ("Time", time_text(manifest["at_ns"])),
+            ("Manifest", Code(manifest["hash"])),
+            ("Applied by", manifest["principal"]),
+            ("Mode", manifest["mode"]),
         ]
-        if each["proposal"] is not None:
-            facts.append(("Approved proposal", f"record {each['proposal']:,}"))
-        if each["leaves"]:
-            facts.append(("Removed workflows that still have cells", ", ".join(each["leaves"])))
+        if manifest["proposal"] is not None:
+            facts.append(("Approved proposal", f"record {manifest['proposal']:,}"))
+        if manifest["leaves"]:
+            facts.append(("Removed workflows that still have cells", ", ".join(manifest["leaves"])))
         facts += [
             (f"Migrated {moved['workflow']}", count(moved["cells"], "cell"))
-            for moved in each["migrated"]
+            for moved in manifest["migrated"]
         ]
         blocks.append(FactList(facts))
         blocks.append(
-            TextList("Changes of authority", each["authority"] or ["none"], is_important=True)
+            TextList("Changes of authority", manifest["authority"] or ["none"], is_important=True)
         )
-        blocks.append(TextList("Other changes", each["changes"] or ["none"]))
+        blocks.append(TextList("Other changes", manifest["changes"] or ["none"]))
     return blocks
 
 
 def governance(report: ReportDocument) -> Blocks:
-    found = report.get("governance") or {"in_force": None, "total": 0, "list": [], "left_out": 0}
+    part = report.get("governance") or {"in_force": None, "total": 0, "list": [], "left_out": 0}
     blocks: list[PageBlock] = []
-    in_force = found["in_force"]
+    in_force = part["in_force"]
     if in_force is None:
         blocks.append(
             Paragraph(
@@ -64,52 +64,56 @@ def governance(report: ReportDocument) -> Blocks:
     else:
         facts = [("Quorum", f"{in_force['quorum']} of {len(in_force['approvers'])} approvers")]
         facts += [
-            (f"Approver {each['name']}", Code(each["public_key"])) for each in in_force["approvers"]
+            (f"Approver {approver['name']}", Code(approver["public_key"]))
+            for approver in in_force["approvers"]
         ]
         if in_force["shadow_records"]:
             records = count(in_force["shadow_records"], "record")
             facts.append(("An approval needs a shadow report of", records))
         blocks.append(FactList(facts))
-    missing = left_out_of(found, "aos inspect journal --kind governance")
+    missing = left_out_of(part, "aos inspect journal --kind governance")
     if missing is not None:
         blocks.append(Paragraph(missing))
-    statuses = {each["record"]: each["status"] for each in report["open"].get("proposals", ())}
-    for each in found["list"]:
-        blocks += _proposal(each, statuses.get(each["record"]))
+    statuses = {
+        open_proposal["record"]: open_proposal["status"]
+        for open_proposal in report["open"].get("proposals", ())
+    }
+    for proposal in part["list"]:
+        blocks += _proposal(proposal, statuses.get(proposal["record"]))
     return blocks
 
 
-def _proposal(found: ReportDocument, status: str | None) -> Blocks:
-    if found["applied_by"] is not None:
-        result = f"applied by record {found['applied_by']:,}"
+def _proposal(proposal: ReportDocument, status: str | None) -> Blocks:
+    if proposal["applied_by"] is not None:
+        result = f"applied by record {proposal['applied_by']:,}"
     else:
         result = status or "closed without being applied"
     facts = [
-        ("Proposal", f"record {found['record']:,}"),
-        ("Time", time_text(found["at_ns"])),
-        ("Proposed by", found["principal"]),
-        ("Manifest", Code(found["document"] or "")),
-        ("Replaces", Code(found["base"] or "")),
-        ("Mode", found["mode"]),
+        ("Proposal", f"record {proposal['record']:,}"),
+        ("Time", time_text(proposal["at_ns"])),
+        ("Proposed by", proposal["principal"]),
+        ("Manifest", Code(proposal["document"] or "")),
+        ("Replaces", Code(proposal["base"] or "")),
+        ("Mode", proposal["mode"]),
         ("Result", result),
     ]
-    if found["note"]:
-        facts.append(("Note", found["note"]))
+    if proposal["note"]:
+        facts.append(("Note", proposal["note"]))
     rows = [
         as_text(
             [
-                each["record"],
-                time_text(each["at_ns"]),
-                each["action"],
-                each["principal"],
-                Code(each["report"] or each["seen"] or ""),
-                each["note"],
+                act["record"],
+                time_text(act["at_ns"]),
+                act["action"],
+                act["principal"],
+                Code(act["report"] or act["seen"] or ""),
+                act["note"],
             ]
         )
-        for each in found["acts"]
+        for act in proposal["acts"]
     ]
     columns = ["Record", "Time", "Action", "By", "Shadow report", "Note"]
-    missing = left_out(found["acts_left_out"], "aos inspect journal --kind governance")
+    missing = left_out(proposal["acts_left_out"], "aos inspect journal --kind governance")
     table = [TableBlock(columns, rows, frozenset({0}), missing)] if rows else []
     return [FactList(facts), *table]
 
@@ -124,8 +128,8 @@ _KEY_STATES: Final = {
 
 
 def executors(report: ReportDocument) -> Blocks:
-    found = report.get("executors") or []
-    if not found:
+    entries = report.get("executors") or []
+    if not entries:
         return [Paragraph("No manifest named an executor, and none signed a receipt.")]
     rows = [
         as_text(
@@ -139,7 +143,7 @@ def executors(report: ReportDocument) -> Blocks:
                 key["last_signed"],
             ]
         )
-        for executor in found
+        for executor in entries
         for key in executor["keys"]
     ]
     columns = [
@@ -147,24 +151,25 @@ def executors(report: ReportDocument) -> Blocks:
         "Last signed record",
     ]  # fmt: skip
     powers = [
-        TextList(f"{each['name']} may sign for", each["effects"])
-        for each in found
-        if each["effects"]
+        TextList(f"{executor['name']} may sign for", executor["effects"])
+        for executor in entries
+        if executor["effects"]
     ]
     return [TableBlock(columns, rows, frozenset({3, 4, 5, 6})), *powers]
 
 
 def commands(report: ReportDocument) -> Blocks:
-    found = report.get("commands") or {"total": 0, "counts": [], "list": [], "left_out": 0}
-    if not found["total"]:
+    part = report.get("commands") or {"total": 0, "counts": [], "list": [], "left_out": 0}
+    if not part["total"]:
         return [Paragraph("No operator gave a command.")]
     counts = [
-        as_text([each["principal"], each["action"], each["count"]]) for each in found["counts"]
+        as_text([entry["principal"], entry["action"], entry["count"]]) for entry in part["counts"]
     ]
     rows = [
-        as_text([each["seq"], time_text(each["at_ns"]), each["summary"]]) for each in found["list"]
+        as_text([command["seq"], time_text(command["at_ns"]), command["summary"]])
+        for command in part["list"]
     ]
-    missing = left_out_of(found, "aos inspect journal --kind control")
+    missing = left_out_of(part, "aos inspect journal --kind control")
     return [
         TableBlock(["Operator", "Action", "Commands"], counts, frozenset({2})),
         TableBlock(["Record", "Time", "Command"], rows, frozenset({0}), missing),
@@ -172,19 +177,19 @@ def commands(report: ReportDocument) -> Blocks:
 
 
 def erased(report: ReportDocument) -> Blocks:
-    found = report.get("erased") or {"total": 0, "list": [], "left_out": 0}
-    if not found["total"]:
+    part = report.get("erased") or {"total": 0, "list": [], "left_out": 0}
+    if not part["total"]:
         return [Paragraph("No value was erased.")]
     rows = [
         as_text(
             [
-                each["record"],
-                time_text(each["at_ns"]),
-                each["principal"] or "the fork",
-                Code(each["value"]),
+                erasure["record"],
+                time_text(erasure["at_ns"]),
+                erasure["principal"] or "the fork",
+                Code(erasure["value"]),
             ]
         )
-        for each in found["list"]
+        for erasure in part["list"]
     ]
-    missing = left_out_of(found, "aos inspect journal --kind control")
+    missing = left_out_of(part, "aos inspect journal --kind control")
     return [TableBlock(["Record", "Time", "By", "Value"], rows, frozenset({0}), missing)]

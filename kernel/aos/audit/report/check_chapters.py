@@ -47,27 +47,27 @@ def _period(horizon: ReportDocument) -> str:
 
 
 def _verify_verdict(report: ReportDocument) -> CheckVerdict:
-    found = report["verify"]
-    if found["sound"]:
-        return CheckVerdict("good", f"Verify: sound to record {found['seq']:,}.")
-    total = len(found["findings"]) + found["left_out"]
+    verified = report["verify"]
+    if verified["sound"]:
+        return CheckVerdict("good", f"Verify: sound to record {verified['seq']:,}.")
+    total = len(verified["findings"]) + verified["left_out"]
     return CheckVerdict(
         "bad", f"Verify: {count(total, 'finding')}. The journal or a value is damaged."
     )
 
 
 def _replay_verdict(report: ReportDocument) -> list[CheckVerdict]:
-    found = report["replay"]
-    if found is None:
+    replayed = report["replay"]
+    if replayed is None:
         return [CheckVerdict("plain", "Replay: not run (aos audit --replay).")]
-    if found["identical"]:
-        return [CheckVerdict("good", f"Replay: byte-identical to record {found['seq']:,}.")]
-    return [CheckVerdict("bad", f"Replay: {found['message']}")]
+    if replayed["identical"]:
+        return [CheckVerdict("good", f"Replay: byte-identical to record {replayed['seq']:,}.")]
+    return [CheckVerdict("bad", f"Replay: {replayed['message']}")]
 
 
 def identity(report: ReportDocument) -> Blocks:
-    found = report.get("identity") or {}
-    genesis = found.get("genesis")
+    part = report.get("identity") or {}
+    genesis = part.get("genesis")
     blocks: list[PageBlock] = []
     if genesis is None:
         blocks.append(Paragraph("The genesis is not among the records of this report."))
@@ -80,7 +80,7 @@ def identity(report: ReportDocument) -> Blocks:
             *_operators(genesis),
         ]
         blocks.append(FactList(facts))
-    for fork in (found.get("forks") or {}).get("list", ()):
+    for fork in (part.get("forks") or {}).get("list", ()):
         blocks.append(Paragraph(f"Record {fork['seq']:,} is a fork:"))
         facts = [
             ("Forked", time_text(fork["at_ns"])),
@@ -92,15 +92,18 @@ def identity(report: ReportDocument) -> Blocks:
             *_operators(fork),
         ]
         blocks.append(FactList(facts))
-    hosts = [[f"{each['first']:,}", each["host"]] for each in found.get("hosts", ())]
+    hosts = [[f"{host['first']:,}", host["host"]] for host in part.get("hosts", ())]
     if hosts:
-        blocks.append(Paragraph(f"{count(found['starts'], 'start')} of a process:"))
+        blocks.append(Paragraph(f"{count(part['starts'], 'start')} of a process:"))
         blocks.append(TableBlock(["First record", "Versions"], hosts, frozenset({0})))
     return blocks
 
 
 def _operators(of: ReportDocument) -> list[tuple[str, str]]:
-    return [(f"Operator {each['name']}", Code(each["public_key"])) for each in of["operators"]]
+    return [
+        (f"Operator {operator['name']}", Code(operator["public_key"]))
+        for operator in of["operators"]
+    ]
 
 
 def horizon(report: ReportDocument) -> Blocks:
@@ -135,8 +138,15 @@ def horizon(report: ReportDocument) -> Blocks:
         blocks.append(TableBlock(["Kind of record", "Records"], kinds, frozenset({1})))
     snapshots = anchors["snapshots"] or {"list": [], "left_out": 0}
     rows = [
-        as_text([each["record"], each["at"], time_text(each["at_ns"]), Code(each["document"])])
-        for each in snapshots["list"]
+        as_text(
+            [
+                snapshot["record"],
+                snapshot["at"],
+                time_text(snapshot["at_ns"]),
+                Code(snapshot["document"]),
+            ]
+        )
+        for snapshot in snapshots["list"]
     ]
     if rows:
         columns = ["Record", "State after record", "Time", "Snapshot"]
@@ -146,22 +156,22 @@ def horizon(report: ReportDocument) -> Blocks:
 
 
 def checks(report: ReportDocument) -> Blocks:
-    found = report["verify"]
+    verified = report["verify"]
     blocks: list[PageBlock] = [_verify_verdict(report)]
     facts = [
-        ("Signatures checked", f"{found['signatures']:,}"),
-        ("Values that fit their schemas", f"{found['values']:,}"),
-        ("Values missing because they were erased", f"{found['erased']:,}"),
-        ("Stamps behind the journal's clock", f"{found['stamps_behind']:,}"),
+        ("Signatures checked", f"{verified['signatures']:,}"),
+        ("Values that fit their schemas", f"{verified['values']:,}"),
+        ("Values missing because they were erased", f"{verified['erased']:,}"),
+        ("Stamps behind the journal's clock", f"{verified['stamps_behind']:,}"),
     ]
     blocks.append(FactList(facts))
     rows = [
-        as_text([each["kind"], each["frame"], each["record"], each["message"]])
-        for each in found["findings"]
+        as_text([finding["kind"], finding["frame"], finding["record"], finding["message"]])
+        for finding in verified["findings"]
     ]
     if rows:
         columns = ["Finding", "Frame", "Record", "Problem"]
-        missing = left_out(found["left_out"], "aos verify --json")
+        missing = left_out(verified["left_out"], "aos verify --json")
         blocks.append(TableBlock(columns, rows, frozenset({1, 2}), missing))
     blocks += _replay_verdict(report)
     replay = report["replay"]

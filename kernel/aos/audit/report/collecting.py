@@ -66,39 +66,39 @@ class CollectedRecords:
 
 def collect(source: ReportSource, on_progress: Callable[[int], None] | None) -> CollectedRecords:
     """Read every record up to the head, or up to the first that cannot be read."""
-    found = CollectedRecords()
+    collected = CollectedRecords()
     parts = [part() for part in PARTS]
     snapshots = NewestEntries()
     try:
         at = _beginning(source)
-        found.clock_ns = at.clock_ns
+        collected.clock_ns = at.clock_ns
         for frame in source.frames():
-            _check_place(source, found, frame.header.first)
-            if found.first is None:
-                found.first, found.world = frame.header.first, frame.header.world
+            _check_place(source, collected, frame.header.first)
+            if collected.first is None:
+                collected.first, collected.world = frame.header.first, frame.header.world
             for data in frame.records:
                 record = from_bytes(data)
                 _advance(record, at, source)
                 for part in parts:
                     part.take(record, at)
-                found.kinds[record.KIND] += 1
-                if found.first_ns is None and at.clock_ns:
-                    found.first_ns = at.clock_ns
+                collected.kinds[record.KIND] += 1
+                if collected.first_ns is None and at.clock_ns:
+                    collected.first_ns = at.clock_ns
                 if isinstance(record, Snapshot):
                     snapshots.add(_snapshot(record))
                     if source.has_blob(record.document.hash):
-                        found.snapshot = record.at, record.document.hash
-                found.last, found.clock_ns = record.seq, at.clock_ns
-            found.frames += 1
+                        collected.snapshot = record.at, record.document.hash
+                collected.last, collected.clock_ns = record.seq, at.clock_ns
+            collected.frames += 1
             if on_progress is not None:
-                on_progress(found.last)
-        if found.last != source.head.seq:
+                on_progress(collected.last)
+        if collected.last != source.head.seq:
             raise Damage(f"the journal ends before record {source.head.seq}, its head")
     except Damage as problem:
-        found.problem = str(problem)
-    found.parts = {part.NAME: part.document() for part in parts}
-    found.snapshots = snapshots.document()
-    return found
+        collected.problem = str(problem)
+    collected.parts = {part.NAME: part.document() for part in parts}
+    collected.snapshots = snapshots.document()
+    return collected
 
 
 def _beginning(source: ReportSource) -> CurrentRecord:
@@ -111,9 +111,9 @@ def _beginning(source: ReportSource) -> CurrentRecord:
     return at
 
 
-def _check_place(source: ReportSource, found: CollectedRecords, first: int) -> None:
-    expected = found.last + 1
-    if not found.last and source.begins is not None:
+def _check_place(source: ReportSource, collected: CollectedRecords, first: int) -> None:
+    expected = collected.last + 1
+    if not collected.last and source.begins is not None:
         expected = source.begins.tip.seq + 1
     if first != expected:
         raise Damage(f"frame {expected} is missing: the next one begins at record {first}")
@@ -124,7 +124,7 @@ def _advance(record: Record, at: CurrentRecord, source: ReportSource) -> None:
     at.clock_ns = clock_after(at.clock_ns, record)
     if isinstance(record, Manifest):
         effective = Effective.from_document(source.blob(record.document.hash))
-        at.before = at.effective
+        at.previous_effective = at.effective
         _put_in_force(at, effective, record.seq)
 
 

@@ -24,8 +24,8 @@ class CommandPart:
     def take(self, record: Record, at: CurrentRecord) -> None:
         if isinstance(record, Control):
             self._counts[record.principal, record.action] += 1
-            found = document(record, at.lens)
-            self._commands.add({**found, "summary": control_text(found)})
+            fields = document(record, at.lens)
+            self._commands.add({**fields, "summary": control_text(fields)})
 
     def document(self) -> ReportDocument:
         counts = [

@@ -34,13 +34,13 @@ class EffectPart:
     NAME: ClassVar = "effects"
 
     def __init__(self) -> None:
-        self._asked: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
         self._answers: dict[tuple[str, str], _Answers] = {}
 
     def take(self, record: Record, at: CurrentRecord) -> None:  # noqa: ARG002  # as every part
         if isinstance(record, Step):
             for intent in record.intents:
-                self._asked[intent.effect] += 1
+                self._requests[intent.effect] += 1
         elif isinstance(record, Receipt):
             answers = self._of(record.effect, record.executor)
             answers.retried += record.attempt > 1
@@ -59,20 +59,20 @@ class EffectPart:
 
     def document(self) -> ReportDocument:
         return {
-            "asked": dict(sorted(self._asked.items())),
+            "asked": dict(sorted(self._requests.items())),
             "answers": [
                 {
                     "effect": effect,
                     "executor": executor,
-                    **{status: found.statuses[status] for status in STATUSES},
-                    "undelivered": found.undelivered,
-                    "retried": found.retried,
-                    "frames": found.frames,
-                    "priced": found.priced,
-                    "cost_cents": found.cost_cents,
-                    "took_ns": found.took_ns,
+                    **{status: answers.statuses[status] for status in STATUSES},
+                    "undelivered": answers.undelivered,
+                    "retried": answers.retried,
+                    "frames": answers.frames,
+                    "priced": answers.priced,
+                    "cost_cents": answers.cost_cents,
+                    "took_ns": answers.took_ns,
                 }
-                for (effect, executor), found in sorted(self._answers.items())
+                for (effect, executor), answers in sorted(self._answers.items())
             ],
         }
 

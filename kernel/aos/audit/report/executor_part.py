@@ -64,26 +64,26 @@ class ExecutorPart:
         return executor.keys.setdefault(key, _Key(first))
 
     def document(self) -> list[ReportDocument]:
-        named = (self._effective.executors if self._effective else None) or {}
+        executors = (self._effective.executors if self._effective else None) or {}
         return [
             {
                 "name": name,
-                "first": each.first,
-                "in_force": name in named,
-                "effects": sorted(named[name].effects) if name in named else [],
+                "first": executor.first,
+                "in_force": name in executors,
+                "effects": sorted(executors[name].effects) if name in executors else [],
                 "keys": [
                     {
                         "key": key_text(key),
                         "state": self._state(name, key),
-                        "first": found.first,
-                        "receipts": found.receipts,
-                        "frames": found.frames,
-                        "last_signed": found.last_signed,
+                        "first": key_use.first,
+                        "receipts": key_use.receipts,
+                        "frames": key_use.frames,
+                        "last_signed": key_use.last_signed,
                     }
-                    for key, found in each.keys.items()
+                    for key, key_use in executor.keys.items()
                 ],
             }
-            for name, each in sorted(self._executors.items())
+            for name, executor in sorted(self._executors.items())
         ]
 
     def _state(self, name: str, key: bytes) -> str:

@@ -89,8 +89,8 @@ def _approvers(at: CurrentRecord) -> ReportDocument | None:
         return None
     return {
         "approvers": [
-            {"name": each.name, "public_key": key_text(each.public_key)}
-            for each in governance.approvers
+            {"name": approver.name, "public_key": key_text(approver.public_key)}
+            for approver in governance.approvers
         ],
         "quorum": governance.quorum,
         "shadow_records": governance.shadow_records,

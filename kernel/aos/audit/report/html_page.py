@@ -83,9 +83,12 @@ _POLICY: Final = (
 def html_page(report: ReportDocument) -> str:
     """Return the page. It loads nothing and runs nothing."""
     title = _text(title_of(report))
-    found = chapters(report)
-    links = "".join(f'<li><a href="#{each.name}">{_text(each.title)}</a></li>' for each in found)
-    body = "\n".join(_chapter(each) for each in found)
+    page_chapters = chapters(report)
+    links = "".join(
+        f'<li><a href="#{chapter.name}">{_text(chapter.title)}</a></li>'
+        for chapter in page_chapters
+    )
+    body = "\n".join(_chapter(chapter) for chapter in page_chapters)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -97,7 +100,7 @@ def html_page(report: ReportDocument) -> str:
 
 
 def _chapter(chapter: Chapter) -> str:
-    blocks = "\n".join(_block(each) for each in chapter.blocks)
+    blocks = "\n".join(_block(block) for block in chapter.blocks)
     return f'<section id="{chapter.name}">\n<h2>{_text(chapter.title)}</h2>\n{blocks}\n</section>'
 
 
@@ -120,7 +123,7 @@ def _block(block: PageBlock) -> str:
 
 def _list(block: TextList) -> str:
     """A list; a long one is folded up, which needs no script."""
-    items = "".join(f"<li>{_inline(each)}</li>\n" for each in block.lines)
+    items = "".join(f"<li>{_inline(line)}</li>\n" for line in block.lines)
     caption = _text(block.caption)
     if len(block.lines) > UNFOLDED_MAX and not block.is_important:
         caption = f"{caption} ({len(block.lines):,})"
@@ -130,31 +133,32 @@ def _list(block: TextList) -> str:
 
 def _table(table: TableBlock) -> str:
     heads = "".join(
-        f'<th scope="col"{_class(table, place)}>{_text(name)}</th>'
-        for place, name in enumerate(table.columns)
+        f'<th scope="col"{_class(table, column)}>{_text(name)}</th>'
+        for column, name in enumerate(table.columns)
     )
     rows = "\n".join(_row(table, row) for row in table.rows)
-    more = "" if table.left_out is None else f'\n<p class="more">{_text(table.left_out)}</p>'
-    return f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>{more}"
+    note = "" if table.left_out is None else f'\n<p class="more">{_text(table.left_out)}</p>'
+    return f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>{note}"
 
 
 def _row(table: TableBlock, row: Sequence[str]) -> str:
     cells = "".join(
-        f'<td data-label="{_text(table.columns[place])}"{_class(table, place)}>{_inline(each)}</td>'
-        for place, each in enumerate(row)
+        f'<td data-label="{_text(table.columns[column])}"{_class(table, column)}>'
+        f"{_inline(text)}</td>"
+        for column, text in enumerate(row)
     )
     return f"<tr>{cells}</tr>"
 
 
-def _class(table: TableBlock, place: int) -> str:
-    return ' class="number"' if place in table.numbers else ""
+def _class(table: TableBlock, column: int) -> str:
+    return ' class="number"' if column in table.numbers else ""
 
 
 def _inline(text: str) -> str:
-    shown = _text(text)
+    escaped = _text(text)
     if isinstance(text, Code) and text:
-        return f"<code>{shown}</code>"
-    return f"<time>{shown}</time>" if _TIME.fullmatch(text) else shown
+        return f"<code>{escaped}</code>"
+    return f"<time>{escaped}</time>" if _TIME.fullmatch(text) else escaped
 
 
 def _text(text: str) -> str:

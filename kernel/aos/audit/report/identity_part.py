@@ -27,11 +27,11 @@ class IdentityPart:
             self._forks.add(document(record, at.lens))
         elif isinstance(record, Start):
             self._starts += 1
-            said = ", ".join(f"{name} {value}" for name, value in record.host)
-            self._hosts.setdefault(said, record.seq)
+            host_text = ", ".join(f"{name} {value}" for name, value in record.host)
+            self._hosts.setdefault(host_text, record.seq)
 
     def document(self) -> ReportDocument:
-        hosts = [{"host": said, "first": seq} for said, seq in self._hosts.items()]
+        hosts = [{"host": host_text, "first": seq} for host_text, seq in self._hosts.items()]
         return {
             "genesis": self._genesis,
             "forks": self._forks.document(),

@@ -26,13 +26,13 @@ class ManifestPart:
         if not isinstance(record, Manifest):
             return
         assert at.effective is not None, "the collector reads the manifest first"
-        changed = difference(at.before, at.effective)
+        changed = difference(at.previous_effective, at.effective)
         self._manifests.add(
             {
                 **document(record, at.lens),
                 "proposal": record.proposal,
-                "authority": _listed(changed.authority),
-                "changes": _listed(_others(changed)),
+                "authority": _change_texts(changed.authority),
+                "changes": _change_texts(_other_changes(changed)),
             }
         )
 
@@ -40,14 +40,14 @@ class ManifestPart:
         return self._manifests.document()
 
 
-def _others(changed: Difference) -> list[object]:
-    found = [
+def _other_changes(changed: Difference) -> list[object]:
+    changes = [
         *changed.definitions, *changed.routes, *changed.limits, *changed.plans, *changed.schedules,
     ]  # fmt: skip
-    return [*found, *(["~ order of the subscriptions"] if changed.reordered else [])]
+    return [*changes, *(["~ order of the subscriptions"] if changed.reordered else [])]
 
 
-def _listed(changes: Iterable[object]) -> list[str]:
-    texts = [str(each) for each in changes]
-    more = len(texts) - CHANGES_MAX
-    return texts[:CHANGES_MAX] + ([f"and {more} more"] if more > 0 else [])
+def _change_texts(changes: Iterable[object]) -> list[str]:
+    texts = [str(change) for change in changes]
+    omitted = len(texts) - CHANGES_MAX
+    return texts[:CHANGES_MAX] + ([f"and {omitted} more"] if omitted > 0 else [])

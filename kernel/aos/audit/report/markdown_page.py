@@ -29,12 +29,12 @@ _LINK: Final = re.compile(r"(?i):(?=//)|www\.|mailto:|xmpp:|@")
 
 def markdown_page(report: ReportDocument) -> str:
     """Return the page as CommonMark with tables."""
-    parts = [f"# {_text(title_of(report))}", *(_chapter(each) for each in chapters(report))]
+    parts = [f"# {_text(title_of(report))}", *(_chapter(chapter) for chapter in chapters(report))]
     return "\n\n".join(parts) + "\n"
 
 
 def _chapter(chapter: Chapter) -> str:
-    return "\n\n".join([f"## {_text(chapter.title)}", *(_block(each) for each in chapter.blocks)])
+    return "\n\n".join([f"## {_text(chapter.title)}", *(_block(block) for block in chapter.blocks)])
 
 
 def _block(block: PageBlock) -> str:
@@ -46,7 +46,7 @@ def _block(block: PageBlock) -> str:
         case FactList(facts):
             return "\n".join(f"- {_text(name)}: {_inline(value)}" for name, value in facts)
         case TextList(caption, lines):
-            return "\n".join([f"{_text(caption)}:\n", *(f"- {_inline(each)}" for each in lines)])
+            return "\n".join([f"{_text(caption)}:\n", *(f"- {_inline(line)}" for line in lines)])
         case TableBlock():
             return _table(block)
         case _:
@@ -54,14 +54,14 @@ def _block(block: PageBlock) -> str:
 
 
 def _table(table: TableBlock) -> str:
-    rule = ["---:" if place in table.numbers else "---" for place in range(len(table.columns))]
+    rule = ["---:" if column in table.numbers else "---" for column in range(len(table.columns))]
     lines = [
-        _row([_text(each) for each in table.columns]),
+        _row([_text(heading) for heading in table.columns]),
         _row(rule),
-        *(_row([_inline(each) for each in row]) for row in table.rows),
+        *(_row([_inline(text) for text in row]) for row in table.rows),
     ]
-    more = "" if table.left_out is None else f"\n\n{_text(table.left_out)}"
-    return "\n".join(lines) + more
+    note = "" if table.left_out is None else f"\n\n{_text(table.left_out)}"
+    return "\n".join(lines) + note
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -72,16 +72,16 @@ def _inline(text: str) -> str:
     """Return a value. Code, and text that could become a link, goes between backticks."""
     if not text:
         return ""
-    shown = visible(text)
-    if isinstance(text, Code) or _LINK.search(shown):
-        return _code(shown)
+    visible_text = visible(text)
+    if isinstance(text, Code) or _LINK.search(visible_text):
+        return _code(visible_text)
     return _text(text)
 
 
 def _code(text: str) -> str:
     """A code span. Its fence is longer than every run of backticks in it; a table takes ``|`` for
     the end of a cell even there."""
-    longest = max((len(each) for each in re.findall("`+", text)), default=0)
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     space = " " if longest or text.startswith(" ") else ""
     return f"{fence}{space}{text}{space}{fence}".replace("|", "\\|")
@@ -89,7 +89,7 @@ def _code(text: str) -> str:
 
 def _text(text: str) -> str:
     """Text with every sign of markup escaped."""
-    shown = _SPECIAL.sub(lambda found: f"\\{found[0]}", visible(text))
-    shown = _LINK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", shown)
+    escaped = _SPECIAL.sub(lambda match: f"\\{match[0]}", visible(text))
+    escaped = _LINK.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", escaped)
     # At the beginning of a line, these would begin a list or underline a heading.
-    return re.sub(r"^(\d{0,9}(?=[.)])|(?=[-+=]))(.)", r"\1\\\2", shown.strip())
+    return re.sub(r"^(\d{0,9}(?=[.)])|(?=[-+=]))(.)", r"\1\\\2", escaped.strip())

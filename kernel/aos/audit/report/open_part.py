@@ -24,24 +24,26 @@ FAILED_MAX: Final = 200
 
 
 def open_work(
-    source: ReportSource, found: CollectedRecords, on_progress: Callable[[int], None] | None = None
+    source: ReportSource,
+    collected: CollectedRecords,
+    on_progress: Callable[[int], None] | None = None,
 ) -> ReportDocument:
     """Return the open work at the journal's end; ``{problem}`` if it cannot be folded."""
     try:
-        state = _state(source, found, on_progress)
+        state = _state(source, collected, on_progress)
         return {"problem": None, **_document(state)}
     except Damage as problem:
         return {"problem": str(problem)}
 
 
 def _state(
-    source: ReportSource, found: CollectedRecords, on_progress: Callable[[int], None] | None
+    source: ReportSource, collected: CollectedRecords, on_progress: Callable[[int], None] | None
 ) -> State:
-    if found.world is None or found.problem is not None:
-        raise Damage(found.problem or "the journal has no frame")
-    state = None if found.snapshot is None else source.state_at(found.snapshot[1])
+    if collected.world is None or collected.problem is not None:
+        raise Damage(collected.problem or "the journal has no frame")
+    state = None if collected.snapshot is None else source.state_at(collected.snapshot[1])
     if state is None:
-        state = source.state_before(found.world)
+        state = source.state_before(collected.world)
     for frame in source.frames():
         if frame.header.first > state.tip.seq:
             fold_frame(state, frame, source.blob)
@@ -68,11 +70,11 @@ def _failed(state: State) -> ReportDocument:
         for cell in state.cells.active.values()
         if cell.fault is not None
     )
-    listed = [
+    groups = [
         {"workflow": workflow, "kind": kind, "count": count}
         for (workflow, kind), count in sorted(counts.items())
     ]
-    return {"total": counts.total(), "by": listed[:FAILED_MAX]}
+    return {"total": counts.total(), "by": groups[:FAILED_MAX]}
 
 
 def _proposals(state: State) -> list[ReportDocument]:
@@ -82,10 +84,10 @@ def _proposals(state: State) -> list[ReportDocument]:
     return [
         {
             "record": seq,
-            "document": hash_text(each.document.hash),
-            "status": each.status(governance),
-            "approved_by": each.voters("approve"),
-            "rejected_by": each.voters("reject"),
+            "document": hash_text(proposal.document.hash),
+            "status": proposal.status(governance),
+            "approved_by": proposal.voters("approve"),
+            "rejected_by": proposal.voters("reject"),
         }
-        for seq, each in state.proposals.open.items()
+        for seq, proposal in state.proposals.open.items()
     ]

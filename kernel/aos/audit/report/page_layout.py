@@ -91,7 +91,7 @@ def visible(text: str) -> str:
     Text over ``TEXT_MAX`` characters loses its end."""
     if len(text) > TEXT_MAX:
         text = f"{text[: TEXT_MAX - 1]}…"
-    return _UNPRINTABLE.sub(lambda found: _escape(ord(found[0])), text)
+    return _UNPRINTABLE.sub(lambda match: _escape(ord(match[0])), text)
 
 
 def _escape(code: int) -> str:
@@ -100,7 +100,7 @@ def _escape(code: int) -> str:
 
 def as_text(values: Iterable[object]) -> list[str]:
     """Return the cells of a row: numbers with separators, nothing for None."""
-    return [_cell(each) for each in values]
+    return [_cell(value) for value in values]
 
 
 def _cell(value: object) -> str:
@@ -113,9 +113,9 @@ def _cell(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def left_out_of(listed: Mapping[str, Any], command: str) -> str | None:
+def left_out_of(part: Mapping[str, Any], command: str) -> str | None:
     """Return the note below a list of the report, as ``NewestEntries`` makes them."""
-    return left_out(listed["left_out"], command)
+    return left_out(part["left_out"], command)
 
 
 def left_out(number: int, command: str) -> str | None:

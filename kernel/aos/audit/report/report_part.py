@@ -23,14 +23,14 @@ LISTED_MAX: Final = 500
 
 @dataclass(slots=True)
 class CurrentRecord:
-    """The manifest and the clock at the current record. ``effective`` is the manifest, ``before``
-    the one that a manifest record replaces, ``read`` reads blobs."""
+    """The manifest and the clock at the current record. ``effective`` is the manifest,
+    ``previous_effective`` the one that a manifest record replaces, ``read`` reads blobs."""
 
     lens: Lens
     read: BlobReader
     clock_ns: int = 0
     effective: Effective | None = None
-    before: Effective | None = None
+    previous_effective: Effective | None = None
 
 
 class ReportPart(Protocol):
@@ -48,16 +48,16 @@ class NewestEntries:
     """The newest ``LISTED_MAX`` entries of a list, and the number of all."""
 
     total: int = 0
-    _kept: deque[ReportDocument] = field(default_factory=lambda: deque(maxlen=LISTED_MAX))
+    _newest: deque[ReportDocument] = field(default_factory=lambda: deque(maxlen=LISTED_MAX))
 
     def add(self, entry: ReportDocument) -> None:
         self.total += 1
-        self._kept.append(entry)
+        self._newest.append(entry)
 
     def document(self) -> ReportDocument:
         """Return ``{total, left_out, list}``, the list in the order of the journal."""
         return {
             "total": self.total,
-            "left_out": self.total - len(self._kept),
-            "list": list(self._kept),
+            "left_out": self.total - len(self._newest),
+            "list": list(self._newest),
         }

@@ -21,23 +21,25 @@ from aos.core.journal.vocabulary import STATUSES
 
 
 def faults(report: ReportDocument) -> Blocks:
-    found = report.get("faults") or {"total": 0, "counts": [], "list": [], "left_out": 0}
-    if not found["total"]:
+    part = report.get("faults") or {"total": 0, "counts": [], "list": [], "left_out": 0}
+    if not part["total"]:
         return [Paragraph("No instance failed.")]
-    counts = [as_text([each["workflow"], each["kind"], each["count"]]) for each in found["counts"]]
+    counts = [
+        as_text([entry["workflow"], entry["kind"], entry["count"]]) for entry in part["counts"]
+    ]
     rows = [
         as_text(
             [
-                each["record"],
-                time_text(each["at_ns"]),
-                cell_text(each["cell"]),
-                each["kind"],
-                each["message"],
+                fault["record"],
+                time_text(fault["at_ns"]),
+                cell_text(fault["cell"]),
+                fault["kind"],
+                fault["message"],
             ]
         )
-        for each in found["list"]
+        for fault in part["list"]
     ]
-    missing = left_out_of(found, "aos inspect journal --kind fault")
+    missing = left_out_of(part, "aos inspect journal --kind fault")
     return [
         TableBlock(["Workflow", "Fault", "Times"], counts, frozenset({2})),
         TableBlock(["Record", "Time", "Cell", "Fault", "Message"], rows, frozenset({0}), missing),
@@ -45,13 +47,13 @@ def faults(report: ReportDocument) -> Blocks:
 
 
 def effects(report: ReportDocument) -> Blocks:
-    found = report.get("effects") or {"asked": {}, "answers": []}
-    if not found["asked"] and not found["answers"]:
+    part = report.get("effects") or {"asked": {}, "answers": []}
+    if not part["asked"] and not part["answers"]:
         return [Paragraph("No effect was requested.")]
-    opened = report["open"].get("intents", {}).get("by_effect", {})
-    asked = [
-        as_text([effect, number, opened.get(effect, 0)])
-        for effect, number in found["asked"].items()
+    open_counts = report["open"].get("intents", {}).get("by_effect", {})
+    requests = [
+        as_text([effect, number, open_counts.get(effect, 0)])
+        for effect, number in part["asked"].items()
     ]
     columns = [
         "Effect", "Executor", *STATUSES, "Not delivered", "After a retry", "Cost", "Run time",
@@ -59,46 +61,46 @@ def effects(report: ReportDocument) -> Blocks:
     rows = [
         as_text(
             [
-                each["effect"],
-                each["executor"],
-                *(each[status] for status in STATUSES),
-                each["undelivered"],
-                each["retried"],
-                f"{each['cost_cents']:,} cents" if each["priced"] else None,
-                span_text(each["took_ns"]) if each["took_ns"] else None,
+                answer["effect"],
+                answer["executor"],
+                *(answer[status] for status in STATUSES),
+                answer["undelivered"],
+                answer["retried"],
+                f"{answer['cost_cents']:,} cents" if answer["priced"] else None,
+                span_text(answer["took_ns"]) if answer["took_ns"] else None,
             ]
         )
-        for each in found["answers"]
+        for answer in part["answers"]
     ]
     return [
-        TableBlock(["Effect", "Requested", "Open"], asked, frozenset({1, 2})),
+        TableBlock(["Effect", "Requested", "Open"], requests, frozenset({1, 2})),
         TableBlock(columns, rows, frozenset(range(2, len(columns)))),
     ]
 
 
 def attempts(report: ReportDocument) -> Blocks:
-    found = report.get("attempts")
-    if found is None:
+    part = report.get("attempts")
+    if part is None:
         return []
     facts = [
-        ("Attempts begun", f"{found['begun']:,}"),
-        ("Lost", f"{found['lost']:,}"),
-        ("Held", f"{found['held']:,}"),
-        ("Parked", f"{found['parked']:,}"),
+        ("Attempts begun", f"{part['begun']:,}"),
+        ("Lost", f"{part['lost']:,}"),
+        ("Held", f"{part['held']:,}"),
+        ("Parked", f"{part['parked']:,}"),
     ]
-    lost = found["lost_ones"]
+    lost = part["lost_ones"]
     rows = [
         as_text(
             [
-                each["record"],
-                time_text(each["at_ns"]),
-                cell_text(each["cell"]),
-                Code(each["intent"]),
-                each["attempt"],
-                each["problem"],
+                attempt["record"],
+                time_text(attempt["at_ns"]),
+                cell_text(attempt["cell"]),
+                Code(attempt["intent"]),
+                attempt["attempt"],
+                attempt["problem"],
             ]
         )
-        for each in lost["list"]
+        for attempt in lost["list"]
     ]
     columns = ["Record", "Time", "Cell", "Effect", "Attempt", "Problem"]
     missing = left_out_of(lost, "aos inspect journal --kind attempt")
@@ -111,10 +113,10 @@ def attempts(report: ReportDocument) -> Blocks:
 
 
 def open_chapter(report: ReportDocument) -> Blocks:
-    found = report["open"]
-    if found["problem"] is not None:
-        return [CheckVerdict("bad", f"The open work is unknown: {found['problem']}")]
-    cells, intents, mail = found["cells"], found["intents"], found["mail"]
+    part = report["open"]
+    if part["problem"] is not None:
+        return [CheckVerdict("bad", f"The open work is unknown: {part['problem']}")]
+    cells, intents, mail = part["cells"], part["intents"], part["mail"]
     statuses = ("running", "waiting", "completed", "failed", "idle")
     rows = [
         as_text([name, *(numbers[status] for status in statuses)])
@@ -130,10 +132,10 @@ def open_chapter(report: ReportDocument) -> Blocks:
         ("Open effects", f"{intents['open']:,}"),
         ("Oldest open effect since", "" if oldest is None else time_text(oldest)),
         ("Effects that no cell waits for", f"{intents['abandoned']:,}"),
-        ("Receipts that the kernel still owes", f"{found['owed']:,}"),
-        ("Open proposals", f"{len(found['proposals']):,}"),
+        ("Receipts that the kernel still owes", f"{part['owed']:,}"),
+        ("Open proposals", f"{len(part['proposals']):,}"),
     ]
-    blocks: list[PageBlock] = [FactList([each for each in facts if each[1]])]
+    blocks: list[PageBlock] = [FactList([fact for fact in facts if fact[1]])]
     if rows:
         columns = ["Workflow", *statuses]
         blocks.append(TableBlock(columns, rows, frozenset(range(1, len(columns)))))
@@ -146,7 +148,7 @@ def open_chapter(report: ReportDocument) -> Blocks:
     if halted:
         columns = ["Effect", "Executor", "Phase", "Code", "Effects"]
         blocks.append(TableBlock(columns, halted, frozenset({4})))
-    failed = [as_text([e["workflow"], e["kind"], e["count"]]) for e in found["failed"]["by"]]
+    failed = [as_text([e["workflow"], e["kind"], e["count"]]) for e in part["failed"]["by"]]
     if failed:
         columns = ["Failed cells of workflow", "Fault", "Cells"]
         blocks.append(TableBlock(columns, failed, frozenset({2})))

@@ -91,17 +91,19 @@ def _fault_record(subject: Subject) -> Iterator[Any]:
 
 OF_EVERY_CELL: Final[Mapping[str, Attribute]] = {
     "status": Attribute(
-        "@status", word_kind(CELL_STATUSES), lambda each: iter((each.cell.status,))
+        "@status", word_kind(CELL_STATUSES), lambda subject: iter((subject.cell.status,))
     ),
-    "key": Attribute("@key", SCALAR_KINDS["text"], lambda each: iter((each.read_key(),))),
-    "fault": Attribute("@fault", word_kind(each.value for each in FaultKind), _fault),
+    "key": Attribute("@key", SCALAR_KINDS["text"], lambda subject: iter((subject.read_key(),))),
+    "fault": Attribute("@fault", word_kind(kind.value for kind in FaultKind), _fault),
     "fault_message": Attribute("@fault_message", SCALAR_KINDS["text"], _fault_message),
     "fault_record": Attribute("@fault_record", SCALAR_KINDS["nat"], _fault_record),
     "pinned": Attribute(
-        "@pinned", SCALAR_KINDS["bool"], lambda each: iter((is_pinned(each.world, each.cell),))
+        "@pinned",
+        SCALAR_KINDS["bool"],
+        lambda subject: iter((is_pinned(subject.world, subject.cell),)),
     ),
     "last_active": Attribute(
-        "@last_active", SCALAR_KINDS["time"], lambda each: iter((each.cell.last_active_ns,))
+        "@last_active", SCALAR_KINDS["time"], lambda subject: iter((subject.cell.last_active_ns,))
     ),
 }
 
@@ -169,22 +171,22 @@ class Names:
         type_ = self._bare(type_)
         if not words:
             return self._end(type_, name)
-        word, rest = words[0], words[1:]
+        word, tail = words[0], words[1:]
         match type_:
             case Record(fields) | Variant(fields):
-                return self._kind(self._field(dict(fields), word, name), rest, name)
+                return self._kind(self._field(dict(fields), word, name), tail, name)
             case MapOf(key, item) if key.name == "text":
                 if self._bare(item) == Scalar("bytes"):
                     return ANY
-                return self._kind(item, rest, name)
+                return self._kind(item, tail, name)
         raise WhereInvalid(f"{excerpt(name.word)}: there is nothing below {word!r}", name.column)
 
     def _field(self, fields: Mapping[str, Type], word: str, name: WhereToken) -> Type:
         if word in fields:
             return fields[word]
         # A name without a dot may also be one that needs no path.
-        more = {**self._aliases, **OF_EVERY_CELL} if word == name.word else {}
-        names = [*fields, *(alias for alias in more if alias not in fields)]
+        aliases = {**self._aliases, **OF_EVERY_CELL} if word == name.word else {}
+        names = [*fields, *(alias for alias in aliases if alias not in fields)]
         hint = did_you_mean(word, names)
         advice = "" if hint is None else f"{hint} "
         message = f"unknown field {excerpt(word)} ({advice}known: {', '.join(names)})"
@@ -196,8 +198,8 @@ class Names:
         if isinstance(type_, Scalar) and type_.name in SCALAR_KINDS:
             return SCALAR_KINDS[type_.name]
         fields = ", ".join(field for field, _ in type_.fields) if isinstance(type_, Record) else ""
-        more = f": name one of its fields, {fields}" if fields else ""
-        raise WhereInvalid(f"{excerpt(name.word)} cannot be compared{more}", name.column)
+        hint = f": name one of its fields, {fields}" if fields else ""
+        raise WhereInvalid(f"{excerpt(name.word)} cannot be compared{hint}", name.column)
 
     def _bare(self, type_: Type) -> Type:
         """The type of the items at a place: without references, options and lists."""

@@ -62,7 +62,7 @@ class CountedCells:
 def counted(
     subjects: Iterable[Subject],
     by: Attribute | None,
-    most: int,
+    limit: int,
     check_time: Callable[[], None] = lambda: None,
 ) -> CountedCells:
     """Count cells, by the values of an attribute if there is one. A cell with several values is in
@@ -78,11 +78,11 @@ def counted(
         for subject in subjects:
             count += 1
             if by is not None:
-                values = {group_of(each) for each in by.comparable(subject) if each is not None}
+                values = {group_of(value) for value in by.comparable(subject) if value is not None}
                 yield from values or (None,)
 
     numbers = numbers_of(groups(), _bytes_of, check_time)
-    return ranked(count, numbers, most)
+    return ranked(count, numbers, limit)
 
 
 def group_of(value: Comparable) -> Group:
@@ -105,10 +105,10 @@ def numbers_of(
     """
     numbers, size, remaining = Counter[GroupKey](), 0, iter(keys)
     while batch := list(islice(remaining, BATCH_ITEMS)):
-        before = len(numbers)
+        old_count = len(numbers)
         numbers.update(batch)
         check_time()
-        size += sum(map(bytes_of, islice(reversed(numbers), len(numbers) - before)))
+        size += sum(map(bytes_of, islice(reversed(numbers), len(numbers) - old_count)))
         if len(numbers) > VALUES_MAX or size > VALUES_MIB_MAX << 20:
             raise GroupByInvalid(
                 f"expected at most {VALUES_MAX:,} different values, of at most {VALUES_MIB_MAX} "
@@ -123,18 +123,18 @@ def _bytes_of(group: Group) -> int:
     return len(value) if isinstance(value, str | bytes) else 0
 
 
-def ranked(count: int, numbers: Mapping[Group, int], most: int) -> CountedCells:
-    """The counts with the largest ``most`` groups, equal ones in the order of their values."""
-    shown = heapq.nsmallest(most, numbers.items(), key=_place)
+def ranked(count: int, numbers: Mapping[Group, int], limit: int) -> CountedCells:
+    """The counts with the largest ``limit`` groups, equal ones in the order of their values."""
+    shown_groups = heapq.nsmallest(limit, numbers.items(), key=_sort_key)
     return CountedCells(
         count,
-        tuple((None if group is None else group[1], number) for group, number in shown),
-        len(numbers) - len(shown),
-        sum(numbers.values()) - sum(number for _, number in shown),
+        tuple((None if group is None else group[1], number) for group, number in shown_groups),
+        len(numbers) - len(shown_groups),
+        sum(numbers.values()) - sum(number for _, number in shown_groups),
     )
 
 
-def _place(sized: tuple[Group, int]) -> tuple[int, int, Group | tuple[()]]:
+def _sort_key(sized: tuple[Group, int]) -> tuple[int, int, Group | tuple[()]]:
     group, number = sized
     if group is None:
         return -number, 2, ()

@@ -18,14 +18,14 @@ from aos.core.journal.records import CellId
 class CellQuery:
     """The cells of ``workflow``, or of all workflows, that pass all ``conditions``, in the order of
     an attribute, cells without a value last; equal ones by workflow and key, or with ``by_text``
-    by the text of the key. With ``after``, those that come after this place and cell."""
+    by the text of the key. With ``after_position``, those that come after this place and cell."""
 
     workflow: str | None
     conditions: Sequence[Selector]
     order: Attribute | None = None
     is_descending: bool = False
     by_text: bool = False
-    after: tuple[int, CellId] | None = None
+    after_position: tuple[int, CellId] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CellFinder(Protocol):
         """A page of cells; None if the query names something that is not indexed."""
         ...
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells | None:
-        """The number of all cells of the query, and by the values of an attribute at most ``most``
+    def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells | None:
+        """The number of all cells of the query, and by the values of an attribute at most ``limit``
         groups; None if one of them is not indexed."""
         ...

@@ -49,11 +49,11 @@ def _scalar(name: str) -> Callable[[WhereToken], Comparable]:
     codec = SCALAR_CODECS[name]
 
     def read(token: WhereToken) -> Comparable:
-        given: object = token.word
+        value: object = token.word
         if token.is_word and _WHOLE.fullmatch(token.word) and name not in ("dec128", "text"):
-            given = int(token.word)
+            value = int(token.word)
         try:
-            return codec.from_json(given, Room())
+            return codec.from_json(value, Room())
         except ValueProblem as problem:
             raise WhereInvalid(problem.message, token.column) from problem
 
@@ -87,18 +87,18 @@ SCALAR_KINDS: Final[Mapping[str, ValueKind]] = {
 
 def word_kind(words: Iterable[str]) -> ValueKind:
     """One of these words, such as the tags of a variant or the statuses of a cell."""
-    known = tuple(words)
+    vocabulary = tuple(words)
 
     def read(token: WhereToken) -> str:
-        if token.word not in known:
-            hint = did_you_mean(token.word, known)
-            message = f"expected one of {', '.join(known)}, found {excerpt(token.word)}"
+        if token.word not in vocabulary:
+            hint = did_you_mean(token.word, vocabulary)
+            message = f"expected one of {', '.join(vocabulary)}, found {excerpt(token.word)}"
             raise WhereInvalid(message + (f" ({hint})" if hint else ""), token.column)
         return token.word
 
     def of(leaf: Any) -> str | None:
-        found = leaf.get("$tag") if isinstance(leaf, dict) else leaf
-        return found if isinstance(found, str) else None
+        tag = leaf.get("$tag") if isinstance(leaf, dict) else leaf
+        return tag if isinstance(tag, str) else None
 
     return ValueKind("word", read, of, is_text=True)
 

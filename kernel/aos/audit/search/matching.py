@@ -44,20 +44,22 @@ class Condition:
         leaves = self.attribute.leaves(subject)
         if self.is_null:
             return (next(leaves, None) is None) == (self.operator == EQUAL)
-        found = self.attribute.comparable(subject)
+        values = self.attribute.comparable(subject)
         if self.operator == NOT_EQUAL:
-            return not any(_is_equal(each, self.values[0]) for each in found if each is not None)
-        return any(self._passes(each) for each in found if each is not None)
+            return not any(
+                _is_equal(value, self.values[0]) for value in values if value is not None
+            )
+        return any(self._passes(value) for value in values if value is not None)
 
-    def _passes(self, found: Comparable) -> bool:
+    def _passes(self, value: Comparable) -> bool:
         if self.operator in (EQUAL, IN):
-            return any(_is_equal(found, each) for each in self.values)
-        wanted = self.values[0]
-        if type(found) is not type(wanted):
+            return any(_is_equal(value, literal) for literal in self.values)
+        bound = self.values[0]
+        if type(value) is not type(bound):
             return False
         if self.operator == PREFIX:
-            return isinstance(found, str) and found.startswith(wanted)
-        return _COMPARE[self.operator](found, wanted)
+            return isinstance(value, str) and value.startswith(bound)
+        return _COMPARE[self.operator](value, bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,10 @@ class CombinedCondition:
 
     def has(self, subject: Subject) -> bool:
         """Whether a cell passes."""
-        found = (each.has(subject) for each in self.parts)
+        results = (part.has(subject) for part in self.parts)
         if self.word == AND:
-            return all(found)
-        return any(found) == (self.word == OR)
+            return all(results)
+        return any(results) == (self.word == OR)
 
 
 Selector: TypeAlias = Condition | CombinedCondition
@@ -80,19 +82,19 @@ Selector: TypeAlias = Condition | CombinedCondition
 
 def single(selectors: Iterable[Selector]) -> Iterator[Condition]:
     """Yield each condition, also those inside of others."""
-    for each in selectors:
-        if isinstance(each, CombinedCondition):
-            yield from single(each.parts)
+    for selector in selectors:
+        if isinstance(selector, CombinedCondition):
+            yield from single(selector.parts)
         else:
-            yield each
+            yield selector
 
 
-def _is_equal(one: Comparable, two: Comparable) -> bool:
-    return type(one) is type(two) and bool(one == two)  # True is not 1
+def _is_equal(first: Comparable, second: Comparable) -> bool:
+    return type(first) is type(second) and bool(first == second)  # True is not 1
 
 
 class Search:
-    """A condition for the cells that ``names`` knows; ``more`` are further terms.
+    """A condition for the cells that ``names`` knows; ``extra_terms`` are further terms.
 
     ``conditions`` are its parts, of which all must hold. ``order`` is the attribute of its order,
     None without one.
@@ -101,14 +103,14 @@ class Search:
         WhereInvalid: The text is no condition, or does not fit the names.
     """
 
-    def __init__(self, text: str | None, names: Names, more: Sequence[Term] = ()) -> None:
-        where = ParsedWhere(()) if text is None else parse(text)
-        self.conditions = tuple(_selector(part, names) for part in (*where.terms, *more))
-        self.order = None if where.order is None else names.attribute(where.order)
-        if where.order is not None and self.order is not None and not self.order.kind.is_ordered:
-            raise WhereInvalid(f"{where.order.word} has no order", where.order.column)
-        self.is_descending = where.is_descending
-        self._order_name = where.order
+    def __init__(self, text: str | None, names: Names, extra_terms: Sequence[Term] = ()) -> None:
+        parsed = ParsedWhere(()) if text is None else parse(text)
+        self.conditions = tuple(_selector(part, names) for part in (*parsed.terms, *extra_terms))
+        self.order = None if parsed.order is None else names.attribute(parsed.order)
+        if parsed.order is not None and self.order is not None and not self.order.kind.is_ordered:
+            raise WhereInvalid(f"{parsed.order.word} has no order", parsed.order.column)
+        self.is_descending = parsed.is_descending
+        self._order_name = parsed.order
 
     def must_have_no_order(self) -> None:
         """Raise WhereInvalid for an order."""
@@ -122,56 +124,58 @@ class Search:
 
     def has(self, subject: Subject) -> bool:
         """Whether a cell passes every term."""
-        return all(each.has(subject) for each in self.conditions)
+        return all(condition.has(subject) for condition in self.conditions)
 
-    def place(self, subject: Subject) -> Place:
+    def rank_of(self, subject: Subject) -> Rank:
         """The place of a cell in its order; equal without one."""
         if self.order is None:
-            return NO_PLACE
-        found = [each for each in self.order.comparable(subject) if each is not None]
-        if not found:
-            return NO_PLACE
+            return NO_RANK
+        values = [
+            candidate for candidate in self.order.comparable(subject) if candidate is not None
+        ]
+        if not values:
+            return NO_RANK
         best = max if self.is_descending else min
-        value = best(found, key=lambda each: (type(each).__name__, each))
-        return Place(value, is_descending=self.is_descending)
+        value = best(values, key=lambda candidate: (type(candidate).__name__, candidate))
+        return Rank(value, is_descending=self.is_descending)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class Rank:
     """Where a cell is in an order. A cell without a value comes last."""
 
     value: Comparable | None
     is_descending: bool
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and _is_equal(self.value, other.value)
+        return isinstance(other, Rank) and _is_equal(self.value, other.value)
 
     def __hash__(self) -> int:
         return hash(self.value)
 
-    def __lt__(self, other: Place) -> bool:
+    def __lt__(self, other: Rank) -> bool:
         if self.value is None or other.value is None:
             return other.value is None and self.value is not None
-        one, two = self.value, other.value
-        if type(one) is not type(two):
-            one, two = type(one).__name__, type(two).__name__
-        return bool(two < one) if self.is_descending else bool(one < two)
+        first, second = self.value, other.value
+        if type(first) is not type(second):
+            first, second = type(first).__name__, type(second).__name__
+        return bool(second < first) if self.is_descending else bool(first < second)
 
 
-NO_PLACE: Final = Place(None, is_descending=False)
+NO_RANK: Final = Rank(None, is_descending=False)
 
 
 def _selector(part: WherePart, names: Names) -> Selector:
     if isinstance(part, Term):
         return _condition(part, names)
-    return CombinedCondition(part.word, tuple(_selector(each, names) for each in part.parts))
+    return CombinedCondition(part.word, tuple(_selector(inner, names) for inner in part.parts))
 
 
 def _condition(term: Term, names: Names) -> Condition:
     attribute = names.attribute(term.name)
     kind = attribute.kind
     [*literals] = term.literals
-    if any(each.is_word and each.word == "null" for each in literals):
+    if any(literal.is_word and literal.word == "null" for literal in literals):
         if term.operator not in (EQUAL, NOT_EQUAL):
             raise WhereInvalid("null: expected = or != before it", literals[0].column)
         return Condition(attribute, term.operator, (), is_null=True)
@@ -183,4 +187,4 @@ def _condition(term: Term, names: Names) -> Condition:
         )
     if term.operator == PREFIX:
         return Condition(attribute, PREFIX, (literals[0].word,))
-    return Condition(attribute, term.operator, tuple(kind.read(each) for each in literals))
+    return Condition(attribute, term.operator, tuple(kind.read(literal) for literal in literals))

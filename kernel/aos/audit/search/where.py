@@ -124,7 +124,7 @@ def parse(text: str) -> ParsedWhere:
         raise WhereInvalid("expected UTF-8, found half of a surrogate pair", 1) from None
     if size > BYTES_MAX:
         raise WhereInvalid(f"expected at most {BYTES_MAX} bytes, found {size}", 1)
-    return _Parser(text).where()
+    return _Parser(text).read_where()
 
 
 def is_word(text: str) -> bool:
@@ -156,12 +156,14 @@ class _Parser:
         self._terms = 0
         self._depth = 0
 
-    def where(self) -> ParsedWhere:
+    def read_where(self) -> ParsedWhere:
         terms: tuple[WherePart, ...] = ()
         if self._at < len(self._tokens) and not self._is_order():
-            found = self._any_of()
-            is_all = isinstance(found, WhereGroup) and found.word == AND
-            terms = found.parts if is_all and isinstance(found, WhereGroup) else (found,)
+            condition = self._any_of()
+            is_all = isinstance(condition, WhereGroup) and condition.word == AND
+            terms = (
+                condition.parts if is_all and isinstance(condition, WhereGroup) else (condition,)
+            )
             if self._at < len(self._tokens) and not self._is_order():
                 raise _unexpected("and, or, or order by", self._tokens[self._at])
         if not terms and not self._is_order():
@@ -200,14 +202,14 @@ class _Parser:
             raise WhereInvalid(f"expected at most {DEPTH_MAX} brackets and not", self._column())
         self._depth += 1
         self._at += 1
-        found = read()
+        part = read()
         self._depth -= 1
-        return found
+        return part
 
     def _bracketed(self) -> WherePart:
-        found = self._any_of()
+        part = self._any_of()
         self._sign(")")
-        return found
+        return part
 
     def _is_word(self, word: str) -> bool:
         if self._at == len(self._tokens):
@@ -223,7 +225,7 @@ class _Parser:
         return token.kind == "sign" and token.word in OPERATORS
 
     def _is_order(self) -> bool:
-        words = [each.word.lower() for each in self._tokens[self._at : self._at + 2]]
+        words = [token.word.lower() for token in self._tokens[self._at : self._at + 2]]
         return words == ["order", "by"]
 
     def _order(self) -> tuple[WhereToken | None, bool]:
@@ -267,14 +269,14 @@ class _Parser:
 
     def _items(self) -> tuple[WhereToken, ...]:
         self._sign("(")
-        found = [self._literal()]
+        literals = [self._literal()]
         while (sign := self._next(", or )")).word == "," and sign.kind == "sign":
-            if len(found) == ITEMS_MAX:
+            if len(literals) == ITEMS_MAX:
                 raise WhereInvalid(f"expected at most {ITEMS_MAX} values", sign.column)
-            found.append(self._literal())
+            literals.append(self._literal())
         if sign.word != ")" or sign.kind != "sign":
             raise _unexpected(", or )", sign)
-        return tuple(found)
+        return tuple(literals)
 
     def _name(self) -> WhereToken:
         token = self._next("a name")
@@ -304,15 +306,15 @@ class _Parser:
 
 
 def _tokens(text: str) -> list[WhereToken]:
-    found, at = [], 0
+    tokens, at = [], 0
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
         match = _TOKEN.match(text, at)
         if match is None:
-            what = "a text without its end" if text[at] == '"' else excerpt(text[at])
-            raise WhereInvalid(f"expected {_FORM}, found {what}", at + 1)
+            actual = "a text without its end" if text[at] == '"' else excerpt(text[at])
+            raise WhereInvalid(f"expected {_FORM}, found {actual}", at + 1)
         kind = str(match.lastgroup)
         word = match.group()
         if kind == "text":
@@ -320,9 +322,9 @@ def _tokens(text: str) -> list[WhereToken]:
                 word = str(json.loads(word, strict=False))
             except ValueError:
                 raise WhereInvalid("expected a JSON text, found another escape", at + 1) from None
-        found.append(WhereToken(word, at + 1, kind))
+        tokens.append(WhereToken(word, at + 1, kind))
         at = match.end()
-    return found
+    return tokens
 
 
 def _unexpected(expected: str, token: WhereToken) -> WhereInvalid:

@@ -51,58 +51,60 @@ class Comparing:
         self._candidate = CandidateManifest(proposed, runner, overlay.read, manifests)
 
     def differences(
-        self, made: Step | Faulted, record: Step | Faulted, under: int
+        self, recomputed: Step | Faulted, record: Step | Faulted, under: int
     ) -> tuple[FieldDifference, ...]:
-        """Return how ``made`` differs from ``record``, which ran under the manifest of record
+        """Return how ``recomputed`` differs from ``record``, which ran under the manifest of record
         ``under``; nothing if it does not.
 
         Raises:
             Erased: A value that the comparison needs was erased.
         """
-        if _decide_alike(made, record):
+        if _decide_alike(recomputed, record):
             return ()
-        if made.under is not None:
+        if recomputed.under is not None:
             # Both ran under an earlier manifest, so both have its schemas.
             expected: Step | Faulted = _without_kept(replace(record, under=under))
-            return self._compared(_placed(made, expected), expected, self._manifests, {})
-        form = self._candidate.recorded_as(self._recorded, record, under, made)
+            return self._compared(_placed(recomputed, expected), expected, self._manifests, {})
+        form = self._candidate.recorded_as(self._recorded, record, under, recomputed)
         expected = _without_kept(form.expected)
-        found = self._compared(_placed(made, expected), expected, form.manifests, dict(form.blobs))
-        return form.problems + found
+        field_differences = self._compared(
+            _placed(recomputed, expected), expected, form.manifests, dict(form.blobs)
+        )
+        return form.problems + field_differences
 
     def _compared(
         self,
-        made: Step | Faulted,
+        recomputed: Step | Faulted,
         expected: Step | Faulted,
         manifests: Manifests,
         blobs: dict[Hash, bytes],
     ) -> tuple[FieldDifference, ...]:
         def read(hash: Hash, /) -> bytes:
-            found = blobs.get(hash)
-            return self._overlay.read(hash) if found is None else found
+            blob = blobs.get(hash)
+            return self._overlay.read(hash) if blob is None else blob
 
-        made = comparable(self._renamed(made, blobs), expected)
-        if made == expected:
+        recomputed = comparable(self._renamed(recomputed, blobs), expected)
+        if recomputed == expected:
             return ()
-        return differences(expected, made, Lens(manifests, read, most=ALL_BYTES))
+        return differences(expected, recomputed, Lens(manifests, read, value_bytes_max=ALL_BYTES))
 
-    def _renamed(self, made: Step | Faulted, blobs: dict[Hash, bytes]) -> Step | Faulted:
-        if not self.renames or isinstance(made, Faulted):
-            return made
+    def _renamed(self, recomputed: Step | Faulted, blobs: dict[Hash, bytes]) -> Step | Faulted:
+        if not self.renames or isinstance(recomputed, Faulted):
+            return recomputed
 
-        def value(held: Slot | None) -> Slot | None:
-            return None if held is None else self._renamed_slot(held, blobs)
+        def value(original: Slot | None) -> Slot | None:
+            return None if original is None else self._renamed_slot(original, blobs)
 
         return replace(
-            made,
-            state=value(made.state),
-            ann=value(made.ann),
-            events=tuple(self._renamed_event(each, blobs) for each in made.events),
-            intents=tuple(self._renamed_intent(each, blobs) for each in made.intents),
+            recomputed,
+            state=value(recomputed.state),
+            ann=value(recomputed.ann),
+            events=tuple(self._renamed_event(event, blobs) for event in recomputed.events),
+            intents=tuple(self._renamed_intent(intent, blobs) for intent in recomputed.intents),
         )
 
-    def _renamed_slot(self, held: Slot, blobs: dict[Hash, bytes]) -> Slot:
-        return slot(self.renames.data(slot_bytes(held, self._overlay.read)), blobs)
+    def _renamed_slot(self, original: Slot, blobs: dict[Hash, bytes]) -> Slot:
+        return slot(self.renames.data(slot_bytes(original, self._overlay.read)), blobs)
 
     def _renamed_event(self, event: Emitted, blobs: dict[Hash, bytes]) -> Emitted:
         return replace(event, value=self._renamed_slot(event.value, blobs))
@@ -117,50 +119,50 @@ class Comparing:
         )
 
 
-def _decide_alike(made: Step | Faulted, record: Step | Faulted) -> bool:
+def _decide_alike(recomputed: Step | Faulted, record: Step | Faulted) -> bool:
     """Whether the two are equal as they are, which most are."""
-    if isinstance(made, Faulted) or isinstance(record, Faulted):
+    if isinstance(recomputed, Faulted) or isinstance(record, Faulted):
         return (
-            isinstance(made, Faulted)
+            isinstance(recomputed, Faulted)
             and isinstance(record, Faulted)
-            and (made.fault == record.fault)
+            and (recomputed.fault == record.fault)
         )
     return (
-        made.state == record.state
-        and made.status == record.status
-        and made.ann == record.ann
-        and len(made.events) == len(record.events)
-        and len(made.intents) == len(record.intents)
+        recomputed.state == record.state
+        and recomputed.status == record.status
+        and recomputed.ann == record.ann
+        and len(recomputed.events) == len(record.events)
+        and len(recomputed.intents) == len(record.intents)
         and all(
-            ours is theirs
-            or (ours.schema, ours.value, ours.to, ours.overloaded, ours.unknown)
-            == (theirs.schema, theirs.value, theirs.to, theirs.overloaded, theirs.unknown)
-            for ours, theirs in zip(made.events, record.events, strict=True)
+            event is twin
+            or (event.schema, event.value, event.to, event.overloaded, event.unknown)
+            == (twin.schema, twin.value, twin.to, twin.overloaded, twin.unknown)
+            for event, twin in zip(recomputed.events, record.events, strict=True)
         )
         and all(
-            (ours.effect, ours.params, ours.key, ours.issuer_ref)
-            == (theirs.effect, theirs.params, theirs.key, theirs.issuer_ref)
-            for ours, theirs in zip(made.intents, record.intents, strict=True)
+            (intent.effect, intent.params, intent.key, intent.issuer_ref)
+            == (twin.effect, twin.params, twin.key, twin.issuer_ref)
+            for intent, twin in zip(recomputed.intents, record.intents, strict=True)
         )
     )
 
 
-def _placed(made: Step | Faulted, expected: Step | Faulted) -> Step | Faulted:
-    """``made`` at the place of the recorded step."""
-    made = replace(
-        made,
+def _placed(recomputed: Step | Faulted, expected: Step | Faulted) -> Step | Faulted:
+    """``recomputed`` at the place of the recorded step."""
+    recomputed = replace(
+        recomputed,
         seq=expected.seq,
         entry=expected.entry,
         root=expected.root,
         depth=expected.depth,
         under=expected.under,
     )
-    if isinstance(made, Step) and isinstance(expected, Step):
-        made = replace(made, abandoned=expected.abandoned)
-    return _without_kept(made)
+    if isinstance(recomputed, Step) and isinstance(expected, Step):
+        recomputed = replace(recomputed, abandoned=expected.abandoned)
+    return _without_kept(recomputed)
 
 
 def _without_kept(step: Step | Faulted) -> Step | Faulted:
     if isinstance(step, Faulted):
         return step
-    return replace(step, events=tuple(replace(each, kept=()) for each in step.events))
+    return replace(step, events=tuple(replace(event, kept=()) for event in step.events))

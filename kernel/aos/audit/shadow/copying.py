@@ -18,10 +18,10 @@ from aos.core.state.version import runs_under, stays, workflow_of
 def copied_event(state: State, record: Event) -> Event:
     """Return an event that ``state`` can fold."""
     to, overloaded = (
-        _taking(state, each, record.schema) for each in (record.to, record.overloaded)
+        _taking(state, cells, record.schema) for cells in (record.to, record.overloaded)
     )
-    kept = _kept(state, record.kept, to + overloaded)
-    return replace(record, to=to, overloaded=overloaded, kept=kept)
+    kept_cells = _kept_in_shadow(state, record.kept, to + overloaded)
+    return replace(record, to=to, overloaded=overloaded, kept=kept_cells)
 
 
 def copied_step(state: State, record: Step | Faulted, seq: int) -> Step | Faulted:
@@ -38,34 +38,36 @@ def copied_step(state: State, record: Step | Faulted, seq: int) -> Step | Faulte
     )
     if isinstance(placed, Faulted) or isinstance(record, Faulted):
         return placed
-    known = state.effective.effects
+    effects = state.effective.effects
     fits = record.under is None or placed.fits is not None
     return replace(
         placed,
         fits=state.manifest_seq if fits and placed.under is not None else None,
-        events=tuple(_copied_emitted(state, each) for each in placed.events),
+        events=tuple(_copied_emitted(state, event) for event in placed.events),
         intents=tuple(
-            each
-            for each in placed.intents
-            if each.effect in known and each.intent not in state.intents
+            intent
+            for intent in placed.intents
+            if intent.effect in effects and intent.intent not in state.intents
         ),
         abandoned=tuple(cell.inflight) if placed.state is None else (),
     )
 
 
 def _copied_emitted(state: State, event: Emitted) -> Emitted:
-    to, overloaded = (_taking(state, each, event.schema) for each in (event.to, event.overloaded))
-    kept = _kept(state, event.kept, to + overloaded)
-    return replace(event, to=to, overloaded=overloaded, unknown=(), kept=kept)
+    to, overloaded = (_taking(state, cells, event.schema) for cells in (event.to, event.overloaded))
+    kept_cells = _kept_in_shadow(state, event.kept, to + overloaded)
+    return replace(event, to=to, overloaded=overloaded, unknown=(), kept=kept_cells)
 
 
 def _taking(state: State, cells: tuple[CellId, ...], schema: str) -> tuple[CellId, ...]:
-    return tuple(each for each in cells if _takes(state, each, schema))
+    return tuple(cell for cell in cells if _takes(state, cell, schema))
 
 
-def _kept(state: State, kept: tuple[CellId, ...], to: tuple[CellId, ...]) -> tuple[CellId, ...]:
+def _kept_in_shadow(
+    state: State, kept_cells: tuple[CellId, ...], to: tuple[CellId, ...]
+) -> tuple[CellId, ...]:
     """The receivers that stay under an earlier manifest in the shadow, too."""
-    return tuple(id for id in kept if id in to and _may_be_kept(state, id))
+    return tuple(id for id in kept_cells if id in to and _may_be_kept(state, id))
 
 
 def _may_be_kept(state: State, id: CellId) -> bool:

@@ -34,8 +34,8 @@ class Course:
     Attributes:
         recorded: The state of the journal.
         state: The state of the shadow; ``writing`` changes it.
-        asked: Intents of the shadow that may have no recorded answer to come.
-        given: Recorded intents whose receipt came before the shadow asked.
+        unanswered: Intents of the shadow that may have no recorded answer to come.
+        early_receipts: Recorded intents whose receipt came before the shadow asked.
         loose: Cells whose mail the journal may not run.
         touched: All cells that a record of either changed.
     """
@@ -53,11 +53,11 @@ class Course:
         self.state = writing.state
         self.read = overlay.read
         self.tally = ShadowTally()
-        before = [*self.state.intents.values(), *self.state.abandoned.values()]
-        self.intents = IntentPairs(before, to_come)
+        open_before = [*self.state.intents.values(), *self.state.abandoned.values()]
+        self.intents = IntentPairs(open_before, to_come)
         self.mail = MailPairs()
-        self.asked: deque[Hash] = deque(self.state.intents)
-        self.given: dict[Hash, Receipt] = {}
+        self.unanswered: deque[Hash] = deque(self.state.intents)
+        self.early_receipts: dict[Hash, Receipt] = {}
         self.loose: dict[CellId, None] = {}
         self.touched: dict[CellId, None] = {}
         self._renames = renames
@@ -71,8 +71,8 @@ class Course:
         """Fold a record of the journal."""
         fold(self.recorded, record, self.read)
         if isinstance(record, Step):
-            for each in record.intents:
-                shadow = self.intents.opened_recorded(self.recorded.intents[each.intent])
+            for intent in record.intents:
+                shadow = self.intents.opened_recorded(self.recorded.intents[intent.intent])
                 if shadow is not None:
                     self._paired(shadow)
             if record.abandoned:
@@ -84,15 +84,15 @@ class Course:
 
     def _paired(self, shadow: Hash) -> None:
         self._renames.add(shadow, self.intents.recorded[shadow])
-        self.asked.append(shadow)
+        self.unanswered.append(shadow)
 
     def _ended(self, recorded: tuple[Hash, ...]) -> None:
         """Intents ended without a receipt of an executor. Those that the shadow still has open are
         alone now."""
-        for each in recorded:
-            shadow = self.intents.shadow.get(each)
+        for intent in recorded:
+            shadow = self.intents.shadow.get(intent)
             if shadow is not None:
-                self.asked.append(shadow)
+                self.unanswered.append(shadow)
 
     def is_alone(self, shadow: Hash) -> bool:
         """Whether no recorded receipt can come for an open intent of the shadow."""
@@ -100,9 +100,9 @@ class Course:
         if recorded is None:
             return True
         is_open = recorded in self.recorded.intents
-        return not is_open and recorded not in self.given
+        return not is_open and recorded not in self.early_receipts
 
-    def gone(self, intent: OpenIntent) -> None:
+    def note_end(self, intent: OpenIntent) -> None:
         """An intent of the shadow was cancelled or abandoned: a recorded receipt that is still to
         come is for a live one (SH-20)."""
         if intent.intent not in self.intents.recorded:
@@ -114,22 +114,22 @@ class Course:
             self.state.ring.remove(record.cell)
             self.state.ring.appendleft(record.cell)
         self.writing.append(record, {})
-        self.made(record)
+        self.note_record(record)
 
-    def made(self, record: Record) -> None:
+    def note_record(self, record: Record) -> None:
         """Note what a record of the shadow opened, ended and reached."""
         self.tally.shadow.take(record)
         if isinstance(record, Step):
-            for each in record.intents:
-                intent = self.state.intents[each.intent]
+            for intent_ref in record.intents:
+                intent = self.state.intents[intent_ref.intent]
                 if self.intents.opened_shadow(intent) is not None:
                     self._paired(intent.intent)
                 else:
-                    self.asked.append(intent.intent)
-        for each in getattr(record, "abandoned", ()):
-            abandoned = self.state.abandoned.get(each)
+                    self.unanswered.append(intent.intent)
+        for intent_ref in getattr(record, "abandoned", ()):
+            abandoned = self.state.abandoned.get(intent_ref)
             if abandoned is not None:
-                self.gone(abandoned)
+                self.note_end(abandoned)
         for id in self.writing.touched:
             self.loose[id] = None
             self.touched[id] = None

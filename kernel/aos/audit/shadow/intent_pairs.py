@@ -32,18 +32,18 @@ def recorded_keys(frames: Iterable[Frame], first: int, last: int) -> Counter[Int
     Raises:
         Damage: A record cannot be read.
     """
-    found: Counter[IntentKey] = Counter()
+    keys: Counter[IntentKey] = Counter()
     for frame in frames:
         for data in frame.records:
             record = from_bytes(data) if _IS_STEP in data or IS_MANIFEST in data else None
             if isinstance(record, Manifest) and record.seq > first:
-                return found
+                return keys
             if isinstance(record, Step) and first < record.seq <= last:
-                found.update(
-                    (record.cell, each.effect, slot_hash(each.params), each.key)
-                    for each in record.intents
+                keys.update(
+                    (record.cell, intent.effect, slot_hash(intent.params), intent.key)
+                    for intent in record.intents
                 )
-    return found
+    return keys
 
 
 class IntentPairs:
@@ -58,29 +58,29 @@ class IntentPairs:
         self.shadow: dict[Hash, Hash] = {}
         self._recorded_alone: dict[IntentKey, deque[Hash]] = {}
         self._shadow_alone: dict[IntentKey, deque[Hash]] = {}
-        for each in open_before:
-            self._pair(each.intent, each.intent)
+        for intent in open_before:
+            self._pair(intent.intent, intent.intent)
 
     def opened_recorded(self, intent: OpenIntent) -> Hash | None:
         """Note an intent of the journal; return the shadow's that was waiting for it."""
         key = _key(intent)
         self._to_come[key] -= 1
-        found = _first(self._shadow_alone, key)
-        if found is None:
+        shadow = _first(self._shadow_alone, key)
+        if shadow is None:
             self._recorded_alone.setdefault(key, deque()).append(intent.intent)
         else:
-            self._pair(found, intent.intent)
-        return found
+            self._pair(shadow, intent.intent)
+        return shadow
 
     def opened_shadow(self, intent: OpenIntent) -> Hash | None:
         """Note an intent of the shadow; return the recorded one that was waiting for it."""
         key = _key(intent)
-        found = _first(self._recorded_alone, key)
-        if found is None:
+        recorded = _first(self._recorded_alone, key)
+        if recorded is None:
             self._shadow_alone.setdefault(key, deque()).append(intent.intent)
         else:
-            self._pair(intent.intent, found)
-        return found
+            self._pair(intent.intent, recorded)
+        return recorded
 
     def is_to_come(self, intent: OpenIntent) -> bool:
         """Whether the journal opens the counterpart of an intent of the shadow later."""
@@ -114,7 +114,7 @@ def _first(alone: dict[IntentKey, deque[Hash]], key: IntentKey) -> Hash | None:
     waiting = alone.get(key)
     if waiting is None:
         return None
-    found = waiting.popleft()
+    intent = waiting.popleft()
     if not waiting:
         del alone[key]
-    return found
+    return intent

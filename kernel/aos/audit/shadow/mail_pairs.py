@@ -31,18 +31,18 @@ class MailPairs:
 
     def recorded(self, cell: CellId, shadow: EntryId) -> EntryId | None:
         """Return the recorded entry; None if there is none."""
-        place = cell, shadow
-        if place in self._recorded:
-            return self._recorded[place]
+        key = cell, shadow
+        if key in self._recorded:
+            return self._recorded[key]
         return shadow if shadow[0] < EXTRA else None
 
     def shadow(self, cell: CellId, recorded: EntryId) -> EntryId | None:
         """Return the shadow's entry of a recorded one, which may not be in its mailbox; None if
         there is none."""
-        found = self._shadow.get((cell, recorded))
-        if found is None and self.recorded(cell, recorded) == recorded:
-            found = recorded
-        return found
+        entry = self._shadow.get((cell, recorded))
+        if entry is None and self.recorded(cell, recorded) == recorded:
+            entry = recorded
+        return entry
 
     def pair(self, cell: CellId, shadow: EntryId, recorded: EntryId | None) -> None:
         if shadow == recorded:
@@ -51,34 +51,36 @@ class MailPairs:
         if recorded is not None:
             self._shadow[cell, recorded] = shadow
 
-    def pair_events(self, made: Step, recorded: Step) -> list[tuple[CellId, EntryId, EntryId]]:
+    def pair_events(
+        self, recomputed: Step, recorded: Step
+    ) -> list[tuple[CellId, EntryId, EntryId]]:
         """Pair the mail of two steps, of which one is the counterpart of the other. Return the
         pairs whose entries have other ids."""
-        if made.seq == recorded.seq and _events_alike(made, recorded):
+        if recomputed.seq == recorded.seq and _events_alike(recomputed, recorded):
             return []
         waiting: dict[tuple[CellId, str], deque[EntryId]] = {}
         for index, event in enumerate(recorded.events):
             for id in event.to:
-                place = id, event.schema
-                waiting.setdefault(place, deque()).append((recorded.seq, index))
-        found: list[tuple[CellId, EntryId, EntryId]] = []
-        for index, event in enumerate(made.events):
+                key = id, event.schema
+                waiting.setdefault(key, deque()).append((recorded.seq, index))
+        pairs: list[tuple[CellId, EntryId, EntryId]] = []
+        for index, event in enumerate(recomputed.events):
             for id in event.to:
                 entries = waiting.get((id, event.schema))
-                shadow = (made.seq, index)
+                shadow = (recomputed.seq, index)
                 twin = entries.popleft() if entries else None
                 self.pair(id, shadow, twin)
                 if twin is not None:
-                    found.append((id, shadow, twin))
-        return found
+                    pairs.append((id, shadow, twin))
+        return pairs
 
 
-def _events_alike(made: Step, recorded: Step) -> bool:
-    if made.events == recorded.events:
+def _events_alike(recomputed: Step, recorded: Step) -> bool:
+    if recomputed.events == recorded.events:
         return True
-    return len(made.events) == len(recorded.events) and all(
-        (ours.schema, ours.to) == (theirs.schema, theirs.to)
-        for ours, theirs in zip(made.events, recorded.events, strict=True)
+    return len(recomputed.events) == len(recorded.events) and all(
+        (event.schema, event.to) == (twin.schema, twin.to)
+        for event, twin in zip(recomputed.events, recorded.events, strict=True)
     )
 
 
@@ -93,8 +95,8 @@ class Alone(Generic[T]):
 
     def add(self, cell: CellId, entry: EntryId, step: T) -> list[T]:
         """Keep a step; return those that will have no counterpart because of it."""
-        before = self._steps.pop((cell, entry), None)
-        lost = [] if before is None else [before]
+        previous = self._steps.pop((cell, entry), None)
+        lost = [] if previous is None else [previous]
         self._steps[cell, entry] = step
         if len(self._steps) > KEPT_MAX:
             lost.append(self._steps.popitem(last=False)[1])
@@ -108,9 +110,9 @@ class Alone(Generic[T]):
 
     def end(self) -> list[T]:
         """Return all steps that are left, and forget them."""
-        found = list(self._steps.values())
+        steps = list(self._steps.values())
         self._steps.clear()
-        return found
+        return steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,18 +15,18 @@ class BlobOverlay:
     def __init__(self, below: BlobReader, has: Callable[[Hash], bool]) -> None:
         self._below = below
         self._has = has
-        self._made: dict[Hash, bytes] = {}
+        self._blobs: dict[Hash, bytes] = {}
 
     def read(self, hash: Hash, /) -> bytes:
         """Return a blob. Raises: Damage: It is missing or altered; Erased: it was erased."""
-        made = self._made.get(hash)
-        return self._below(hash) if made is None else made
+        blob = self._blobs.get(hash)
+        return self._below(hash) if blob is None else blob
 
     def keep(self, blobs: Mapping[Hash, bytes]) -> None:
         for hash, data in blobs.items():
             if not self._has(hash):
-                self._made[hash] = data
+                self._blobs[hash] = data
 
     def put(self, hash: Hash, data: bytes) -> None:
         """Keep a blob without asking the journal for it."""
-        self._made[hash] = data
+        self._blobs[hash] = data

@@ -23,29 +23,29 @@ class Renames:
     """The hashes of the shadow's intents, each with the recorded one, where the two differ."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Hash] = {}
+        self._recorded_by_shadow: dict[bytes, Hash] = {}
 
     def add(self, shadow: Hash, recorded: Hash) -> None:
         if shadow != recorded:
-            self._known[shadow] = recorded
+            self._recorded_by_shadow[shadow] = recorded
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._recorded_by_shadow)
 
-    def text(self, given: str) -> str:
-        return _TEXT.sub(self._of_text, given)
+    def text(self, text: str) -> str:
+        return _TEXT.sub(self._of_text, text)
 
-    def data(self, given: bytes) -> bytes:
+    def data(self, encoded: bytes) -> bytes:
         """Return CBOR with the recorded hashes, in the canonical order that they give; bytes that
         are no canonical CBOR, with the hashes replaced where they are."""
         try:
-            return encode(self._value(decode_record(given)))
+            return encode(self._value(decode_record(encoded)))
         except ValueProblem:
-            return self._bytes(given)
+            return self._bytes(encoded)
 
-    def _of_text(self, found: re.Match[str]) -> str:
-        hash = self._known.get(bytes.fromhex(found[0].removeprefix("blake3:")))
-        return found[0] if hash is None else f"blake3:{hash.hex()}"
+    def _of_text(self, match: re.Match[str]) -> str:
+        hash = self._recorded_by_shadow.get(bytes.fromhex(match[0].removeprefix("blake3:")))
+        return match[0] if hash is None else f"blake3:{hash.hex()}"
 
     def _value(self, value: Value) -> Value:
         match value:
@@ -54,23 +54,23 @@ class Renames:
             case bytes():
                 return self._bytes(value)
             case list():
-                return [self._value(each) for each in value]
+                return [self._value(element) for element in value]
             case dict():
                 return {
-                    self.text(key) if isinstance(key, str) else key: self._value(each)
-                    for key, each in value.items()
+                    self.text(key) if isinstance(key, str) else key: self._value(member)
+                    for key, member in value.items()
                 }
             case _:
                 return value
 
     def _bytes(self, data: bytes) -> bytes:
         if len(data) == HASH_BYTES:
-            return self._known.get(data, data)
-        data = _DIGITS.sub(lambda found: self.text(found[0].decode()).encode(), data)
+            return self._recorded_by_shadow.get(data, data)
+        data = _DIGITS.sub(lambda match: self.text(match[0].decode()).encode(), data)
         at = data.find(_HEAD)
         while at >= 0:
             begin = at + len(_HEAD)
-            hash = self._known.get(data[begin : begin + HASH_BYTES])
+            hash = self._recorded_by_shadow.get(data[begin : begin + HASH_BYTES])
             if hash is not None:
                 data = data[:begin] + hash + data[begin + HASH_BYTES :]
             at = data.find(_HEAD, at + 1)

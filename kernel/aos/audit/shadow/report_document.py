@@ -22,7 +22,7 @@ _BYTES: Final = ("world", "base", "document", "frame", "answers")
 
 
 @dataclass(frozen=True, slots=True)
-class _Each:
+class _MapOf:
     """A map of texts to values of one form."""
 
     form: object
@@ -42,8 +42,8 @@ _CELL: Final = {"workflow": str, "key": _ANY}
 _SIDE: Final = _Option({"status": str, "state": _ANY, "fault": _Option(str)})
 _PLACE: Final = {"path": str, "recorded": _ANY, "shadow": _ANY}
 _DIFFERENCE: Final = {"field": str, "recorded": _ANY, "shadow": _ANY, "places": [_PLACE]}
-_SIDES: Final = {"recorded": _Each(_Each(int)), "shadow": _Each(_Each(int))}
-_ASKED: Final = _Each({"asked": int, "receipts": _Each(int)})
+_SIDES: Final = {"recorded": _MapOf(_MapOf(int)), "shadow": _MapOf(_MapOf(int))}
+_ASKED: Final = _MapOf({"asked": int, "receipts": _MapOf(int)})
 _LIST: Final = _Option([str])
 
 _BEGINNING: Final = {
@@ -57,8 +57,8 @@ _REST: Final = {
         ("compared", "different", "missing", "extra", "erased", "environmental"), int
     ),
     "inputs": {"admitted": int, "refused": int},
-    "by_class": _Each(int),
-    "cells": _Each({"same": int, "different": int, "by_class": _Each(int)}),
+    "by_class": _MapOf(int),
+    "cells": _MapOf({"same": int, "different": int, "by_class": _MapOf(int)}),
     "differences": [
         {
             "cell": _CELL,
@@ -71,7 +71,7 @@ _REST: Final = {
     "effects": {"recorded": _ASKED, "shadow": _ASKED},
     "answered": dict.fromkeys(("timers", "blobs", "core", "file"), int),
     "instances": _SIDES,
-    "allowlists": _Each({"recorded": _LIST, "shadow": _LIST}),
+    "allowlists": _MapOf({"recorded": _LIST, "shadow": _LIST}),
     "pending": {"recorded": int, "shadow": int},
     "open": [{"effect": str, "cell": _CELL, "params": str, "recorded": bool}],
 }
@@ -105,54 +105,54 @@ def checked_report(report: bytes) -> Fields:
     answers = fields.get("answers")
     if answers is not None and (not isinstance(answers, bytes) or len(answers) != HASH_BYTES):
         raise ReportInvalid("answers: expected a hash or null")
-    found = read_report(report)
-    _check(found, _BEGINNING, "")
-    if not found["blocked"]:
-        _check(found, _REST, "")
-    _check(found, _ANY, "")
-    return found
+    document = read_report(report)
+    _check(document, _BEGINNING, "")
+    if not document["blocked"]:
+        _check(document, _REST, "")
+    _check(document, _ANY, "")
+    return document
 
 
-def _check(value: Any, form: Any, where: str) -> None:
+def _check(value: Any, form: Any, path: str) -> None:
     """Raise ReportInvalid unless a value has a form: a type, a map of names, a list of one."""
     match form:
         case _Option():
             if value is not None:
-                _check(value, form.form, where)
-        case _Each():
-            for name, each in _expected(value, dict, where).items():
-                _check(each, form.form, f"{where}.{name}")
+                _check(value, form.form, path)
+        case _MapOf():
+            for name, part in _expected(value, dict, path).items():
+                _check(part, form.form, f"{path}.{name}")
         case Mapping():
-            _expected(value, dict, where)
-            for name, each in form.items():
+            _expected(value, dict, path)
+            for name, part in form.items():
                 if name not in value:
-                    raise ReportInvalid(f"{where}.{name}: expected this field".lstrip("."))
-                _check(value[name], each, f"{where}.{name}")
-        case [each]:
-            for index, item in enumerate(_expected(value, list, where)):
-                _check(item, each, f"{where}[{index}]")
+                    raise ReportInvalid(f"{path}.{name}: expected this field".lstrip("."))
+                _check(value[name], part, f"{path}.{name}")
+        case [part]:
+            for index, item in enumerate(_expected(value, list, path)):
+                _check(item, part, f"{path}[{index}]")
         case _ if form is _ANY:
-            _check_json(value, where)
+            _check_json(value, path)
         case _:
-            _expected(value, form, where)
+            _expected(value, form, path)
 
 
-def _check_json(value: Any, where: str) -> None:
+def _check_json(value: Any, path: str) -> None:
     match value:
         case None | bool() | int() | str():
             pass
         case list():
-            for index, each in enumerate(value):
-                _check_json(each, f"{where}[{index}]")
+            for index, part in enumerate(value):
+                _check_json(part, f"{path}[{index}]")
         case dict() if all(isinstance(name, str) for name in value):
-            for name, each in value.items():
-                _check_json(each, f"{where}.{name}")
+            for name, part in value.items():
+                _check_json(part, f"{path}.{name}")
         case _:
-            raise ReportInvalid(f"{where}: expected JSON, found {type(value).__name__}".lstrip("."))
+            raise ReportInvalid(f"{path}: expected JSON, found {type(value).__name__}".lstrip("."))
 
 
-def _expected(value: Any, kind: type, where: str) -> Any:
+def _expected(value: Any, kind: type, path: str) -> Any:
     if type(value) is not kind:
-        found = f"expected {kind.__name__}, found {type(value).__name__}"
-        raise ReportInvalid(f"{where}: {found}".lstrip("."))
+        problem = f"expected {kind.__name__}, found {type(value).__name__}"
+        raise ReportInvalid(f"{path}: {problem}".lstrip("."))
     return value

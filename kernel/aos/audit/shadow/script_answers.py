@@ -48,12 +48,17 @@ class ScriptAnswers:
 
     def find(self, effect: Effect, params: bytes) -> ScriptAnswer | None:
         """Return the first answer to an intent with these params, in canonical CBOR."""
-        given = [each for each in self.answers if each.effect == effect.name]
-        if not given:
+        answers = [answer for answer in self.answers if answer.effect == effect.name]
+        if not answers:
             return None
-        shown = effect.params.to_json(effect.params.from_record(params))
+        params_json = effect.params.to_json(effect.params.from_record(params))
         return next(
-            (each for each in given if each.params is None or _is_like(each.params, shown)), None
+            (
+                answer
+                for answer in answers
+                if answer.params is None or _is_like(answer.params, params_json)
+            ),
+            None,
         )
 
 
@@ -66,21 +71,21 @@ def read_script_answers(data: bytes, manifest: Effective) -> ScriptAnswers:
     if len(data) > ANSWERS_BYTES_MAX:
         raise BadUsage(
             sentence("--answers: the file is too large", expected=f"{ANSWERS_BYTES_MAX} bytes",
-                     found=str(len(data)))
+                     actual=str(len(data)))
         )  # fmt: skip
-    found = []
+    answers = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
-            found.append(_answer(parse_json(line.decode(), max_bytes=len(line)), manifest))
+            answers.append(_answer(parse_json(line.decode(), max_bytes=len(line)), manifest))
         except (ValueProblem, UnicodeDecodeError) as problem:
             raise BadUsage(f"--answers: line {number}: {problem}") from problem
-    return ScriptAnswers(answers=tuple(found), hash=content_hash(data))
+    return ScriptAnswers(answers=tuple(answers), hash=content_hash(data))
 
 
-def _answer(given: object, manifest: Effective) -> ScriptAnswer:
-    match given:
+def _answer(value: object, manifest: Effective) -> ScriptAnswer:
+    match value:
         case {"effect": str(name), "status": str(word), "payload": payload, **rest} if (
             rest.keys() <= {"params"}
         ):
@@ -107,11 +112,11 @@ def _answer(given: object, manifest: Effective) -> ScriptAnswer:
     )
 
 
-def _payload(effect: Effect, status: ReceiptStatus, given: object) -> bytes:
+def _payload(effect: Effect, status: ReceiptStatus, value: object) -> bytes:
     problems = []
     for schema in payload_schemas(effect, status):
         try:
-            return schema.encode(schema.from_json_object(given))
+            return schema.encode(schema.from_json_object(value))
         except ValueProblem as problem:
             problems.append(f"{schema.name}: {problem}")
     raise ValueProblem("; ".join(problems), path="$.payload")
@@ -120,7 +125,10 @@ def _payload(effect: Effect, status: ReceiptStatus, given: object) -> bytes:
 def _is_like(pattern: object, value: object) -> bool:
     """Whether ``value`` has everything that ``pattern`` has; objects may have more fields."""
     if isinstance(pattern, dict) and isinstance(value, dict):
-        return all(name in value and _is_like(each, value[name]) for name, each in pattern.items())
+        return all(
+            name in value and _is_like(subpattern, value[name])
+            for name, subpattern in pattern.items()
+        )
     if isinstance(pattern, list) and isinstance(value, list):
         return len(pattern) == len(value) and all(map(_is_like, pattern, value))
     return type(pattern) is type(value) and pattern == value

@@ -135,11 +135,16 @@ class Shadow:
         course = self.course
         for id in course.touched:
             if id not in course.tally.cells:
-                theirs, ours = (_status(each, id) for each in (course.recorded, course.state))
-                if theirs != ours:
-                    found = difference("status", theirs, ours)
+                recorded_status, shadow_status = (
+                    _status(state, id) for state in (course.recorded, course.state)
+                )
+                if recorded_status != shadow_status:
+                    status_difference = difference("status", recorded_status, shadow_status)
                     first = FirstDifference(
-                        at=course.at, on=AT_THE_END, classes=("status",), differences=(found,)
+                        at=course.at,
+                        on=AT_THE_END,
+                        classes=("status",),
+                        differences=(status_difference,),
                     )
                     course.tally.differs(id, first)
 
@@ -164,9 +169,9 @@ class Shadow:
 
     def _event(self, record: Event) -> None:
         try:
-            given = input_of(record, self.course.read)
-            assert isinstance(given, EventInput)
-            refused = self.course.writing.admit(given, record.stamp, record.seq)
+            event = input_of(record, self.course.read)
+            assert isinstance(event, EventInput)
+            refused = self.course.writing.admit(event, record.stamp, record.seq)
         except Erased:
             self.course.tally.erased += 1
             self.course.writing.begin_record(record.seq)
@@ -182,15 +187,15 @@ class Shadow:
         on: str,
     ) -> None:
         self.course.writing.pass_by(record.stamp)
-        self.course.made(record)
+        self.course.note_record(record)
         if refused is None:
             self.course.tally.admitted += 1
             return
         self.course.tally.refused += 1
-        found = difference("input", "admitted", refused)
+        input_difference = difference("input", "admitted", refused)
         for cell in cells:
             first = FirstDifference(
-                at=record.seq, on=on, classes=(EVENT_REFUSED,), differences=(found,)
+                at=record.seq, on=on, classes=(EVENT_REFUSED,), differences=(input_difference,)
             )
             self.course.tally.differs(cell, first)
 
@@ -203,24 +208,24 @@ class Shadow:
         if intent is None:
             return
         try:
-            given = input_of(record, self.course.read)
+            progress = input_of(record, self.course.read)
         except Erased:
             self.course.tally.erased += 1
             return
-        assert isinstance(given, StreamInput | AttemptInput)
-        given = replace(given, intent=intent.intent)
-        if isinstance(given, StreamInput):
+        assert isinstance(progress, StreamInput | AttemptInput)
+        progress = replace(progress, intent=intent.intent)
+        if isinstance(progress, StreamInput):
             name, key = self._signer(intent)
-            given = replace(given, executor=name, key_id=key)
-        self.course.writing.admit(given, record.stamp, record.seq)
-        self.course.made(record)
+            progress = replace(progress, executor=name, key_id=key)
+        self.course.writing.admit(progress, record.stamp, record.seq)
+        self.course.note_record(record)
 
     def _signer(self, intent: OpenIntent) -> tuple[str, bytes]:
         """An executor and a key that may sign for an intent of the shadow: the proposed manifest
         may give the effect to another executor than the one that answered."""
-        for each in (intent.executors or {}).values():
-            if intent.effect.name in each.effects and each.name != NODE:
-                return each.name, each.public_key
+        for executor in (intent.executors or {}).values():
+            if intent.effect.name in executor.effects and executor.name != NODE:
+                return executor.name, executor.public_key
         return NODE, self.course.state.world_key
 
     def _control(self, record: Control) -> None:
@@ -228,19 +233,19 @@ class Shadow:
             self.course.writing.pass_by(record.stamp)
             return
         try:
-            given = input_of(record, self.course.read)
+            command = input_of(record, self.course.read)
         except Erased:
             self.course.tally.erased += 1
             self.course.writing.pass_by(record.stamp)
             return
-        assert isinstance(given, ControlInput)
+        assert isinstance(command, ControlInput)
         cell = record.cell
         if record.intent is not None:
             shadow = self.course.intents.shadow.get(record.intent, record.intent)
-            given = replace(given, intent=shadow)
-            known = self.course.state.intents.get(shadow) or self._recorded_intent(record.intent)
-            cell = None if known is None else known.cell
-        refused = self.course.writing.admit(given, record.stamp, record.seq)
+            command = replace(command, intent=shadow)
+            target = self.course.state.intents.get(shadow) or self._recorded_intent(record.intent)
+            cell = None if target is None else target.cell
+        refused = self.course.writing.admit(command, record.stamp, record.seq)
         cells = () if cell is None else (cell,)
         self._admitted(refused, record, cells, f"command {record.action}")
 
@@ -264,34 +269,34 @@ class Shadow:
             owed = self.course.state.owed
 
     def _owes(self, recorded: Hash) -> bool:
-        return any(each.intent == recorded for each in self.course.recorded.owed)
+        return any(debt.intent == recorded for debt in self.course.recorded.owed)
 
     def _owed(self, seq: int | None, record: KernelReceipt | None) -> None:
         intent = self.course.state.owed[0].intent
-        opened = self._opened_with(intent)
+        cell_intents = self._opened_with(intent)
         try:
-            made = self.course.writing.answer_owed(seq)
+            receipt = self.course.writing.answer_owed(seq)
         except Erased:
             # The intent stays open, and the report tells of it.
             self.course.tally.erased += 1
             self.course.state.owed.popleft()
             return
-        self.course.made(made)
-        if made.by is not None and made.intent in opened:
-            self.course.gone(opened[made.intent])
+        self.course.note_record(receipt)
+        if receipt.by is not None and receipt.intent in cell_intents:
+            self.course.note_end(cell_intents[receipt.intent])
         if record is not None:
-            self.course.mail.pair(made.cell, (made.seq, 0), (record.seq, 0))
+            self.course.mail.pair(receipt.cell, (receipt.seq, 0), (record.seq, 0))
         elif self.course.intents.recorded.get(intent) is None:
             self.course.tally.answered["core"] += 1
-        for each in made.abandoned:
-            self.course.asked.append(each)
+        for abandoned in receipt.abandoned:
+            self.course.unanswered.append(abandoned)
 
     def _opened_with(self, intent: Hash) -> dict[Hash, OpenIntent]:
         """The open intents of the instance that asked for this one."""
         state = self.course.state
-        opened = state.intents.get(intent)
-        inflight = () if opened is None else state.cells[opened.cell].inflight
-        return {each: state.intents[each] for each in inflight if each in state.intents}
+        open_intent = state.intents.get(intent)
+        inflight = () if open_intent is None else state.cells[open_intent.cell].inflight
+        return {sibling: state.intents[sibling] for sibling in inflight if sibling in state.intents}
 
     def _settle_down(self) -> None:
         """Do everything that the journal will not do for the shadow."""
@@ -306,7 +311,7 @@ class Shadow:
                 raise Refused(
                     sentence(
                         "the proposed manifest does not come to rest",
-                        where=f"after record {self.course.at}",
+                        location=f"after record {self.course.at}",
                         expected=f"at most {ROUNDS_MAX} steps and answers before the next record",
                         hint="look for a timer that is due at once, or an effect that it repeats",
                     )

@@ -27,7 +27,7 @@ CarryOut: TypeAlias = Callable[[str, bytes, BlobReader, int], CarriedOut | None]
 built-in effect that needs nothing but blobs; None for any other effect."""
 
 
-def carries_nothing_out(_effect: str, _params: bytes, _read: BlobReader, _most: int) -> None:
+def carries_nothing_out(_effect: str, _params: bytes, _read: BlobReader, _bytes_max: int) -> None:
     """A ``CarryOut`` without built-in effects."""
 
 
@@ -48,7 +48,7 @@ class ShadowAnswers:
         intent = None if shadow is None else self._open(shadow)
         if intent is None:
             if shadow is None:
-                self._course.given[record.intent] = record
+                self._course.early_receipts[record.intent] = record
             return
         self._answer_as_recorded(intent, record, record.stamp, record.seq)
 
@@ -60,7 +60,7 @@ class ShadowAnswers:
     ) -> None:
         try:
             payload = slot_bytes(record.payload, self._course.read)
-            made = self._course.writing.settle(
+            receipt = self._course.writing.settle(
                 intent, record.status, payload, stamp, seq=seq, recorded=record
             )
         except Erased:
@@ -68,33 +68,39 @@ class ShadowAnswers:
             state = self._course.state
             is_open = intent.intent in state.intents
             is_faulted = is_open and record.outcome == "faulted"
-            others = tuple(state.cells[intent.cell].inflight) if is_faulted else ()
-            made = replace(
+            inflight = tuple(state.cells[intent.cell].inflight) if is_faulted else ()
+            receipt = replace(
                 record,
                 seq=self._course.writing.begin_record(seq),
                 stamp=stamp,
                 intent=intent.intent,
                 outcome=record.outcome if is_open else "abandoned",
-                abandoned=tuple(each for each in others if each != intent.intent),
+                abandoned=tuple(
+                    inflight_intent
+                    for inflight_intent in inflight
+                    if inflight_intent != intent.intent
+                ),
             )
-            self._course.writing.append(made, {})
-        self._course.made(made)
-        self._course.mail.pair(intent.cell, (made.seq, 0), (record.seq, 0))
+            self._course.writing.append(receipt, {})
+        self._course.note_record(receipt)
+        self._course.mail.pair(intent.cell, (receipt.seq, 0), (record.seq, 0))
         if record.intent not in self._course.recorded.abandoned:
             self._course.intents.forget(intent.intent)
 
     def answer_open(self) -> bool:
         """Answer an intent to which no recorded receipt comes."""
-        while self._course.asked:
-            shadow = self._course.asked.popleft()
+        while self._course.unanswered:
+            shadow = self._course.unanswered.popleft()
             intent = self._course.state.intents.get(shadow)
             if intent is None or intent.effect.name in KERNEL_EFFECTS:
                 continue
             recorded = self._course.intents.recorded.get(shadow)
-            given = None if recorded is None else self._course.given.pop(recorded, None)
-            if given is not None:
-                stamp = Stamp(self._course.state.clock_ns, given.stamp.entropy)
-                self._answer_as_recorded(intent, given, stamp, None)
+            early_receipt = (
+                None if recorded is None else self._course.early_receipts.pop(recorded, None)
+            )
+            if early_receipt is not None:
+                stamp = Stamp(self._course.state.clock_ns, early_receipt.stamp.entropy)
+                self._answer_as_recorded(intent, early_receipt, stamp, None)
                 return True
             if self._course.is_alone(shadow) and self._answer_alone(intent):
                 return True
@@ -108,13 +114,13 @@ class ShadowAnswers:
             self._course.tally.erased += 1
             return False
         if intent.effect.name == TIMER:
-            asked: Any = decode_record(params)
+            timer_params: Any = decode_record(params)
             self._timers_set += 1
-            timer = (asked["deliver_at_ns"], self._timers_set, intent.intent)
+            timer = (timer_params["deliver_at_ns"], self._timers_set, intent.intent)
             heapq.heappush(self._timers, timer)
             return False
-        most = self._course.state.effective.limits.event_bytes
-        carried = self._carry_out(intent.effect.name, params, self._course.read, most)
+        payload_bytes_max = self._course.state.effective.limits.event_bytes
+        carried = self._carry_out(intent.effect.name, params, self._course.read, payload_bytes_max)
         who = "blobs"
         if (
             carried is None
@@ -138,12 +144,12 @@ class ShadowAnswers:
         who: str,
     ) -> None:
         status, payload, blobs = carried
-        place = encode(
+        position = encode(
             [self._course.recorded.manifest_seq, self._course.at, self._course.writing.extra]
         )
-        stamp = Stamp(at_ns, derive(_CHANCE, place, 64))
-        made = self._course.writing.settle(intent, status, payload, stamp, blobs=blobs)
-        self._course.made(made)
+        stamp = Stamp(at_ns, derive(_CHANCE, position, 64))
+        receipt = self._course.writing.settle(intent, status, payload, stamp, blobs=blobs)
+        self._course.note_record(receipt)
         self._course.intents.settled_alone(intent)
         self._course.tally.answered[who] += 1
 
@@ -155,9 +161,9 @@ class ShadowAnswers:
             intent = self._course.state.intents.get(shadow)
             if intent is None or not self._course.is_alone(shadow):
                 continue
-            asked: Any = decode_record(slot_bytes(intent.params, self._course.read))
+            timer_params: Any = decode_record(slot_bytes(intent.params, self._course.read))
             at_ns = max(due, self._course.state.clock_ns)
-            payload = encode({"delivered_at_ns": at_ns, "key": asked["key"]})
+            payload = encode({"delivered_at_ns": at_ns, "key": timer_params["key"]})
             self._answer(intent, ("ok", payload, {}), at_ns=at_ns, who="timers")
             return True
         return False

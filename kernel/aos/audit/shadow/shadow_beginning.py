@@ -24,7 +24,7 @@ from aos.manifest.effective import Effective
 NO_PRINCIPAL: Final = ""
 
 
-_Place = Manifest | Snapshot | Start
+_ReplacedRecord = Manifest | Snapshot | Start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ class Proposed:
         """Return it with the workflows that it leaves of ``base``."""
         if not self.leaves_removed:
             return self
-        gone = base.workflows.keys() - self.effective.workflows.keys()
-        return replace(self, leaves=tuple(sorted(gone)), leaves_removed=False)
+        removed = base.workflows.keys() - self.effective.workflows.keys()
+        return replace(self, leaves=tuple(sorted(removed)), leaves_removed=False)
 
     def runs_as(self, record: Record) -> ApplyMode:
         """The mode in which it comes into force in the place of ``record`` (SH-9).
@@ -56,7 +56,12 @@ class Proposed:
 
 
 def put_in_force(
-    state: State, proposed: Proposed, place: _Place, *, runner: Runner, overlay: BlobOverlay
+    state: State,
+    proposed: Proposed,
+    replaced_record: _ReplacedRecord,
+    *,
+    runner: Runner,
+    overlay: BlobOverlay,
 ) -> tuple[tuple[Blocker, ...], bool]:
     """Make ``proposed`` the manifest in force, in the place of a record. Return what would block
     its apply there, and whether that keeps the shadow from running; then ``state`` is unchanged.
@@ -65,13 +70,13 @@ def put_in_force(
         Refused: This world could never take the manifest.
         Damage: A stored state cannot be read.
     """
-    effective, mode = proposed.effective, proposed.runs_as(place)
+    effective, mode = proposed.effective, proposed.runs_as(replaced_record)
     problem = keys_problem(effective, state) or leaves_problem(effective, proposed.leaves)
     if problem is not None:
         raise Refused(f"the manifest cannot be shadowed: {problem}")
     # All of them: which come first in memory depends on whether a snapshot was loaded.
     standing = blockers(
-        state, _change(state, proposed, proposed.mode), overlay.read, most=sys.maxsize
+        state, _change(state, proposed, proposed.mode), overlay.read, limit=sys.maxsize
     )
     change = _change(state, proposed, mode)
     unfit = () if state.manifest is None else misfits(state, change, overlay.read)
@@ -82,15 +87,15 @@ def put_in_force(
     migrated: tuple[Migrated, ...] = ()
     if mode == MIGRATE and not is_first:
         puts = Puts(overlay.read, None, kept_bytes=0)
-        found = migrate(state, change, runner, overlay.read, puts)
-        if isinstance(found, Failed):
-            return found.blockers, True
-        overlay.keep(puts.left)
-        migrated = found
+        migration = migrate(state, change, runner, overlay.read, puts)
+        if isinstance(migration, Failed):
+            return migration.blockers, True
+        overlay.keep(puts.uncommitted)
+        migrated = migration
     overlay.put(effective.hash, effective.document)
     record = Manifest(
-        seq=place.seq,
-        stamp=place.stamp,
+        seq=replaced_record.seq,
+        stamp=replaced_record.stamp,
         document=Ref(effective.hash, len(effective.document)),
         principal=NO_PRINCIPAL,
         serial=state.serial,
@@ -99,7 +104,7 @@ def put_in_force(
         leaves=proposed.leaves,
         migrated=migrated,
     )
-    state.next_seq = place.seq
+    state.next_seq = replaced_record.seq
     fold(state, record, overlay.read)
     return standing, False
 

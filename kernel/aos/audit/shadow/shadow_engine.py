@@ -46,8 +46,8 @@ def run_shadow(
     """
 
     def load(hash: Hash) -> bytes:
-        found = modules.get(hash)
-        return source.blob(hash) if found is None else found
+        module = modules.get(hash)
+        return source.blob(hash) if module is None else module
 
     def tell(seq: int) -> None:
         if on_progress is not None:

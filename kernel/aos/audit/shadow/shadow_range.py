@@ -19,7 +19,9 @@ from aos.values.cbor import encode
 DEFAULT_RECORDS: Final = 10_000
 """How many records a shadow follows at least, if the base has been in force for as many."""
 
-_KINDS: Final = tuple(encode("kind") + encode(each.KIND) for each in (Manifest, Snapshot, Start))
+_KINDS: Final = tuple(
+    encode("kind") + encode(record_type.KIND) for record_type in (Manifest, Snapshot, Start)
+)
 """Bytes that every such record contains, and other records seldom do."""
 
 
@@ -33,12 +35,12 @@ class RecordRange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _StartPoint:
     seq: int
     is_manifest: bool
 
 
-_Places: TypeAlias = list[_Place]
+_Places: TypeAlias = list[_StartPoint]
 
 
 def chosen_range(
@@ -65,63 +67,63 @@ def chosen_range(
                 sentence(
                     f"{name}: there is no such record",
                     expected=f"a record from {source.first} to {source.last}",
-                    found=str(seq),
+                    actual=str(seq),
                 )
             )
-    places = list(_places(source))
+    points = list(_start_points(source))
     if last is None and around is not None:
-        next_one = (each.seq for each in places if each.is_manifest and each.seq > around)
+        next_one = (point.seq for point in points if point.is_manifest and point.seq > around)
         end = next(next_one, end + 1) - 1
-    places = [each for each in places if each.seq <= end]
+    points = [point for point in points if point.seq <= end]
     if first is not None and first > end:
         raise BadUsage(
-            sentence("--from: it is after the end", expected=f"at most {end}", found=str(first))
+            sentence("--from: it is after the end", expected=f"at most {end}", actual=str(first))
         )
     behind = max(records, DEFAULT_RECORDS)
     if first is not None:
-        begins = _before(source, places, first)
+        begins = _start_before(source, points, first)
     else:
-        begins = _in_era(source, places, None if is_all else end - behind)
-    later = [each.seq for each in places if each.is_manifest and each.seq > begins]
+        begins = _in_era(source, points, None if is_all else end - behind)
+    later = [point.seq for point in points if point.is_manifest and point.seq > begins]
     return RecordRange(first=begins, last=min([end, *(seq - 1 for seq in later)]))
 
 
-def _before(source: ShadowSource, places: _Places, seq: int) -> int:
+def _start_before(source: ShadowSource, points: _Places, seq: int) -> int:
     """The nearest place at or before a record."""
-    found = [each.seq for each in places if each.seq <= seq]
-    if not found:
+    earlier_seqs = [point.seq for point in points if point.seq <= seq]
+    if not earlier_seqs:
         raise BadUsage(
             sentence(
                 "--from: no shadow can begin there",
-                expected=f"a record from {_first_of(source, places)} on, where a manifest, a "
+                expected=f"a record from {_first_of(source, points)} on, where a manifest, a "
                 "start or a snapshot is recorded",
-                found=str(seq),
+                actual=str(seq),
             )
         )
-    return found[-1]
+    return earlier_seqs[-1]
 
 
-def _in_era(source: ShadowSource, places: _Places, most: int | None) -> int:
-    """The last place of the manifest in force that is at most record ``most``; without one, or
+def _in_era(source: ShadowSource, points: _Places, seq_max: int | None) -> int:
+    """The last place of the manifest in force that is at most record ``seq_max``; without one, or
     with None, the first."""
-    bases = [index for index, each in enumerate(places) if each.is_manifest]
-    era = places[bases[-1] if bases else 0 :]
+    bases = [index for index, point in enumerate(points) if point.is_manifest]
+    era = points[bases[-1] if bases else 0 :]
     if not era:
-        raise BadUsage(_first_of(source, places))
-    behind = [each.seq for each in era if most is not None and each.seq <= most]
+        raise BadUsage(_first_of(source, points))
+    behind = [point.seq for point in era if seq_max is not None and point.seq <= seq_max]
     return behind[-1] if behind else era[0].seq
 
 
-def _first_of(source: ShadowSource, places: _Places) -> str:
-    if places:
-        return str(places[0].seq)
+def _first_of(source: ShadowSource, points: _Places) -> str:
+    if points:
+        return str(points[0].seq)
     return (
         f"the journal from record {source.first} on has no manifest, and no start or snapshot "
         "under one: nothing to shadow"
     )
 
 
-def _places(source: ShadowSource) -> Iterator[_Place]:
+def _start_points(source: ShadowSource) -> Iterator[_StartPoint]:
     """The records where a shadow can begin, in order: those with a manifest in force afterwards."""
     begins = source.begins
     is_in_force = begins is not None and begins.state(source.blob).manifest is not None
@@ -133,4 +135,4 @@ def _places(source: ShadowSource) -> Iterator[_Place]:
             is_manifest = isinstance(record, Manifest)
             is_in_force |= is_manifest
             if is_in_force and isinstance(record, Manifest | Snapshot | Start):
-                yield _Place(record.seq, is_manifest)
+                yield _StartPoint(record.seq, is_manifest)

@@ -61,7 +61,7 @@ def shadow_report(
     read: BlobReader,
 ) -> bytes:
     """The report of a shadow that was finished: canonical CBOR of at most 1 MiB."""
-    lens = Lens(manifests, read, most=ALL_BYTES)
+    lens = Lens(manifests, read, value_bytes_max=ALL_BYTES)
     cells = _differing(shadow)
     pending = _pending(shadow, lens)
     fields: Fields = {
@@ -73,14 +73,16 @@ def shadow_report(
         **_blockers(standing, lens, head.first + 1),
         "steps": _steps(shadow),
         "inputs": {"admitted": shadow.tally.admitted, "refused": shadow.tally.refused},
-        "by_class": {each: shadow.tally.by_class[each] for each in SHADOW_CLASSES},
+        "by_class": {
+            class_name: shadow.tally.by_class[class_name] for class_name in SHADOW_CLASSES
+        },
         "cells": _cells(shadow, cells),
         "effects": {
             "recorded": _observed(shadow.tally.recorded),
             "shadow": _observed(shadow.tally.shadow),
         },
         "answered": {
-            each: shadow.tally.answered[each] for each in ("timers", "blobs", "core", "file")
+            source: shadow.tally.answered[source] for source in ("timers", "blobs", "core", "file")
         },
         "instances": {
             "recorded": _instances(shadow.recorded),
@@ -93,11 +95,13 @@ def shadow_report(
         },
     }
     showing = _Showing(shadow, lens)
-    shown = [showing.cell(id, note) for id, note in cells[:DIFFERENCES_KEPT]]
-    return _fitted(fields, shown, len(cells), pending)
+    cell_documents = [showing.cell(id, note) for id, note in cells[:DIFFERENCES_KEPT]]
+    return _fitted(fields, cell_documents, len(cells), pending)
 
 
-def _fitted(fields: Fields, shown: list[Fields], cells: int, pending: list[Fields]) -> bytes:
+def _fitted(
+    fields: Fields, cell_documents: list[Fields], cells: int, pending: list[Fields]
+) -> bytes:
     """Leave out listed cells and intents until the report is small enough, and then what the two
     manifests allow alike.
 
@@ -105,17 +109,17 @@ def _fitted(fields: Fields, shown: list[Fields], cells: int, pending: list[Field
         Refused: It is too long without all of that.
     """
     while True:
-        whole = {
+        report = {
             **fields,
-            "differences": shown,
-            "left_out": cells - len(shown),
+            "differences": cell_documents,
+            "left_out": cells - len(cell_documents),
             "open": pending,
         }
-        data = encode(whole)
+        data = encode(report)
         if len(data) <= REPORT_BYTES_MAX:
             return data
-        if shown and len(shown) >= len(pending) // 10:
-            shown = shown[: len(shown) // 2]
+        if cell_documents and len(cell_documents) >= len(pending) // 10:
+            cell_documents = cell_documents[: len(cell_documents) // 2]
         elif pending:
             pending = pending[: len(pending) // 2]
         else:
@@ -129,17 +133,17 @@ def _fitted(fields: Fields, shown: list[Fields], cells: int, pending: list[Field
 
 
 def _blockers(standing: Iterable[Blocker], lens: Lens, seq: int) -> Fields:
-    found = sorted(standing, key=lambda each: (each.cell, each.kind, each.detail))
+    blockers = sorted(standing, key=lambda blocker: (blocker.cell, blocker.kind, blocker.detail))
     return {
         "blockers": {
-            "total": len(found),
+            "total": len(blockers),
             "first": [
                 {
-                    "kind": each.kind,
-                    "cell": _cell(each.cell, lens, seq),
-                    "detail": each.detail,
+                    "kind": blocker.kind,
+                    "cell": _cell(blocker.cell, lens, seq),
+                    "detail": blocker.detail,
                 }
-                for each in found[:BLOCKERS_MAX]
+                for blocker in blockers[:BLOCKERS_MAX]
             ],
         }
     }
@@ -159,8 +163,8 @@ def _steps(shadow: Shadow) -> Fields:
 
 def _differing(shadow: Shadow) -> list[tuple[CellId, CellNote]]:
     """The cells that differ, by where they do first."""
-    found = list(shadow.tally.cells.items())
-    return sorted(found, key=lambda each: (each[1].first.at, each[0]))
+    cells = list(shadow.tally.cells.items())
+    return sorted(cells, key=lambda pair: (pair[1].first.at, pair[0]))
 
 
 def _cells(shadow: Shadow, differing: list[tuple[CellId, CellNote]]) -> Fields:
@@ -182,12 +186,12 @@ def _cells(shadow: Shadow, differing: list[tuple[CellId, CellNote]]) -> Fields:
 
 
 def _observed(observed: Observed) -> Fields:
-    found: dict[str, Fields] = {
-        name: {"asked": asked, "receipts": {}} for name, asked in observed.asked.items()
+    effects: dict[str, Fields] = {
+        name: {"asked": requests, "receipts": {}} for name, requests in observed.requests.items()
     }
     for (name, status), count in observed.statuses.items():
-        found.setdefault(name, {"asked": 0, "receipts": {}})["receipts"][status] = count
-    return found
+        effects.setdefault(name, {"asked": 0, "receipts": {}})["receipts"][status] = count
+    return effects
 
 
 def _instances(state: State) -> Fields:
@@ -212,16 +216,16 @@ def _allowlists(base: Effective, proposed: Effective) -> Fields:
 
 
 def _different_lists(lists: Fields) -> Fields:
-    return {name: each for name, each in lists.items() if each["recorded"] != each["shadow"]}
+    return {name: sides for name, sides in lists.items() if sides["recorded"] != sides["shadow"]}
 
 
 def _pending(shadow: Shadow, lens: Lens) -> list[Fields]:
     """The intents of the shadow that are open at the end, in the order of opening."""
-    found: list[Fields] = []
+    rows: list[Fields] = []
     for intent in shadow.state.intents.values():
-        if len(found) == PENDING_MAX:
+        if len(rows) == PENDING_MAX:
             break
-        found.append(
+        rows.append(
             {
                 "effect": intent.effect.name,
                 "cell": _cell(intent.cell, lens, shadow.course.at),
@@ -229,7 +233,7 @@ def _pending(shadow: Shadow, lens: Lens) -> list[Fields]:
                 "recorded": not shadow.course.is_alone(intent.intent),
             }
         )
-    return found
+    return rows
 
 
 class _Showing:
@@ -243,12 +247,12 @@ class _Showing:
         shadow, first = self._shadow, note.first
         return {
             "cell": _cell(id, self._lens, first.at),
-            "classes": [each for each in SHADOW_CLASSES if each in note.classes],
+            "classes": [class_name for class_name in SHADOW_CLASSES if class_name in note.classes],
             "first": {
                 "record": first.at,
                 "on": first.on,
                 "classes": list(first.classes),
-                "differences": [_difference(each) for each in first.differences],
+                "differences": [_difference(difference) for difference in first.differences],
             },
             "last": {
                 "recorded": self._last(shadow.recorded, id),
@@ -260,12 +264,12 @@ class _Showing:
         cell: Cell | None = state.cells.get(id)
         if cell is None:
             return None
-        held = cell.state
+        state_slot = cell.state
         manifest = manifest_under(state, runs_under(state, cell))
         return {
             "status": cell.status,
-            "state": None if held is None else _bounded(
-                self._lens.state_of(id[0], manifest, held)
+            "state": None if state_slot is None else _bounded(
+                self._lens.state_of(id[0], manifest, state_slot)
             ),
             "fault": None if cell.fault is None else cell.fault.kind.value,
         }  # fmt: skip
@@ -275,37 +279,37 @@ def _cell(id: CellId, lens: Lens, seq: int) -> Fields:
     return {"workflow": id[0], "key": _bounded(lens.key(id, seq=seq))}
 
 
-def _difference(found: FieldDifference) -> Fields:
+def _difference(difference: FieldDifference) -> Fields:
     return {
-        "field": found.field,
-        "recorded": _bounded(found.recorded),
-        "shadow": _bounded(found.recomputed),
+        "field": difference.field,
+        "recorded": _bounded(difference.recorded),
+        "shadow": _bounded(difference.recomputed),
         "places": [
             {
-                "path": each.path,
-                "recorded": _bounded(each.recorded),
-                "shadow": _bounded(each.recomputed),
+                "path": differing_place.path,
+                "recorded": _bounded(differing_place.recorded),
+                "shadow": _bounded(differing_place.recomputed),
             }
-            for each in found.places
+            for differing_place in difference.places
         ],
     }
 
 
 def _bounded(value: object) -> Any:
     """JSON that CBOR can hold, of bounded size."""
-    found = _plain(value)
-    data = encode(found)
+    plain = _plain(value)
+    data = encode(plain)
     if len(data) <= SHOWN_BYTES_MAX:
-        return found
+        return plain
     return {"$large": hash_text(content_hash(data)), "size": len(data)}
 
 
 def _plain(value: object) -> Any:
     match value:
         case Mapping():
-            return {str(name): _plain(each) for name, each in value.items()}
+            return {str(name): _plain(member) for name, member in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(element) for element in value]
         case bool() | None:
             return value
         case int():

@@ -61,7 +61,7 @@ def source_of_store(store: Store) -> ShadowSource:
         first=1 if cut is None else cut.seq + 1,
         last=head.seq,
         begins=None if cut is None else beginning(store, cut),
-        snapshots={each.at: each.document for each in store.snapshots()},
+        snapshots={snapshot.at: snapshot.document for snapshot in store.snapshots()},
     )
 
 

@@ -81,12 +81,12 @@ class ShadowState:
         if state.ring[0] != id:
             state.ring.remove(id)
             state.ring.appendleft(id)
-        before, extra = state.next_seq, self.extra
+        next_seq, extra = state.next_seq, self.extra
         self.begin_record(seq)
         try:
             decided = decide_step(state, self._runner, self._overlay.read)
         except BaseException:
-            state.next_seq, self.extra = before, extra
+            state.next_seq, self.extra = next_seq, extra
             raise
         assert isinstance(decided.record, Step | Faulted)
         self.append(decided.record, decided.blobs)
@@ -94,12 +94,12 @@ class ShadowState:
 
     def answer_owed(self, seq: int | None) -> KernelReceipt:
         """Make the first receipt that the core owes. Raises as ``step``."""
-        before, extra = self.state.next_seq, self.extra
+        next_seq, extra = self.state.next_seq, self.extra
         self.begin_record(seq)
         try:
             decided = decide_owed(self.state, self._overlay.read)
         except BaseException:
-            self.state.next_seq, self.extra = before, extra
+            self.state.next_seq, self.extra = next_seq, extra
             raise
         assert isinstance(decided.record, KernelReceipt)
         self.append(decided.record, decided.blobs)
@@ -107,7 +107,7 @@ class ShadowState:
 
     def admit(
         self,
-        given: EventInput | AttemptInput | StreamInput | ControlInput,
+        recorded_input: EventInput | AttemptInput | StreamInput | ControlInput,
         stamp: Stamp,
         seq: int,
     ) -> str | None:
@@ -117,25 +117,27 @@ class ShadowState:
             Erased: A value that the decision needs was erased. Nothing has changed.
         """
         self.begin_record(seq)
-        decided = self._decided(given, stamp)
+        decided = self._decided(recorded_input, stamp)
         if isinstance(decided, Decided):
             self.append(decided.record, decided.blobs)
             return None
         return decided.text if isinstance(decided, Refusal) else f"duplicate of {decided.seq}"
 
     def _decided(
-        self, given: EventInput | AttemptInput | StreamInput | ControlInput, stamp: Stamp
+        self, recorded_input: EventInput | AttemptInput | StreamInput | ControlInput, stamp: Stamp
     ) -> Decided | Duplicate | Refusal:
         state, read = self.state, self._overlay.read
-        match given:
+        match recorded_input:
             case EventInput():
-                return admit_event(state, given, stamp, read)
+                return admit_event(state, recorded_input, stamp, read)
             case AttemptInput():
-                return admit_attempt(state, given, stamp)
+                return admit_attempt(state, recorded_input, stamp)
             case StreamInput():
-                return admit_stream(state, given, stamp, verify=_unsigned)
+                return admit_stream(state, recorded_input, stamp, verify=_unsigned)
             case ControlInput():
-                return decide_control(state, replace(given, serial=state.controls), stamp, read)
+                return decide_control(
+                    state, replace(recorded_input, serial=state.controls), stamp, read
+                )
 
     def settle(
         self,
@@ -150,15 +152,19 @@ class ShadowState:
     ) -> Receipt:
         """Settle an intent that is open or abandoned, as a receipt of an executor does; all that
         the shadow does not decide is that of ``recorded``."""
-        state, kept = self.state, dict(blobs or {})
-        came: ReceiptOutcome = "abandoned"
+        state, new_blobs = self.state, dict(blobs or {})
+        receipt_outcome: ReceiptOutcome = "abandoned"
         schema, problem = None, None
-        others: tuple[Hash, ...] = ()
+        abandoned: tuple[Hash, ...] = ()
         if intent.intent in state.intents:
-            came, schema, problem = outcome(state, intent, status, payload)
-            if came == "faulted":
+            receipt_outcome, schema, problem = outcome(state, intent, status, payload)
+            if receipt_outcome == "faulted":
                 inflight = state.cells[intent.cell].inflight
-                others = tuple(each for each in inflight if each != intent.intent)
+                abandoned = tuple(
+                    inflight_intent
+                    for inflight_intent in inflight
+                    if inflight_intent != intent.intent
+                )
         record = Receipt(
             seq=self.begin_record(seq),
             stamp=stamp,
@@ -167,7 +173,7 @@ class ShadowState:
             effect=intent.effect.name,
             attempt=max(1, state.attempt(intent)) if recorded is None else recorded.attempt,
             status=status,
-            payload=slot(payload, kept),
+            payload=slot(payload, new_blobs),
             payload_schema=schema,
             started_ns=stamp.ns if recorded is None else recorded.started_ns,
             finished_ns=stamp.ns if recorded is None else recorded.finished_ns,
@@ -175,29 +181,29 @@ class ShadowState:
             executor=NODE if recorded is None else recorded.executor,
             key_id=state.world_key if recorded is None else recorded.key_id,
             signature=NO_SIGNATURE if recorded is None else recorded.signature,
-            outcome=came,
+            outcome=receipt_outcome,
             problem=problem,
-            abandoned=others,
+            abandoned=abandoned,
             batch=None if recorded is None else recorded.batch,
         )
-        self.append(record, kept)
+        self.append(record, new_blobs)
         return record
 
 
 def cells_of(record: Record) -> list[CellId]:
     """Return the cells that a record changed."""
-    found: list[CellId] = []
+    cells: list[CellId] = []
     cell = getattr(record, "cell", None)
     if cell is not None:
-        found.append(cell)
+        cells.append(cell)
     if isinstance(record, Event):
-        found.extend(record.to)
-        found.extend(record.overloaded)
+        cells.extend(record.to)
+        cells.extend(record.overloaded)
     elif isinstance(record, Step):
         for event in record.events:
-            found.extend(event.to)
-            found.extend(event.overloaded)
-    return found
+            cells.extend(event.to)
+            cells.extend(event.overloaded)
+    return cells
 
 
 def _unsigned(_message: bytes, _signature: bytes, _public_key: bytes, /) -> bool:

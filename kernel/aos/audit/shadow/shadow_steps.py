@@ -30,10 +30,10 @@ class ShadowSteps:
 
     def finish(self) -> None:
         """Count the steps that only one of the two journals has."""
-        for theirs in self._recorded_alone.end():
-            self._missing(theirs)
-        for ours in self._shadow_alone.end():
-            self._extra(ours)
+        for recorded_step in self._recorded_alone.end():
+            self._missing(recorded_step)
+        for shadow_step in self._shadow_alone.end():
+            self._extra(shadow_step)
 
     def take(self, record: Step | Faulted) -> None:
         """Fold a recorded step, and run its counterpart."""
@@ -59,12 +59,12 @@ class ShadowSteps:
             return
         mail = self._course.state.cells[id].mailbox[0]
         try:
-            made = self._run(id, record.seq)
+            recomputed = self._run(id, record.seq)
         except Erased:
             self._course.tally.erased += 1
             self._copy(step)
             return
-        self._compare(step, ShadowStep(record=made, on=on_text(mail), at=self._course.at))
+        self._compare(step, ShadowStep(record=recomputed, on=on_text(mail), at=self._course.at))
 
     def _fault_of_the_machine(self, step: RecordedStep, entry: EntryId | None) -> None:
         """Fail the cell as the machine did. If its entry has run here already, the step that a
@@ -94,28 +94,28 @@ class ShadowSteps:
             self._course.mail.pair_events(copied, step.record)
 
     def _run(self, id: CellId, seq: int | None) -> Step | Faulted:
-        made = self._course.writing.step(id, seq)
-        self._course.made(made)
-        if isinstance(made, Faulted):
-            refuse_host_memory(made.fault, made)
-        return made
+        recomputed = self._course.writing.step(id, seq)
+        self._course.note_record(recomputed)
+        if isinstance(recomputed, Faulted):
+            refuse_host_memory(recomputed.fault, recomputed)
+        return recomputed
 
     def run_alone(self, id: CellId) -> None:
         """Run the first entry of a cell without a recorded step, or before that."""
         mail = self._course.state.cells[id].mailbox[0]
         try:
-            made = self._run(id, None)
+            recomputed = self._run(id, None)
         except Erased as problem:
             self._course.tally.erased += 1
             self._cannot_run(id, mail, problem)
             return
-        ours = ShadowStep(record=made, on=on_text(mail), at=self._course.at)
+        shadow_step = ShadowStep(record=recomputed, on=on_text(mail), at=self._course.at)
         twin = self._course.mail.recorded(id, mail.entry)
-        theirs = None if twin is None else self._recorded_alone.take(id, twin)
-        if theirs is not None:
-            self._compare(theirs, ours)
+        recorded_step = None if twin is None else self._recorded_alone.take(id, twin)
+        if recorded_step is not None:
+            self._compare(recorded_step, shadow_step)
             return
-        for lost in self._shadow_alone.add(id, mail.entry, ours):
+        for lost in self._shadow_alone.add(id, mail.entry, shadow_step):
             self._extra(lost)
 
     def _cannot_run(self, id: CellId, mail: Mail, problem: Erased) -> None:
@@ -144,55 +144,57 @@ class ShadowSteps:
             return False
         return any(mail.entry == entry for mail in cell.mailbox)
 
-    def _compare(self, theirs: RecordedStep, ours: ShadowStep) -> None:
-        made, record = ours.record, theirs.record
-        if isinstance(made, Step) and isinstance(record, Step):
-            self._pair_mail(made, record)
-        if isinstance(made, Faulted) and made.fault.environmental:
+    def _compare(self, recorded_step: RecordedStep, shadow_step: ShadowStep) -> None:
+        recomputed, record = shadow_step.record, recorded_step.record
+        if isinstance(recomputed, Step) and isinstance(record, Step):
+            self._pair_mail(recomputed, record)
+        if isinstance(recomputed, Faulted) and recomputed.fault.environmental:
             self._course.tally.environmental += 1
             return
         try:
-            found = self._comparing.differences(made, record, theirs.under)
+            field_differences = self._comparing.differences(recomputed, record, recorded_step.under)
         except Erased:
             self._course.tally.erased += 1
             return
         self._course.tally.compared += 1
-        if found:
+        if field_differences:
             self._course.tally.different += 1
-            self._differs(theirs, classes_of(found), found)
+            self._differs(recorded_step, classes_of(field_differences), field_differences)
 
-    def _pair_mail(self, made: Step, record: Step) -> None:
+    def _pair_mail(self, recomputed: Step, record: Step) -> None:
         """Pair the mail of two steps; parts of it may have run already."""
-        for id, shadow, recorded in self._course.mail.pair_events(made, record):
+        for id, shadow, recorded in self._course.mail.pair_events(recomputed, record):
             self._course.loose[id] = None
             if self._recorded_alone.has(id, recorded) and self._shadow_alone.has(id, shadow):
-                theirs = self._recorded_alone.take(id, recorded)
-                ours = self._shadow_alone.take(id, shadow)
-                assert theirs is not None
-                assert ours is not None
-                self._compare(theirs, ours)
+                recorded_step = self._recorded_alone.take(id, recorded)
+                shadow_step = self._shadow_alone.take(id, shadow)
+                assert recorded_step is not None
+                assert shadow_step is not None
+                self._compare(recorded_step, shadow_step)
 
     def _missing(self, step: RecordedStep) -> None:
         self._course.tally.missing += 1
-        found = difference("step", _said(step.record), None)
-        self._differs(step, (STEP_MISSING,), (found,))
+        step_difference = difference("step", _step_text(step.record), None)
+        self._differs(step, (STEP_MISSING,), (step_difference,))
 
     def _extra(self, step: ShadowStep) -> None:
         self._course.tally.extra += 1
-        found = difference("step", None, _said(step.record))
-        self._differs(step, (STEP_EXTRA,), (found,))
+        step_difference = difference("step", None, _step_text(step.record))
+        self._differs(step, (STEP_EXTRA,), (step_difference,))
 
     def _differs(
         self,
         step: RecordedStep | ShadowStep,
         classes: tuple[str, ...],
-        found: tuple[FieldDifference, ...],
+        field_differences: tuple[FieldDifference, ...],
     ) -> None:
-        first = FirstDifference(at=step.at, on=step.on, classes=classes, differences=found)
+        first = FirstDifference(
+            at=step.at, on=step.on, classes=classes, differences=field_differences
+        )
         self._course.tally.differs(step.record.cell, first)
 
 
-def _said(record: Step | Faulted) -> str:
+def _step_text(record: Step | Faulted) -> str:
     """A step that has no counterpart, in a word."""
     if isinstance(record, Faulted):
         return f"fault {record.fault.kind.value}"

@@ -157,7 +157,7 @@ class Making:
         )
         hash = None if answers is None else answers.hash
         if self.shadow is None:
-            lens = Lens(self._manifests, self._overlay.read, most=ALL_BYTES)
+            lens = Lens(self._manifests, self._overlay.read, value_bytes_max=ALL_BYTES)
             return blocked_report(head, self._standing, hash, lens)
         self.shadow.finish()
         return shadow_report(
@@ -178,9 +178,9 @@ class Making:
             raise BadUsage(
                 sentence(
                     "another manifest is in force there",
-                    where=f"--from, record {record.seq}",
+                    location=f"--from, record {record.seq}",
                     expected=hash_text(expected),
-                    found=hash_text(base.hash),
+                    actual=hash_text(base.hash),
                 )
             )
         self._proposed = self._proposed.over(base)

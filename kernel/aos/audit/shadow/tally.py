@@ -46,12 +46,12 @@ class Observed:
     """The effects of one of the two journals: how often each was asked for, and how often a receipt
     with each status came."""
 
-    asked: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
     statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def take(self, record: Record) -> None:
         if isinstance(record, Step):
-            self.asked.update(each.effect for each in record.intents)
+            self.requests.update(intent.effect for intent in record.intents)
         elif isinstance(record, Receipt | KernelReceipt):
             self.statuses[record.effect, record.status] += 1
 
@@ -83,7 +83,7 @@ class ShadowTally:
     recorded: Observed = field(default_factory=Observed)
     shadow: Observed = field(default_factory=Observed)
     cells: dict[CellId, CellNote] = field(default_factory=dict)
-    _told: set[CellId] = field(default_factory=set)
+    _detailed_cells: set[CellId] = field(default_factory=set)
     """The cells whose fields are kept."""
 
     def differs(self, cell: CellId, first: FirstDifference) -> None:
@@ -92,18 +92,18 @@ class ShadowTally:
         note = self.cells.get(cell)
         if note is None:
             note = self.cells[cell] = CellNote(first)
-            self._told.add(cell)
+            self._detailed_cells.add(cell)
         elif first.at < note.first.at:
             note.first = first
-            self._told.add(cell)
+            self._detailed_cells.add(cell)
         note.classes.update(first.classes)
-        if len(self._told) > 2 * DIFFERENCES_KEPT:
+        if len(self._detailed_cells) > 2 * DIFFERENCES_KEPT:
             self._drop_fields()
 
     def _drop_fields(self) -> None:
         """Drop the fields of all but the first cells: no later one puts another before those."""
-        order = sorted(self._told, key=lambda cell: (self.cells[cell].first.at, cell))
+        order = sorted(self._detailed_cells, key=lambda cell: (self.cells[cell].first.at, cell))
         for cell in order[DIFFERENCES_KEPT:]:
             note = self.cells[cell]
             note.first = replace(note.first, differences=())
-        self._told = set(order[:DIFFERENCES_KEPT])
+        self._detailed_cells = set(order[:DIFFERENCES_KEPT])

@@ -44,9 +44,9 @@ def inputs_by_cell(record: Record) -> Mapping[CellId, int]:
         case Control(cell=tuple(cell)):
             return {cell: 1}
         case Step() if record.events:
-            found: Counter[CellId] = Counter()
+            counts: Counter[CellId] = Counter()
             for event in record.events:
-                found.update({*event.to, *event.overloaded, *event.unknown})
-            return found
+                counts.update({*event.to, *event.overloaded, *event.unknown})
+            return counts
         case _:
             return {}

@@ -50,21 +50,21 @@ class Branch:
 def to_documents(branches: Sequence[Branch]) -> list[Document]:
     """Return every line of some trees in order, each with its ``depth``: a trace may be deeper than
     JSON can be nested."""
-    found: list[Document] = []
-    todo = [(each, 0) for each in reversed(branches)]
+    documents: list[Document] = []
+    todo = [(root, 0) for root in reversed(branches)]
     while todo:
-        each, depth = todo.pop()
-        found.append(
+        branch, depth = todo.pop()
+        documents.append(
             {
                 "depth": depth,
-                "kind": each.kind,
-                "text": each.text,
-                "is_target": each.is_target,
-                "is_bad": each.is_bad,
+                "kind": branch.kind,
+                "text": branch.text,
+                "is_target": branch.is_target,
+                "is_bad": branch.is_bad,
             }
         )
-        todo.extend((child, depth + 1) for child in reversed(each.children))
-    return found
+        todo.extend((child, depth + 1) for child in reversed(branch.children))
+    return documents
 
 
 def from_documents(documents: Sequence[Mapping[str, Any]]) -> tuple[Branch, ...]:
@@ -74,8 +74,8 @@ def from_documents(documents: Sequence[Mapping[str, Any]]) -> tuple[Branch, ...]
         KeyError, TypeError, IndexError: These are no such lines.
     """
     under: list[list[Branch]] = [[]]
-    for each in reversed(documents):
-        line = dict(each)
+    for document in reversed(documents):
+        line = dict(document)
         depth = line.pop("depth")
         while len(under) <= depth + 1:
             under.append([])
@@ -91,25 +91,29 @@ def lines(trace: Trace, *, width: int | None = None) -> tuple[Branch, ...]:
     nothing is cut.
     """
     notes = attempt_notes(trace.roots)
-    found = [_tree(root, width, notes) for root in trace.roots]
+    branches = [_tree(root, width, notes) for root in trace.roots]
     if trace.earlier:
-        found.insert(0, Branch(kind="left_out", text="… earlier ones are left out"))
-    return (*found, *(_case(each) for each in trace.cases))
+        branches.insert(0, Branch(kind="left_out", text="… earlier ones are left out"))
+    return (*branches, *(_case(case) for case in trace.cases))
 
 
 def plain(branches: tuple[Branch, ...]) -> list[str]:
     """Return the lines drawn with box characters; the target has a mark."""
-    found: list[str] = []
+    text_lines: list[str] = []
     todo = [(branch, "", "") for branch in reversed(branches)]
     while todo:
-        branch, first, rest = todo.pop()
-        found.append(first + branch.text + ("  ◀" if branch.is_target else ""))
+        branch, first, prefix = todo.pop()
+        text_lines.append(first + branch.text + ("  ◀" if branch.is_target else ""))
         last = len(branch.children) - 1
         todo.extend(
-            (child, rest + ("└─ " if i == last else "├─ "), rest + ("   " if i == last else "│  "))
+            (
+                child,
+                prefix + ("└─ " if i == last else "├─ "),
+                prefix + ("   " if i == last else "│  "),
+            )
             for i, child in reversed(list(enumerate(branch.children)))
         )
-    return found
+    return text_lines
 
 
 def attempt_notes(roots: tuple[Node, ...]) -> dict[int, str | None]:
@@ -121,15 +125,18 @@ def attempt_notes(roots: tuple[Node, ...]) -> dict[int, str | None]:
         order.extend(node.children)
     notes: dict[int, str | None] = {}
     halted: dict[str | None, object] = {}
-    for node in sorted((each for each in order if each.kind == "attempt"), key=lambda it: it.seq):
+    for node in sorted(
+        (candidate for candidate in order if candidate.kind == "attempt"),
+        key=lambda candidate: candidate.seq,
+    ):
         value = node.value
         assert isinstance(value, dict)
         if node.status in _HALTED:
             halted[node.intent] = value["problem"]
         elif node.status == "begun" and value["problem"] is not None:
             is_known = halted.get(node.intent) == value["problem"]
-            why = f"attempt {value['attempt'] - 1} failed: {value['problem']}"
-            notes[id(node)] = None if is_known else why
+            reason = f"attempt {value['attempt'] - 1} failed: {value['problem']}"
+            notes[id(node)] = None if is_known else reason
     return notes
 
 
@@ -140,29 +147,29 @@ def _tree(root: Node, width: int | None, notes: Mapping[int, str | None]) -> Bra
     for node, depth in order:
         # The children of a receipt are those of its intent.
         order.extend((child, depth + (child is not _receipt_of(node))) for child in node.children)
-    made: dict[int, Branch] = {}
+    branches: dict[int, Branch] = {}
     for node, depth in reversed(order):
         receipt = _receipt_of(node)
-        shown = [child for child in node.children if child is not receipt]
+        shown_children = [child for child in node.children if child is not receipt]
         if receipt is not None:
-            shown += receipt.children
+            shown_children += receipt.children
         children = (
             *(Branch(kind="log", text=f"log: {line}") for line in node.logs),
-            *(made[id(child)] for child in shown),
+            *(branches[id(child)] for child in shown_children),
         )
         left_out = node.left_out + (receipt.left_out if receipt else 0)
         if left_out:
             text = f"… {left_out} more not shown"
             children = (*children, Branch(kind="left_out", text=text))
         noted = replace(node, note=notes[id(node)]) if id(node) in notes else node
-        made[id(node)] = Branch(
+        branches[id(node)] = Branch(
             kind=node.kind,
             text=_text(noted, receipt, None if width is None else width - INDENT * depth),
             is_target=node.is_target or (receipt is not None and receipt.is_target),
             is_bad=node.status in _BAD,
             children=children,
         )
-    return made[id(root)]
+    return branches[id(root)]
 
 
 def _receipt_of(node: Node) -> Node | None:
@@ -174,7 +181,7 @@ def _receipt_of(node: Node) -> Node | None:
 
 def _text(node: Node, receipt: Node | None, width: int | None) -> str:
     """Return the line of a node. If it is wider than ``width``, its values are cut evenly."""
-    values = [each.value for each in (node, receipt) if each is not None and _has_value(each)]
+    values = [part.value for part in (node, receipt) if part is not None and _has_value(part)]
     if width is None:
         return _line(node, receipt, VALUE_MAX)
     room = width - len(_line(node, receipt, 0))
@@ -186,11 +193,11 @@ def _has_value(node: Node) -> bool:
     return node.kind in (*_VALUED, *_RECEIPTS) and node.value is not None
 
 
-def _line(node: Node, receipt: Node | None, most: int) -> str:
-    """Return the line of a node, with at most ``most`` characters of each value; none for 0."""
-    parts = [_what(node, most)]
+def _line(node: Node, receipt: Node | None, length_max: int) -> str:
+    """The line of a node, with at most ``length_max`` characters of each value; none for 0."""
+    parts = [_summary(node, length_max)]
     if node.kind == "intent":
-        parts += _settlement(node, receipt, most)
+        parts += _settlement(node, receipt, length_max)
     elif node.kind in _STAMPED and node.at_ns is not None:
         parts.append(time_text(node.at_ns))
     if node.note is not None and not node.logs:
@@ -200,8 +207,8 @@ def _line(node: Node, receipt: Node | None, most: int) -> str:
     return " · ".join(parts)
 
 
-def _what(node: Node, most: int) -> str:
-    value = f" {_value(node, most)}" if node.value is not None and most else ""
+def _summary(node: Node, length_max: int) -> str:
+    value = f" {_value(node, length_max)}" if node.value is not None and length_max else ""
     match node.kind:
         case "event":
             return f"event {node.seq}: {node.subject}{value}"
@@ -234,8 +241,8 @@ def _what(node: Node, most: int) -> str:
             return f"{node.kind} {node.seq}"
 
 
-def _value(node: Node, most: int) -> str:
-    return short(node.value if node.text is None else node.text, most)
+def _value(node: Node, length_max: int) -> str:
+    return short(node.value if node.text is None else node.text, length_max)
 
 
 def _at(node: Node) -> str:
@@ -244,44 +251,46 @@ def _at(node: Node) -> str:
     if node.flow is None:
         return ""
     attempt, role = node.flow["attempt"], node.flow["role"]
-    more = [f"attempt {attempt}"] if attempt > 1 else []
-    more += [role] if role else []
-    return f" at {node.flow['path']}" + (f" ({', '.join(more)})" if more else "")
+    details = [f"attempt {attempt}"] if attempt > 1 else []
+    details += [role] if role else []
+    return f" at {node.flow['path']}" + (f" ({', '.join(details)})" if details else "")
 
 
-def _settlement(node: Node, receipt: Node | None, most: int) -> list[str]:
+def _settlement(node: Node, receipt: Node | None, length_max: int) -> list[str]:
     parts = [f"{(node.intent or '')[:15]}…"]
     text = node.status
     if node.took_ns is not None:
         text += f" after {span_text(node.took_ns)}"
     if receipt is not None:
-        whose = "the kernel's receipt" if receipt.kind == "kernel_receipt" else "receipt"
-        text += f" ({whose} {receipt.seq}: {receipt.status}{_unless(receipt.note, node.status)})"
-        if receipt.value is not None and most:
-            parts.append(f"{text} {_value(receipt, most)}")
+        receipt_name = "the kernel's receipt" if receipt.kind == "kernel_receipt" else "receipt"
+        text += (
+            f" ({receipt_name} {receipt.seq}: {receipt.status}{_unless(receipt.note, node.status)})"
+        )
+        if receipt.value is not None and length_max:
+            parts.append(f"{text} {_value(receipt, length_max)}")
             return parts
     return [*parts, text]
 
 
-def _unless(note: str | None, said: str) -> str:
-    """Return a receipt's note without the status at its beginning, which ``said`` has shown
+def _unless(note: str | None, status: str) -> str:
+    """Return a receipt's note without the status at its beginning, which ``status`` has shown
     already."""
     if note is None:
         return ""
-    return ", " + note.removeprefix(f"{said}, ")
+    return ", " + note.removeprefix(f"{status}, ")
 
 
 def _case(case: Case) -> Branch:
     return Branch(
         kind="case",
         text=f"{name_cell(case.workflow, case.key)} is {'idle' if case.is_idle else case.status}",
-        is_bad=any(each.is_stuck for each in case.reasons),
+        is_bad=any(reason.is_stuck for reason in case.reasons),
         children=tuple(
             Branch(
                 kind="reason",
-                text=each.text + (f" ▸ {each.next}" if each.next else ""),
-                is_bad=each.is_stuck,
+                text=reason.text + (f" ▸ {reason.next}" if reason.next else ""),
+                is_bad=reason.is_stuck,
             )
-            for each in case.reasons
+            for reason in case.reasons
         ),
     )

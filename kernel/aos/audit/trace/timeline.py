@@ -80,39 +80,39 @@ class _Timeline:
             view.journal, self._cell, first=first, last=self._last, index=view.index
         ):
             for index in reaching(record, self._cell):
-                each = _Input(record, index)
+                cell_input = _Input(record, index)
                 count += 1
-                inputs.append(each)
-                waiting[each.entry] = each
+                inputs.append(cell_input)
+                waiting[cell_input.entry] = cell_input
             if isinstance(record, Step | Faulted) and record.cell == self._cell:
-                taken = waiting.get(record.entry)
-                if taken is not None:
-                    taken.runs.append(record)
+                run_input = waiting.get(record.entry)
+                if run_input is not None:
+                    run_input.runs.append(record)
                 if isinstance(record, Step):
                     waiting.pop(record.entry, None)
-        roots = [self._input(each) for each in inputs]
+        roots = [self._input(mailbox_input) for mailbox_input in inputs]
         for intent, draft in self._open.items():
             self._nodes.unsettled(draft, intent)
         name = name_cell(self._cell[0], self._nodes.key(self._cell, self._last + 1))
         return Timeline(name, roots, count - len(inputs), self._emitted, self._ended)
 
-    def _input(self, given: _Input) -> Draft:
-        record = given.record
+    def _input(self, cell_input: _Input) -> Draft:
+        record = cell_input.record
         if isinstance(record, Receipt | KernelReceipt):
-            asked = self._open.pop(record.intent, None)
-            if asked is not None:
-                self._nodes.settled(asked, record)
+            intent_draft = self._open.pop(record.intent, None)
+            if intent_draft is not None:
+                self._nodes.settled(intent_draft, record)
         if isinstance(record, Step):
-            event = record.events[given.index]
-            draft = self._nodes.emitted(None, event, record.seq, given.index)
+            event = record.events[cell_input.index]
+            draft = self._nodes.emitted(None, event, record.seq, cell_input.index)
             source = name_cell(record.cell[0], self._nodes.key(record.cell, record.seq))
             draft.set(note=f"from step {record.seq} of {source}")
         else:
             draft = self._nodes.record(record, None)
-        for run in given.runs:
+        for run in cell_input.runs:
             self._run(run, draft)
-        if not given.runs and _is_delivered(given, self._cell):
-            self._nodes.waits(draft, self._cell, given.entry)
+        if not cell_input.runs and _is_delivered(cell_input, self._cell):
+            self._nodes.waits(draft, self._cell, cell_input.entry)
         return draft
 
     def _run(self, record: Step | Faulted, parent: Draft) -> None:
@@ -122,20 +122,20 @@ class _Timeline:
         if isinstance(record, Step):
             for index, event in enumerate(record.events):
                 emitted = self._nodes.emitted(draft, event, record.seq, index)
-                others = tuple(each for each in event.to if each != self._cell)
-                if others:
-                    self._emitted.append(((record.seq, index), others, emitted))
+                other_cells = tuple(cell for cell in event.to if cell != self._cell)
+                if other_cells:
+                    self._emitted.append(((record.seq, index), other_cells, emitted))
             for index, intent in enumerate(record.intents):
                 self._open[intent.intent] = self._nodes.intent(draft, record, index)
 
 
-def _is_delivered(given: _Input, cell: CellId) -> bool:
+def _is_delivered(cell_input: _Input, cell: CellId) -> bool:
     """Return whether the input is in the mailbox, or was in it."""
-    match given.record:
+    match cell_input.record:
         case Receipt() | KernelReceipt() as receipt:
             return receipt.outcome in DELIVERED
         case Step() as step:
-            return cell in step.events[given.index].to
+            return cell in step.events[cell_input.index].to
         case Event() as event:
             return cell in event.to
         case Stream():

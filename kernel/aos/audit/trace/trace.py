@@ -82,14 +82,14 @@ def trace(
 
 
 def _of_cell(view: View, nodes: Nodes, cell: CellId, *, follow_events: bool) -> Trace:
-    found = timeline(view, nodes, cell, inputs_max=INPUTS_MAX)
+    cell_timeline = timeline(view, nodes, cell, inputs_max=INPUTS_MAX)
     if follow_events:
-        _Tree(view, nodes, shown=cell).follow(found.emitted)
+        _Tree(view, nodes, shown_cell=cell).follow(cell_timeline.emitted)
     return Trace(
-        target=found.name,
-        roots=tuple(map(frozen, found.roots)),
-        earlier=found.earlier,
-        cases=nodes.cases(always=(cell,), ended=found.ended),
+        target=cell_timeline.name,
+        roots=tuple(map(frozen, cell_timeline.roots)),
+        earlier=cell_timeline.earlier,
+        cases=nodes.cases(always=(cell,), ended=cell_timeline.ended),
     )
 
 
@@ -98,12 +98,12 @@ class _Tree:
 
     ``_waiting`` maps each entry that some cell has still to take to the node that its step will be
     a child of. ``_failed`` holds the entries that a fault took and a retry or skip followed.
-    ``_open`` maps each intent without a receipt yet to its node. The steps of the cell ``shown``
-    are left out: they are in the trace already.
+    ``_open`` maps each intent without a receipt yet to its node. The steps of the cell
+    ``shown_cell`` are left out: they are in the trace already.
     """
 
-    def __init__(self, view: View, nodes: Nodes, *, shown: CellId | None = None) -> None:
-        self._shown = shown
+    def __init__(self, view: View, nodes: Nodes, *, shown_cell: CellId | None = None) -> None:
+        self._shown_cell = shown_cell
         self._view = view
         self._nodes = nodes
         self._last = view.state.next_seq - 1
@@ -125,9 +125,9 @@ class _Tree:
             self._expand(draft, last)
         else:
             assert isinstance(last, Step), "an intent is a step's"
-            asked = self._only_intent(draft, last, intent)
-            asked.set(is_target=True)
-            self._open[last.intents[intent].intent] = asked
+            intent_draft = self._only_intent(draft, last, intent)
+            intent_draft.set(is_target=True)
+            self._open[last.intents[intent].intent] = intent_draft
         self._grow(seq + 1)
         self._say_what_waits()
         return (frozen(root),), earlier
@@ -135,17 +135,17 @@ class _Tree:
     def _causes(self, record: Record) -> tuple[list[Record], int]:
         """Return the records from the first cause to ``record``, each caused by the one before;
         and 1 if earlier causes are left out, else 0."""
-        found = [record]
+        causes = [record]
         while True:
-            cause = self._cause_of(found[-1])
+            cause = self._cause_of(causes[-1])
             if cause is None:
-                return found[::-1], 0
-            if len(found) == CAUSES_MAX:
-                return found[::-1], 1
+                return causes[::-1], 0
+            if len(causes) == CAUSES_MAX:
+                return causes[::-1], 1
             try:
-                found.append(self._view.records.at(cause))
+                causes.append(self._view.records.at(cause))
             except Pruned:
-                return found[::-1], 1
+                return causes[::-1], 1
 
     def _cause_of(self, record: Record) -> int | None:
         if isinstance(record, Step | Faulted):
@@ -166,10 +166,10 @@ class _Tree:
         if isinstance(record, Step) and isinstance(
             follower, Receipt | KernelReceipt | Stream | Attempt
         ):
-            hashes = [each.intent for each in record.intents]
-            found = self._only_intent(draft, record, hashes.index(follower.intent))
-            self._nodes.fate(found, follower.intent)
-            return found
+            hashes = [intent.intent for intent in record.intents]
+            intent_draft = self._only_intent(draft, record, hashes.index(follower.intent))
+            self._nodes.fate(intent_draft, follower.intent)
+            return intent_draft
         if isinstance(record, Step) and isinstance(follower, Step | Faulted):
             index = follower.entry[1]
             draft.set(left_out=len(record.events) + len(record.intents) - 1)
@@ -202,9 +202,9 @@ class _Tree:
                     if self._nodes.has_room(draft):
                         emitted = self._nodes.emitted(draft, event, record.seq, index)
                         self._wait((record.seq, index), event.to, emitted)
-                for index, asked in enumerate(record.intents):
+                for index, request in enumerate(record.intents):
                     if self._nodes.has_room(draft):
-                        self._open[asked.intent] = self._nodes.intent(draft, record, index)
+                        self._open[request.intent] = self._nodes.intent(draft, record, index)
             case _:
                 pass
 
@@ -237,9 +237,9 @@ class _Tree:
             self._say_what_waits()
 
     def _wait(self, entry: EntryId, to: Sequence[CellId], draft: Draft) -> None:
-        others = [cell for cell in to if cell != self._shown]
-        if others:
-            self._waiting[entry] = dict.fromkeys(others, draft)
+        other_cells = [cell for cell in to if cell != self._shown_cell]
+        if other_cells:
+            self._waiting[entry] = dict.fromkeys(other_cells, draft)
 
     def _grow(self, first: int) -> None:
         """Read the journal until no further consequence can follow."""

@@ -65,12 +65,12 @@ class Nodes:
 
     def __init__(self, view: View, nodes_max: int) -> None:
         self._view = view
-        self._left = nodes_max
+        self._nodes_left = nodes_max
         self._cells: dict[CellId, object] = {}
 
     def has_room(self, draft: Draft) -> bool:
         """Return whether ``draft`` may get a child; if not, count the child as left out."""
-        if self._left > 0:
+        if self._nodes_left > 0:
             return True
         draft.set(left_out=draft.node.left_out + 1)
         return False
@@ -95,8 +95,8 @@ class Nodes:
                 return None
         stamp = getattr(record, "stamp", None)
         if stamp is not None:
-            found: int = stamp.ns
-            return found
+            at_ns: int = stamp.ns
+            return at_ns
         return parent.node.at_ns if parent else None
 
     def _fields(self, record: Record) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Nodes:
                 state = record.state
                 note, logs = self._annotation(record)
                 return {
-                    "cell": self.seen(record.cell, seq),
+                    "cell": self.note_cell(record.cell, seq),
                     "status": record.status if state is not None else "deleted",
                     "value": None if state is None else lens.state(record, state),
                     "note": note,
@@ -121,7 +121,7 @@ class Nodes:
                 }
             case Faulted():
                 return {
-                    "cell": self.seen(record.cell, seq),
+                    "cell": self.note_cell(record.cell, seq),
                     "status": "failed",
                     "value": fault_document(record.fault),
                     "note": f"{record.fault.kind.value}: {record.fault.message}",
@@ -130,7 +130,7 @@ class Nodes:
                 return self._receipt_fields(record)
             case Stream():
                 return {
-                    "cell": self.seen(record.cell, seq),
+                    "cell": self.note_cell(record.cell, seq),
                     "subject": record.effect,
                     "status": "delivered",
                     "value": lens.payload(record),
@@ -139,7 +139,7 @@ class Nodes:
                 }
             case Attempt():
                 return {
-                    "cell": self.seen(record.cell, seq),
+                    "cell": self.note_cell(record.cell, seq),
                     "status": record.phase,
                     "value": document(record, lens),
                     "intent": hash_text(record.intent),
@@ -150,7 +150,7 @@ class Nodes:
             case Control():
                 cell = record.cell
                 return {
-                    "cell": None if cell is None else self.seen(cell, seq),
+                    "cell": None if cell is None else self.note_cell(cell, seq),
                     "subject": record.action,
                     "status": "recorded",
                     "value": document(record, lens),
@@ -164,8 +164,8 @@ class Nodes:
 
     def _receipt_fields(self, record: Settling) -> dict[str, Any]:
         value = self._view.lens.payload(record)
-        found: dict[str, Any] = {
-            "cell": self.seen(record.cell, record.seq),
+        fields: dict[str, Any] = {
+            "cell": self.note_cell(record.cell, record.seq),
             "subject": record.effect,
             "status": record.outcome,
             "value": value,
@@ -173,13 +173,13 @@ class Nodes:
             "intent": hash_text(record.intent),
         }
         if isinstance(record, Receipt):
-            found["took_ns"] = record.finished_ns - record.started_ns
-            how = f"attempt {record.attempt}"
+            fields["took_ns"] = record.finished_ns - record.started_ns
+            cause = f"attempt {record.attempt}"
         else:
-            how = self._why(record)
-        return {**found, "note": record.problem or f"{record.status}, {how}"}
+            cause = self._cause_text(record)
+        return {**fields, "note": record.problem or f"{record.status}, {cause}"}
 
-    def _why(self, record: KernelReceipt) -> str:
+    def _cause_text(self, record: KernelReceipt) -> str:
         """Return why the core settled an intent itself, and who caused that."""
         if record.by is not None:
             return "by its cell"
@@ -217,7 +217,7 @@ class Nodes:
             kind="intent",
             seq=record.seq,
             index=index,
-            cell=self.seen(record.cell, record.seq),
+            cell=self.note_cell(record.cell, record.seq),
             subject=intent.effect,
             status="open",
             at_ns=row.opened_ns if row else parent.node.at_ns,
@@ -233,14 +233,14 @@ class Nodes:
         journal = self._view.journal
         try:
             name = parse_sha256(ref)
-            hash = parse_hash(ref) if name is None else journal.named(name)
+            hash = parse_hash(ref) if name is None else journal.hash_by_sha256(name)
             return None if hash is None else journal.blob_size(hash)
         except (Damage, ValueProblem):
             return None
 
     def _hang(self, node: Node, parent: Draft | None) -> Draft:
         draft = Draft(node)
-        self._left -= 1
+        self._nodes_left -= 1
         if parent is not None:
             parent.children.append(draft)
         return draft
@@ -252,26 +252,26 @@ class Nodes:
         if draft.node.kind != "intent":
             return
         opened_ns, at_ns = draft.node.at_ns, self._at_ns(receipt, None)
-        took = None if opened_ns is None or at_ns is None else max(0, at_ns - opened_ns)
+        took_ns = None if opened_ns is None or at_ns is None else max(0, at_ns - opened_ns)
         note = NO_CELL_WAITS if receipt.outcome == "abandoned" else None
-        draft.set(status=receipt.status, took_ns=took, note=note)
+        draft.set(status=receipt.status, took_ns=took_ns, note=note)
 
     def unsettled(self, draft: Draft, intent: Hash) -> None:
         """Mark an intent without a receipt as abandoned if no cell waits for it any more."""
         if draft.node.kind != "intent" or intent in self._view.state.intents:
             return
-        opened = self._view.state.abandoned.get(intent)
+        abandoned = self._view.state.abandoned.get(intent)
         note = NO_CELL_WAITS
-        if opened is not None:
-            command = self._ending(opened.cell, after=opened.seq)
+        if abandoned is not None:
+            command = self._ending(abandoned.cell, opened_seq=abandoned.seq)
             if command is not None and intent in command.abandoned:
                 note = f"{_NO_CELL}: {ending_text(command)}"
         draft.set(status="abandoned", note=note)
 
-    def _ending(self, id: CellId, *, after: int) -> Control | None:
+    def _ending(self, id: CellId, *, opened_seq: int) -> Control | None:
         last = self._view.state.next_seq - 1
         view = self._view
-        return ending(view.journal, id, first=after + 1, last=last, index=view.index)
+        return ending(view.journal, id, first=opened_seq + 1, last=last, index=view.index)
 
     def fate(self, draft: Draft, intent: Hash) -> None:
         """Set the current status of an intent, even if its receipt is not in this trace."""
@@ -288,7 +288,7 @@ class Nodes:
         cell = self._view.state.cells.get(id)
         name = name_cell(id[0], self.key(id, draft.node.seq))
         if cell is None or all(mail.entry != entry for mail in cell.mailbox):
-            command = self._ending(id, after=entry[0])
+            command = self._ending(id, opened_seq=entry[0])
             if command is not None:
                 note = f"{name} did not run it: {ending_text(command)}"
                 draft.set(status="dropped", note=note)
@@ -304,17 +304,21 @@ class Nodes:
         (SD-30), which are an annotation, too."""
         if record.ann is None:
             return None, ()
-        found = self._view.lens.annotations(record, record.ann)
-        lines = found.get("lines") if isinstance(found, dict) and len(found) == 1 else None
-        if isinstance(lines, list) and all(isinstance(each, str) for each in lines):
-            return compact(found), tuple(lines)
-        return found if isinstance(found, str) else compact(found), ()
+        annotation = self._view.lens.annotations(record, record.ann)
+        lines = (
+            annotation.get("lines")
+            if isinstance(annotation, dict) and len(annotation) == 1
+            else None
+        )
+        if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+            return compact(annotation), tuple(lines)
+        return annotation if isinstance(annotation, str) else compact(annotation), ()
 
     def _undelivered(self, event: Event | Emitted, seq: int) -> str | None:
         """Name the cells that an event did not reach, and why."""
         parts = []
         if event.overloaded:
-            names = [name_cell(*self.seen(id, seq)) for id in event.overloaded]
+            names = [name_cell(*self.note_cell(id, seq)) for id in event.overloaded]
             parts.append(f"overloaded: {', '.join(names)}")
         if isinstance(event, Emitted) and event.unknown:
             names = [name_cell(id[0], self.key(id, seq)) for id in event.unknown]
@@ -323,7 +327,7 @@ class Nodes:
 
     # Cells.
 
-    def seen(self, id: CellId, seq: int) -> tuple[str, object]:
+    def note_cell(self, id: CellId, seq: int) -> tuple[str, object]:
         """Note a cell that takes part."""
         key = self.key(id, seq)
         self._cells.setdefault(id, key)
@@ -338,13 +342,13 @@ class Nodes:
         """Return the unfinished cells of this trace; the cells in ``always`` are included in any
         case. ``ended`` is the step that deleted one of these, if it is gone."""
         view = self._view
-        found: list[Case] = []
+        cases: list[Case] = []
         for id in [*always, *(id for id in self._cells if id not in always)]:
             cell = view.state.cells.get(id)
             if id not in always and (cell is None or not _is_unfinished(cell.status, cell.in_ring)):
                 continue
             key = self.key(id, view.state.next_seq)
-            found.append(
+            cases.append(
                 Case(
                     workflow=id[0],
                     key=key,
@@ -364,17 +368,17 @@ class Nodes:
                     ),
                 )
             )
-            if len(found) == CASES_MAX:
+            if len(cases) == CASES_MAX:
                 break
-        return tuple(found)
+        return tuple(cases)
 
     def _deleted(self, id: CellId, ended: Draft) -> tuple[Reason, ...]:
         at_ns = ended.node.at_ns
-        when = "" if at_ns is None else f" at {time_text(at_ns)}"
+        time_suffix = "" if at_ns is None else f" at {time_text(at_ns)}"
         absent, *_ = diagnose(
             self._view.state, id, None, self._view.journal.blob, now_ns=self._view.now_ns
         )
-        text = f"its module deleted it in step {ended.node.seq}{when}: nothing of it is left"
+        text = f"its module deleted it in step {ended.node.seq}{time_suffix}: nothing of it is left"
         return (replace(absent, text=text),)
 
 

@@ -75,7 +75,7 @@ class Case:
             "key": self.key,
             "status": self.status,
             "is_idle": self.is_idle,
-            "reasons": [each.to_document() for each in self.reasons],
+            "reasons": [reason.to_document() for reason in self.reasons],
         }
 
 
@@ -98,14 +98,14 @@ class Trace:
             "target": self.target,
             "roots": _documents(self.roots),
             "earlier": self.earlier,
-            "cases": [each.to_document() for each in self.cases],
+            "cases": [case.to_document() for case in self.cases],
         }
 
 
 def _documents(roots: Sequence[Node]) -> list[Document]:
     """Return trees of nodes as documents. No recursion: they may be deeper than Python's stack."""
-    found: list[Document] = []
-    todo: list[tuple[Node, list[Document]]] = [(root, found) for root in reversed(roots)]
+    documents: list[Document] = []
+    todo: list[tuple[Node, list[Document]]] = [(root, documents) for root in reversed(roots)]
     while todo:
         node, into = todo.pop()
         cell = None if node.cell is None else {"workflow": node.cell[0], "key": node.cell[1]}
@@ -119,4 +119,4 @@ def _documents(roots: Sequence[Node]) -> list[Document]:
         }  # fmt: skip
         into.append(dict(fields))
         todo.extend((child, children) for child in reversed(node.children))
-    return found
+    return documents

@@ -29,17 +29,17 @@ def archives_to(cut: Cut | None, archives: Sequence[Bundle]) -> list[Bundle]:
     """
     ordered = sorted(archives, key=_follows)
     expected: int | None = None
-    for each in ordered:
-        if expected is not None and _follows(each) != expected:
-            raise _gap(each, expected)
-        expected = each.head().seq
+    for archive in ordered:
+        if expected is not None and _follows(archive) != expected:
+            raise _gap(archive, expected)
+        expected = archive.head().seq
     if ordered and (cut is None or expected != cut.seq):
         raise BadUsage(
             sentence(
                 "the archives do not lead to where the world begins",
-                where=str(ordered[-1].path),
+                location=str(ordered[-1].path),
                 expected="a world that was pruned" if cut is None else f"records to {cut.seq}",
-                found=f"records to {expected}",
+                actual=f"records to {expected}",
                 hint="name the archives between too: --archive FILE, once for each",
             )
         )
@@ -53,29 +53,29 @@ def beginning_of(archive: Bundle) -> Beginning | None:
     Raises:
         Damage: Its genesis cannot be read.
     """
-    after = archive.header.after
-    if after is None:
+    start = archive.header.after
+    if start is None:
         return None
-    genesis = as_genesis(after.genesis)
+    genesis = as_genesis(start.genesis)
     world = world_id(genesis.nonce, genesis.world_key)
     return Beginning(
-        tip=Tip(world=world, seq=after.seq, frame=after.frame, log=after.log),
-        document=after.document,
+        tip=Tip(world=world, seq=start.seq, frame=start.frame, log=start.log),
+        document=start.document,
         genesis=genesis,
     )
 
 
-def reading(places: Sequence[_Blobs]) -> BlobReader:
-    """Return a reader that takes a blob from the first of ``places`` that has it unaltered. If
+def reading(sources: Sequence[_Blobs]) -> BlobReader:
+    """Return a reader that takes a blob from the first of ``sources`` that has it unaltered. If
     none has it, the reader raises the ``Damage`` of the first place."""
-    if len(places) == 1:
-        return places[0].blob
+    if len(sources) == 1:
+        return sources[0].blob
 
     def read(hash: Hash, /) -> bytes:
         first: Damage | None = None
-        for each in places:
+        for source in sources:
             try:
-                return each.blob(hash)
+                return source.blob(hash)
             except Damage as problem:
                 first = first or problem
         assert first is not None, "nowhere to read from"
@@ -86,17 +86,17 @@ def reading(places: Sequence[_Blobs]) -> BlobReader:
 
 def _follows(archive: Bundle) -> int:
     """Return the last record before an archive."""
-    after = archive.header.after
-    return 0 if after is None else after.seq
+    start = archive.header.after
+    return 0 if start is None else start.seq
 
 
 def _gap(archive: Bundle, expected: int) -> BadUsage:
     return BadUsage(
         sentence(
             "the archives do not follow one another",
-            where=str(archive.path),
+            location=str(archive.path),
             expected=f"records from {expected + 1} on",
-            found=f"from {_follows(archive) + 1} on",
+            actual=f"from {_follows(archive) + 1} on",
             hint="name the archives between too, and none twice",
         )
     )

@@ -46,12 +46,12 @@ class Beginning:
         state = load(self.document, read)
         odd = [
             name
-            for name, found, expected in (
+            for name, actual, expected in (
                 ("its place in the chain", state.tip, self.tip),
                 ("the world's key", state.world_key, self.genesis.world_key),
                 ("the operators", state.operators, self.genesis.operators),
             )
-            if found != expected
+            if actual != expected
         ]
         if odd:
             raise Damage(
@@ -59,7 +59,7 @@ class Beginning:
                     f"the snapshot {hash_text(self.document)} is not the one that the journal "
                     f"continues from: {', '.join(odd)}",
                     expected=f"the world after record {self.tip.seq}",
-                    found=f"one after record {state.tip.seq}",
+                    actual=f"one after record {state.tip.seq}",
                 )
             )
         return state
@@ -93,6 +93,6 @@ def as_genesis(data: bytes) -> Genesis | Fork:
         sentence(
             "the record that the journal begins with does not name a world",
             expected=f"{Genesis.KIND} or {Fork.KIND}",
-            found=record.KIND,
+            actual=record.KIND,
         )
     )

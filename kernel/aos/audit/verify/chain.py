@@ -82,47 +82,47 @@ class Chain:
     def _move_on(self, frame: Frame, expected: Header, witness: Hash | None) -> None:
         header = frame.header
         self.next_seq = expected.last + 1
-        right = header
+        valid_header = header
         if header != expected and expected.hash() == witness:
-            right = expected
-        self.prev = right.hash()
+            valid_header = expected
+        self.prev = valid_header.hash()
         if self.log is not None:
-            log = self.log.append(log_leaf(right.root))
-            self.log = log if log.root() == right.log_root else None
+            log = self.log.append(log_leaf(valid_header.root))
+            self.log = log if log.root() == valid_header.log_root else None
 
     def head_problem(self, head: Head) -> str | None:
         """Return why ``head`` is not the end of this chain; None if it is."""
-        found: dict[str, tuple[object, object]] = {
+        field_pairs: dict[str, tuple[object, object]] = {
             "world": (head.world, self.world),
             "seq": (head.seq, self.next_seq - 1),
             "frame": (head.frame, self.prev),
         }
         if self.log is not None:
-            found["log_root"] = (head.log_root, self.log.root())
-            found["frames"] = (head.frames, self.log.size)
-        odd = [name for name, (says, has) in found.items() if says != has]
+            field_pairs["log_root"] = (head.log_root, self.log.root())
+            field_pairs["frames"] = (head.frames, self.log.size)
+        odd = [name for name, (claimed, has) in field_pairs.items() if claimed != has]
         if not odd:
             return None
         return sentence(
             f"the head is not the journal's end: {', '.join(odd)}",
             expected=f"record {head.seq}",
-            found=f"record {self.next_seq - 1}",
+            actual=f"record {self.next_seq - 1}",
             hint="frames were lost, added or replaced after it was signed",
         )
 
 
-def _missing(expected: int, found: int) -> str:
+def _missing(expected: int, actual: int) -> str:
     return sentence(
-        "a frame is missing before it" if found > expected else "it overlaps the frame before it",
+        "a frame is missing before it" if actual > expected else "it overlaps the frame before it",
         expected=f"record {expected} first",
-        found=f"record {found}",
+        actual=f"record {actual}",
         hint="restore a backup",
     )
 
 
 def _altered(header: Header, expected: Header) -> str:
-    stored, right = header.value(), expected.value()
-    odd = [str(name) for name in stored if stored[name] != right[name]]
+    stored, expected_fields = header.value(), expected.value()
+    odd = [str(name) for name in stored if stored[name] != expected_fields[name]]
     return f"its header was altered: {', '.join(odd)} (the chain continues from another header)"
 
 
@@ -135,7 +135,7 @@ def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
             sentence(
                 "it belongs to another world",
                 expected=hash_text(expected.world),
-                found=hash_text(header.world),
+                actual=hash_text(header.world),
             ),
         )
     if header.prev != expected.prev:
@@ -144,7 +144,7 @@ def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
             sentence(
                 "it does not follow the frame before it",
                 expected=f"previous hash {hash_text(expected.prev)}",
-                found=hash_text(header.prev),
+                actual=hash_text(header.prev),
                 hint="one of the two was replaced",
             ),
         )
@@ -154,7 +154,7 @@ def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
             sentence(
                 "its log root is not the tree over all frames so far",
                 expected=hash_text(expected.log_root),
-                found=hash_text(header.log_root),
+                actual=hash_text(header.log_root),
                 hint="an earlier frame was replaced",
             ),
         )

@@ -73,19 +73,19 @@ class Checking:
         """Return the executors of the manifest in force."""
         return self.effective.executors if self.effective else None
 
-    def signature(self, message: bytes, signature: bytes, key: bytes, whose: str) -> None:
+    def signature(self, message: bytes, signature: bytes, key: bytes, signer: str) -> None:
         """Count a signature, and report it if it is not ``key``'s over ``message``."""
         self.counts.signatures += 1
         if not self._is_signed(message, signature, key):
-            self.add(FindingKind.SIGNATURE_WRONG, f"the signature is not {whose}")
+            self.add(FindingKind.SIGNATURE_WRONG, f"the signature is not {signer}")
 
     def signature_of_one(
-        self, message: bytes, signature: bytes, keys: Iterable[bytes], whose: str
+        self, message: bytes, signature: bytes, keys: Iterable[bytes], signer: str
     ) -> bool:
         """Count a signature that one of several keys may have made; report it if none has, and
         return whether one has."""
         self.counts.signatures += 1
         if any(self._is_signed(message, signature, key) for key in keys):
             return True
-        self.add(FindingKind.SIGNATURE_WRONG, f"the signature is not {whose}")
+        self.add(FindingKind.SIGNATURE_WRONG, f"the signature is not {signer}")
         return False

@@ -45,11 +45,11 @@ class KeptCheckpoint:
 
 
 @dataclass(slots=True)
-class _Wanted:
-    """One checkpoint to compare. ``found`` is None if the bytes are none."""
+class _Comparison:
+    """One checkpoint to compare. ``checkpoint`` is None if the bytes are none."""
 
-    kept: KeptCheckpoint
-    found: Checkpoint | None
+    source: KeptCheckpoint
+    checkpoint: Checkpoint | None
     problem: str = ""
 
 
@@ -64,19 +64,25 @@ class _World:
 class CheckpointCheck:
     """One pass over the headers of a journal, as ``Verifier`` takes its frames.
 
-    ``other`` is the log of the other side, whose tiles name the first frame that differs.
+    ``other_log`` is the log of the other side, whose tiles name the first frame that differs.
     """
 
-    def __init__(self, kept: Sequence[KeptCheckpoint], other: TiledLog | None = None) -> None:
-        self._wanted = [_read(each) for each in kept]
-        self._sizes = {each.found.size for each in self._wanted if each.found is not None}
+    def __init__(
+        self, checkpoints: Sequence[KeptCheckpoint], other_log: TiledLog | None = None
+    ) -> None:
+        self._comparisons = [_read(checkpoint) for checkpoint in checkpoints]
+        self._sizes = {
+            comparison.checkpoint.size
+            for comparison in self._comparisons
+            if comparison.checkpoint is not None
+        }
         self._roots: dict[int, bytes] = {0: EMPTY}
         self._peaks: list[tuple[int, bytes]] = []
         self._size = 0
         self._last: Header | None = None
         self._worlds: dict[Hash, _World] = {}
         self._is_lost = False
-        self._other = other
+        self._other_log = other_log
         self._differs: tuple[int, int] | None = None
         self._other_problem: str | None = None
 
@@ -96,8 +102,8 @@ class CheckpointCheck:
 
     def take(self, frame: Frame) -> None:
         """Take the next frame."""
-        known = self._last.world if self._last is not None else None
-        if frame.header.world != known:
+        world = self._last.world if self._last is not None else None
+        if frame.header.world != world:
             self._enter(frame)
         self._add(frame.header, header_bytes(frame.header))
 
@@ -107,10 +113,10 @@ class CheckpointCheck:
 
     def problems(self) -> Iterator[Problem]:
         """Compare, once all frames were taken."""
-        for each in self._wanted:
-            problem = self._problem(each)
+        for comparison in self._comparisons:
+            problem = self._problem(comparison)
             if problem is not None:
-                yield problem[0], f"{each.kept.name}: {problem[1]}"
+                yield problem[0], f"{comparison.source.name}: {problem[1]}"
         if self._other_problem is not None:
             yield FindingKind.CHECKPOINT_WRONG, self._other_problem
 
@@ -137,50 +143,50 @@ class CheckpointCheck:
         leaf = leaf_hash(data)
         self._compare(leaf, header)
         self._size += 1
-        found = (0, leaf)
-        while self._peaks and self._peaks[-1][0] == found[0]:
-            height, left = self._peaks.pop()
-            found = (height + 1, node_hash(left, found[1]))
-        self._peaks.append(found)
+        peak = (0, leaf)
+        while self._peaks and self._peaks[-1][0] == peak[0]:
+            height, left_hash = self._peaks.pop()
+            peak = (height + 1, node_hash(left_hash, peak[1]))
+        self._peaks.append(peak)
         if self._size in self._sizes:
             self._roots[self._size] = self._root()
 
     def _compare(self, leaf: bytes, header: Header) -> None:
         """Compare a leaf with that of the other side."""
-        other = self._other
-        if other is None or self._size >= other.size or self._differs is not None:
+        other_log = self._other_log
+        if other_log is None or self._size >= other_log.size or self._differs is not None:
             return
         try:
-            if other.node(0, self._size) != leaf:
+            if other_log.node(0, self._size) != leaf:
                 self._differs = (self._size, header.first)
         except Damage as problem:
-            self._other, self._other_problem = None, str(problem)
+            self._other_log, self._other_problem = None, str(problem)
 
     def _root(self) -> bytes:
-        *left, (_, found) = self._peaks
-        for _, peak in reversed(left):
-            found = node_hash(peak, found)
-        return found
+        *earlier_peaks, (_, root_hash) = self._peaks
+        for _, peak in reversed(earlier_peaks):
+            root_hash = node_hash(peak, root_hash)
+        return root_hash
 
-    def _problem(self, wanted: _Wanted) -> Problem | None:
-        if wanted.found is None:
-            return FindingKind.CHECKPOINT_WRONG, wanted.problem
-        checkpoint = wanted.found
+    def _problem(self, comparison: _Comparison) -> Problem | None:
+        if comparison.checkpoint is None:
+            return FindingKind.CHECKPOINT_WRONG, comparison.problem
+        checkpoint = comparison.checkpoint
         world = None if checkpoint.world is None else self._worlds.get(checkpoint.world)
         if world is None:
             return FindingKind.CHECKPOINT_WRONG, sentence(
-                "it is of another log", expected="one of this world", found=checkpoint.origin[:80]
+                "it is of another log", expected="one of this world", actual=checkpoint.origin[:80]
             )
         assert checkpoint.world is not None
         try:
-            open_checkpoint(wanted.kept.data, log_key(checkpoint.world, world.key))
+            open_checkpoint(comparison.source.data, log_key(checkpoint.world, world.key))
         except Damage as problem:
             return FindingKind.CHECKPOINT_WRONG, str(problem)
         if world.end is not None and checkpoint.size > world.end:
             return FindingKind.CHECKPOINT_WRONG, sentence(
                 "it goes beyond the fork, where the journals part, and cannot be compared",
                 expected=f"at most {world.end} frames",
-                found=f"{checkpoint.size}",
+                actual=f"{checkpoint.size}",
                 hint="name an older one of the parent",
             )
         if self._is_lost and checkpoint.size not in self._roots:
@@ -192,7 +198,7 @@ class CheckpointCheck:
             return FindingKind.JOURNAL_TRUNCATED, sentence(
                 "frames are missing at the journal's end: it was cut off, or rolled back",
                 expected=f"at least {checkpoint.size} frames",
-                found=f"{self._size}",
+                actual=f"{self._size}",
                 hint="restore the newer journal",
             )
         if self._roots[checkpoint.size] == checkpoint.root:
@@ -200,15 +206,15 @@ class CheckpointCheck:
         return FindingKind.JOURNAL_REWRITTEN, sentence(
             "the journal has other frames than those that were signed",
             expected=f"the root of {checkpoint.size} frames that the checkpoint names",
-            found=self._first(checkpoint),
+            actual=self._first(checkpoint),
         )
 
     def _first(self, checkpoint: Checkpoint) -> str:
         """Name the first frame that differs, if the other side's tiles do."""
-        if self._other is None:
+        if self._other_log is None:
             return "another (--log DIR, with the tiles of the other side, names the first frame)"
         try:
-            is_its = root(checkpoint.size, self._other.node) == checkpoint.root
+            is_its = root(checkpoint.size, self._other_log.node) == checkpoint.root
         except (Damage, IndexError):
             is_its = False
         if not is_its or self._differs is None:
@@ -216,11 +222,11 @@ class CheckpointCheck:
         return f"another: the first is frame {self._differs[0]}, from record {self._differs[1]} on"
 
 
-def _read(kept: KeptCheckpoint) -> _Wanted:
+def _read(source: KeptCheckpoint) -> _Comparison:
     try:
-        return _Wanted(kept, parse_checkpoint(parse_note(kept.data).text))
+        return _Comparison(source, parse_checkpoint(parse_note(source.data).text))
     except Damage as problem:
-        return _Wanted(kept, None, str(problem))
+        return _Comparison(source, None, str(problem))
 
 
 @contextlib.contextmanager
@@ -236,26 +242,30 @@ def checking(files: Sequence[Path], log: Path | None) -> Iterator[CheckpointChec
     if not files:
         yield None
         return
-    kept = [KeptCheckpoint(str(each), _named(each)) for each in files]
+    checkpoints = [KeptCheckpoint(str(file), _read_note_file(file)) for file in files]
     if log is None:
-        yield CheckpointCheck(kept)
+        yield CheckpointCheck(checkpoints)
         return
-    with StoredLog.named(log) as stored:
-        yield CheckpointCheck(kept, TiledLog(_size(stored, kept), stored.read_tile))
+    with StoredLog.at_user_path(log) as stored:
+        yield CheckpointCheck(checkpoints, TiledLog(_size(stored, checkpoints), stored.read_tile))
 
 
-def _size(log: StoredLog, kept: Sequence[KeptCheckpoint]) -> int:
+def _size(log: StoredLog, checkpoints: Sequence[KeptCheckpoint]) -> int:
     """The size of the other side's log: that of its own checkpoint, else the largest named one."""
     data = log.checkpoint()
-    named = ([] if data is None else [KeptCheckpoint("", data)]) or kept
-    sizes = [each.found.size for each in map(_read, named) if each.found is not None]
+    candidates = ([] if data is None else [KeptCheckpoint("", data)]) or checkpoints
+    sizes = [
+        comparison.checkpoint.size
+        for comparison in map(_read, candidates)
+        if comparison.checkpoint is not None
+    ]
     return max(sizes, default=0)
 
 
-def _named(file: Path) -> bytes:
+def _read_note_file(file: Path) -> bytes:
     try:
-        with os.fdopen(open_named(file), "rb") as opened:
-            return opened.read(NOTE_BYTES_MAX + 1)
+        with os.fdopen(open_named(file), "rb") as stream:
+            return stream.read(NOTE_BYTES_MAX + 1)
     except OSError as problem:
         raise BadUsage(f"{file}: the file cannot be read: {problem.strerror}") from problem
 
@@ -265,9 +275,9 @@ def headers_before(log: StoredLog | None, cut: Cut) -> Iterator[bytes]:
     if log is None:
         return
     data = log.checkpoint()
-    found = None if data is None else _read(KeptCheckpoint("", data)).found
-    if found is None or found.size < cut.log.size:
+    checkpoint = None if data is None else _read(KeptCheckpoint("", data)).checkpoint
+    if checkpoint is None or checkpoint.size < cut.log.size:
         return
-    tiles = TiledLog(found.size, log.read_tile)
+    tiles = TiledLog(checkpoint.size, log.read_tile)
     for index in range(cut.log.size):
         yield tiles.header(index)

@@ -193,7 +193,7 @@ class Contents:
                     sentence(
                         "a command sets the journal clock back, which is not ahead of its stamp",
                         expected=f"more than {CLOCK_AHEAD_NS} ns",
-                        found=f"{before_ns - after_ns} ns",
+                        actual=f"{before_ns - after_ns} ns",
                     ),
                 )
         else:
@@ -203,14 +203,14 @@ class Contents:
         self._checking.genesis = record
         message = GenesisInput.message(record.nonce, record.world_key, record.operators)
         self._checking.signature(message, record.signature, record.world_key, "the world key's")
-        found = world_id(record.nonce, record.world_key)
-        if found != self._checking.world:
+        computed = world_id(record.nonce, record.world_key)
+        if computed != self._checking.world:
             self._add(
                 FindingKind.IDENTITY_WRONG,
                 sentence(
                     "the world's id is not that of its genesis",
-                    expected=hash_text(found),
-                    found=hash_text(self._checking.world),
+                    expected=hash_text(computed),
+                    actual=hash_text(self._checking.world),
                 ),
             )
         if record.semantics != SEMANTICS:
@@ -219,7 +219,7 @@ class Contents:
                 sentence(
                     "this release computes by other rules",
                     expected=f"semantics {SEMANTICS}",
-                    found=f"{record.semantics}",
+                    actual=f"{record.semantics}",
                 ),
             )
 
@@ -236,7 +236,7 @@ class Contents:
                 sentence(
                     "it is a fork of another world, or from another place",
                     expected=f"{hash_text(checking.world)} after record {record.seq - 1}",
-                    found=f"{hash_text(record.parent)} after record {record.at}",
+                    actual=f"{hash_text(record.parent)} after record {record.at}",
                 ),
             )
         checking.world = forked_world_id(record)
@@ -275,14 +275,14 @@ class Contents:
         for module in effective.modules.values():
             self.counts.modules += 1
             self._values.pinned(module.hash, f"module {module.name}: ")
-        for each in record.migrated:
-            self._migrated(each)
+        for migration in record.migrated:
+            self._migrated(migration)
 
     def _migrated(self, migrated: Migrated) -> None:
         """Check every blob that a migration made, by its hash."""
         try:
-            for hash, what in migrated_blobs(migrated, self._values.read):
-                self._values.needed(hash, f"{what} that was migrated: ")
+            for hash, description in migrated_blobs(migrated, self._values.read):
+                self._values.check_blob(hash, f"{description} that was migrated: ")
         except Damage as problem:
             self._add(
                 FindingKind.BLOB_DAMAGED, f"cells that were migrated cannot be read: {problem}"
@@ -292,14 +292,14 @@ class Contents:
         """Check that the executor ``node``, and no other, has the world's own key, and that no
         revoked key is in use again."""
         world_key = self.genesis.world_key if self.genesis else None
-        for each in (effective.executors or {}).values():
-            if world_key is not None and is_misnamed(each, world_key):
+        for executor in (effective.executors or {}).values():
+            if world_key is not None and is_misnamed(executor, world_key):
                 self._add(
                     FindingKind.MANIFEST_INVALID,
                     sentence(
-                        f"executor {each.name}: {NODE} alone has the world's own key",
-                        expected=key_text(world_key) if each.name == NODE else "another",
-                        found=key_text(each.public_key),
+                        f"executor {executor.name}: {NODE} alone has the world's own key",
+                        expected=key_text(world_key) if executor.name == NODE else "another",
+                        actual=key_text(executor.public_key),
                     ),
                 )
         back = back_from_revocation(effective.executors, self._checking.revoked)
@@ -309,11 +309,11 @@ class Contents:
                 FindingKind.MANIFEST_INVALID,
                 f"executor {name}: it has {key_text(key)}, which an earlier manifest revoked",
             )
-        used = approver_with_used_key(
+        conflict = approver_with_used_key(
             effective.governance, self._checking.revoked, world_key or b""
         )
-        if used is not None:
-            name, owner = used
+        if conflict is not None:
+            name, owner = conflict
             self._add(FindingKind.MANIFEST_INVALID, f"approver {name}: it has {owner}")
         self._checking.revoked |= revoked_by(effective.executors)
 
@@ -331,16 +331,16 @@ class Contents:
             restamp=record.restamp,
         )
         self._operator(record, message)
-        named = [name for name in _COMMANDED if getattr(record, name) is not None]
+        field_names = [name for name in _COMMANDED if getattr(record, name) is not None]
         statuses = _STATUSES.get(record.action, (None,))
-        if not has_fields_of(record.action, named) or record.status not in statuses:
+        if not has_fields_of(record.action, field_names) or record.status not in statuses:
             fields = needed_fields(record.action)
             self._add(
                 FindingKind.VALUE_INVALID,
                 sentence(
                     f"a command {record.action!r:.40} of an operator",
                     expected=f"one with {' and '.join(fields) or 'nothing'}",
-                    found=f"one with {' and '.join(named) or 'nothing'}",
+                    actual=f"one with {' and '.join(field_names) or 'nothing'}",
                 ),
             )
         if record.action == CANCEL and record.intent is not None:
@@ -354,7 +354,7 @@ class Contents:
         """Check that an operator of the genesis signed ``message``."""
         if self.genesis is None:
             return
-        operators = {each.name: each.key for each in self.genesis.operators}
+        operators = {operator.name: operator.key for operator in self.genesis.operators}
         key = operators.get(record.principal)
         if key is None:
             self._add(
@@ -365,15 +365,15 @@ class Contents:
 
     # Events and steps.
 
-    def _event(self, event: Event | Emitted, where: str) -> None:
+    def _event(self, event: Event | Emitted, path: str) -> None:
         schema, effective = None, self._checking.effective
         if effective is not None:
             schema = effective.schemas.get(event.schema)
             if schema is None:
                 self._add(
-                    FindingKind.VALUE_INVALID, f"{where}: schema {event.schema} is not in force"
+                    FindingKind.VALUE_INVALID, f"{path}: schema {event.schema} is not in force"
                 )
-        self._values.normal(schema, event.value, where)
+        self._values.normal(schema, event.value, path)
 
     def _step(self, record: Step) -> None:
         workflow = self._workflow(record.cell, record.under)

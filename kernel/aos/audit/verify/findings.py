@@ -50,9 +50,9 @@ class Finding:
     message: str
 
     def __str__(self) -> str:
-        where = [f"frame {self.frame}"] if self.frame is not None else []
-        where += [f"record {self.record}"] if self.record is not None else []
-        return f"{', '.join(where)}: {self.message}" if where else self.message
+        location = [f"frame {self.frame}"] if self.frame is not None else []
+        location += [f"record {self.record}"] if self.record is not None else []
+        return f"{', '.join(location)}: {self.message}" if location else self.message
 
     def to_document(self) -> dict[str, object]:
         return {**asdict(self), "kind": self.kind.value}
@@ -72,7 +72,7 @@ class FindingList:
 
     frame: int | None = None
     record: int | None = None
-    listed: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     unlisted: int = 0
 
     def add(self, kind: FindingKind, message: str) -> None:
@@ -91,14 +91,14 @@ class FindingList:
 
     def has(self, kind: FindingKind) -> bool:
         """Return whether the last finding is of this kind and about the current record."""
-        last = self.listed[-1] if self.listed else None
+        last = self.findings[-1] if self.findings else None
         return last is not None and (last.record, last.kind) == (self.record, kind)
 
     def _add(self, finding: Finding) -> None:
-        if len(self.listed) >= FINDINGS_MAX:
+        if len(self.findings) >= FINDINGS_MAX:
             self.unlisted += 1
         else:
-            self.listed.append(finding)
+            self.findings.append(finding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class VerifyReport:
         for name in _HASHES:
             value = getattr(self, name)
             document[name] = None if value is None else hash_text(value)
-        document["findings"] = [each.to_document() for each in self.findings]
+        document["findings"] = [finding.to_document() for finding in self.findings]
         return {"sound": self.is_sound, **document}
 
     @classmethod
@@ -164,7 +164,8 @@ class VerifyReport:
         for name in _HASHES:
             values[name] = None if values[name] is None else parse_hash(values[name])
         values["findings"] = tuple(
-            Finding(**{**each, "kind": FindingKind(each["kind"])}) for each in values["findings"]
+            Finding(**{**finding, "kind": FindingKind(finding["kind"])})
+            for finding in values["findings"]
         )
         return cls(**values)
 

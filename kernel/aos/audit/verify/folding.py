@@ -64,7 +64,7 @@ class Folding:
         state: State | None = None
         try:
             state = begins.state(self._roots.read)
-            self._roots.found[begins.tip.seq] = self._roots.root(state)
+            self._roots.documents[begins.tip.seq] = self._roots.root(state)
             self._state = state if self._rows is not None else None
             self._rows = rows_at(state, begins.erased)
         except Damage as problem:
@@ -86,10 +86,10 @@ class Folding:
             fold(state, record, self._read)
             rows.take(record)
         except Exception as problem:  # noqa: BLE001  # an altered record may break any assumption
-            what = str(problem) if isinstance(problem, Damage) else repr(problem)
+            problem_text = str(problem) if isinstance(problem, Damage) else repr(problem)
             # If a blob of this record is missing, that is already reported, and is the reason.
             if not self._findings.has(FindingKind.BLOB_DAMAGED):
-                message = f"it cannot follow the records before it: {what}"
+                message = f"it cannot follow the records before it: {problem_text}"
                 self._findings.add(FindingKind.RECORD_CANNOT_FOLLOW, message)
             self.stop()
 
@@ -147,14 +147,14 @@ class Folding:
     def _check_snapshot(self, record: Snapshot) -> None:
         if record.at == self._awaited:
             self._awaited = None
-        found = self._roots.found.get(record.at)
-        if found is not None and found != record.document.hash:
+        computed = self._roots.documents.get(record.at)
+        if computed is not None and computed != record.document.hash:
             self._findings.add(
                 FindingKind.SNAPSHOT_WRONG,
                 sentence(
                     f"the snapshot after record {record.at} is not of the world as it was then",
-                    expected=hash_text(found),
-                    found=hash_text(record.document.hash),
+                    expected=hash_text(computed),
+                    actual=hash_text(record.document.hash),
                 ),
             )
 
@@ -164,18 +164,18 @@ def newest_snapshot_problem(store: Store) -> str | None:
     row = None
     try:
         row = store.snapshot_before()
-        for hash, what in references(row.document, store.blob) if row is not None else ():
-            _read_part(store, hash, what)
+        for hash, description in references(row.document, store.blob) if row is not None else ():
+            _read_part(store, hash, description)
     except Damage as problem:
-        where = "" if row is None else f" after record {row.at}"
-        return f"the newest snapshot{where} cannot be read: {problem}"
+        position = "" if row is None else f" after record {row.at}"
+        return f"the newest snapshot{position} cannot be read: {problem}"
     return None
 
 
-def _read_part(store: Store, hash: Hash, what: str) -> None:
+def _read_part(store: Store, hash: Hash, description: str) -> None:
     try:
         store.blob(hash)
     except Erased:
         return
     except Damage as problem:
-        raise Damage(f"{what}: {problem}") from problem
+        raise Damage(f"{description}: {problem}") from problem

@@ -49,9 +49,9 @@ class GovernedManifests:
 
     def go_on(self, state: State) -> None:
         """Begin with the state of a world, instead of the records that led to it."""
-        for seq, each in state.proposals.open.items():
-            votes: dict[str, str] = {name: cast.vote for name, cast in each.votes.items()}
-            self._open[seq] = _Proposal(each.principal, each.change, votes)
+        for seq, proposal in state.proposals.open.items():
+            votes: dict[str, str] = {name: cast.vote for name, cast in proposal.votes.items()}
+            self._open[seq] = _Proposal(proposal.principal, proposal.change, votes)
 
     def forked(self) -> None:
         """Another world begins: votes for its parent are no votes here."""
@@ -106,8 +106,8 @@ class GovernedManifests:
         """Return the change that the record or its proposal proposes; None if it names no open
         proposal."""
         if record.action != PROPOSE:
-            known = None if record.proposal is None else self._open.get(record.proposal)
-            return None if known is None else known.change
+            proposal = None if record.proposal is None else self._open.get(record.proposal)
+            return None if proposal is None else proposal.change
         if record.base is None or record.document is None or record.patch is None:
             return None
         return ProposedChange(
@@ -143,17 +143,22 @@ class GovernedManifests:
         keys = [] if approver is None else [approver]
         genesis = self._checking.genesis
         if record.action in (PROPOSE, REPORT, WITHDRAW) and genesis is not None:
-            keys += [each.key for each in genesis.operators if each.name == record.principal]
+            keys += [
+                operator.key for operator in genesis.operators if operator.name == record.principal
+            ]
         if record.action == WITHDRAW and record.proposal is not None:
-            known = self._open.get(record.proposal)
-            keys = keys if known is not None and known.principal == record.principal else []
+            proposal = self._open.get(record.proposal)
+            keys = keys if proposal is not None and proposal.principal == record.principal else []
         return keys
 
     def _patch(self, record: Governance, base: Effective) -> None:
         """Check that the patch, which people read, leads to the manifest that they vote on."""
         assert record.document is not None
         assert record.patch is not None
-        document, patch = self._values.held(record.document), self._values.held(record.patch)
+        document, patch = (
+            self._values.checked_bytes(record.document),
+            self._values.checked_bytes(record.patch),
+        )
         if document is None or patch is None:
             return
         try:
@@ -165,34 +170,40 @@ class GovernedManifests:
         """Check the quorum of a manifest, by the manifest that was in force before it."""
         effective = self._checking.effective
         block = None if effective is None else effective.governance
-        known = None if record.proposal is None else self._open.get(record.proposal)
+        proposal = None if record.proposal is None else self._open.get(record.proposal)
         self._open.clear()
         if block is None:
             return
-        if known is None:
+        if proposal is None:
             self._missing("no open proposal", block, "none")
             return
-        found = sum(known.votes.get(each.name) == APPROVE for each in block.approvers)
-        if found < block.quorum:
-            self._missing(f"the votes for proposal {record.proposal}", block, f"{found}")
+        approvals = sum(
+            proposal.votes.get(approver.name) == APPROVE for approver in block.approvers
+        )
+        if approvals < block.quorum:
+            self._missing(f"the votes for proposal {record.proposal}", block, f"{approvals}")
         applied = (record.document.hash, record.mode or STRICT, record.leaves)
-        approved = (known.change.document, known.change.mode or STRICT, known.change.leaves)
+        approved = (
+            proposal.change.document,
+            proposal.change.mode or STRICT,
+            proposal.change.leaves,
+        )
         if applied != approved:
             self._checking.add(
                 FindingKind.AUTHORITY_MISSING,
                 sentence(
                     f"it is another manifest than proposal {record.proposal}",
                     expected=f"{hash_text(approved[0])} in mode {approved[1]}",
-                    found=f"{hash_text(applied[0])} in mode {applied[1]}",
+                    actual=f"{hash_text(applied[0])} in mode {applied[1]}",
                 ),
             )
 
-    def _missing(self, what: str, block: GovernanceBlock, found: str) -> None:
+    def _missing(self, reason: str, block: GovernanceBlock, actual: str) -> None:
         self._checking.add(
             FindingKind.AUTHORITY_MISSING,
             sentence(
-                f"the approvers did not approve it: {what}",
+                f"the approvers did not approve it: {reason}",
                 expected=f"{block.quorum} of {len(block.approvers)} approvals",
-                found=found,
+                actual=actual,
             ),
         )

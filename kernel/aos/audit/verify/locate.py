@@ -100,6 +100,6 @@ def _way(leaves: Sequence[Hash], index: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _root_over(leaf_hash: bytes, way: list[tuple[bytes, bytes]]) -> bytes:
-    for before, after in way:
-        leaf_hash = blake3(before + leaf_hash + after).digest()
+    for prefix, suffix in way:
+        leaf_hash = blake3(prefix + leaf_hash + suffix).digest()
     return leaf_hash

@@ -56,7 +56,7 @@ class _End:
 
 
 @dataclass(slots=True)
-class _Opened:
+class _TrackedIntent:
     """The facts that later records about an intent are checked against. ``attempt`` is the
     current one, 0 if the first must still be journaled; ``halt`` is the phase in which it does not
     run, None if it may run. ``definition`` and ``executors`` are those of the manifest in force
@@ -83,13 +83,13 @@ class OpenWork:
 
     checking: Checking
     values: RecordedValues
-    _opened: dict[Hash, _Opened] = field(default_factory=dict)
+    _tracked: dict[Hash, _TrackedIntent] = field(default_factory=dict)
 
     def go_on(self, state: State) -> None:
         """Copy the open intents of ``state``, which is at the end of a frame."""
         for intent in (*state.intents.values(), *state.abandoned.values()):
             halt = state.halt(intent)
-            self._opened[intent.intent] = _Opened(
+            self._tracked[intent.intent] = _TrackedIntent(
                 cell=intent.cell,
                 effect=intent.effect.name,
                 definition=intent.effect,
@@ -99,15 +99,15 @@ class OpenWork:
                 halt=None if halt is None else halt.phase,
             )
         for owed in state.owed:
-            opened = self._opened.get(owed.intent)
-            if opened is not None and owed.why is not Debt.ANSWER:
-                opened.ends[owed.root.seq] = _end_of(owed)
+            tracked = self._tracked.get(owed.intent)
+            if tracked is not None and owed.debt is not Debt.ANSWER:
+                tracked.ends[owed.root.seq] = _end_of(owed)
 
     def open(self, record: Step, index: int, intent: Intent, workflow: Workflow | None) -> None:
-        checking, where = self.checking, f"intents[{index}]"
+        checking, path = self.checking, f"intents[{index}]"
         effective = checking.effective
         effect = effective.effects.get(intent.effect) if effective else None
-        opened = self._opened[intent.intent] = _Opened(
+        tracked = self._tracked[intent.intent] = _TrackedIntent(
             cell=record.cell,
             effect=intent.effect,
             definition=effect,
@@ -115,15 +115,15 @@ class OpenWork:
             executors=checking.executors,
             attempt=1,
         )
-        if opened.is_once:
-            opened.attempt = 0
-        self.values.normal(effect.params if effect else None, intent.params, f"{where}.params")
+        if tracked.is_once:
+            tracked.attempt = 0
+        self.values.normal(effect.params if effect else None, intent.params, f"{path}.params")
         if workflow is None:
             return
         if effect is None or intent.effect not in workflow.effects_emitted:
             checking.add(
                 FindingKind.AUTHORITY_MISSING,
-                f"{where}: {intent.effect} is not in effects_emitted of {workflow.name}",
+                f"{path}: {intent.effect} is not in effects_emitted of {workflow.name}",
             )
             return
         expected = intent_hash(
@@ -141,19 +141,19 @@ class OpenWork:
             checking.add(
                 FindingKind.IDENTITY_WRONG,
                 sentence(
-                    f"{where}: its hash is not over what it asks for",
+                    f"{path}: its hash is not over what it asks for",
                     expected=hash_text(expected),
-                    found=hash_text(intent.intent),
+                    actual=hash_text(intent.intent),
                 ),
             )
 
     # Records of executors.
 
     def receipt(self, record: Receipt) -> None:
-        opened = self._opened.pop(record.intent, None)
-        self._about(record, opened)
-        self._signer(record, opened)
-        self._attempt_counts(record, opened)
+        tracked = self._tracked.pop(record.intent, None)
+        self._check_identity(record, tracked)
+        self._signer(record, tracked)
+        self._attempt_counts(record, tracked)
         message = signed_receipt_message(
             self.checking.world,
             record,
@@ -169,17 +169,17 @@ class OpenWork:
                 "the path of its batch leads to no root that could be signed",
             )
         else:
-            whose = f"{record.executor}'s"
-            self.checking.signature(message, record.signature, record.key_id, whose)
-        self._payload(record, opened)
-        if opened is not None and record.effect == TIMER and record.status == "ok":
-            self._due(opened)
+            signer = f"{record.executor}'s"
+            self.checking.signature(message, record.signature, record.key_id, signer)
+        self._payload(record, tracked)
+        if tracked is not None and record.effect == TIMER and record.status == "ok":
+            self._due(tracked)
 
     def stream(self, record: Stream) -> None:
-        opened = self._opened.get(record.intent)
-        self._about(record, opened)
-        self._signer(record, opened)
-        self._attempt_counts(record, opened)
+        tracked = self._tracked.get(record.intent)
+        self._check_identity(record, tracked)
+        self._signer(record, tracked)
+        self._attempt_counts(record, tracked)
         message = stream_message(
             self.checking.world,
             record,
@@ -191,24 +191,26 @@ class OpenWork:
         self.checking.signature(message, record.signature, record.key_id, f"{record.executor}'s")
         self.values.bytes_of(record.payload)
 
-    def _about(self, record: Receipt | KernelReceipt | Stream, opened: _Opened | None) -> None:
+    def _check_identity(
+        self, record: Receipt | KernelReceipt | Stream, tracked: _TrackedIntent | None
+    ) -> None:
         """Check that a receipt or frame names the intent's own cell and effect."""
-        if opened is not None and (opened.cell, opened.effect) != (record.cell, record.effect):
-            what = "is about" if isinstance(record, Stream) else "settles"
+        if tracked is not None and (tracked.cell, tracked.effect) != (record.cell, record.effect):
+            verb = "is about" if isinstance(record, Stream) else "settles"
             self.checking.add(
                 FindingKind.IDENTITY_WRONG,
                 sentence(
-                    f"it {what} another intent than it says",
-                    expected=f"{opened.effect} of {opened.cell[0]}",
-                    found=f"{record.effect} of {record.cell[0]}",
+                    f"it {verb} another intent than it says",
+                    expected=f"{tracked.effect} of {tracked.cell[0]}",
+                    actual=f"{record.effect} of {record.cell[0]}",
                 ),
             )
 
-    def _signer(self, record: Receipt | Stream, opened: _Opened | None) -> None:
+    def _signer(self, record: Receipt | Stream, tracked: _TrackedIntent | None) -> None:
         """Check that this key could sign for the effect when the intent was opened, and is not
         revoked."""
         checking = self.checking
-        if checking.effective is None or checking.genesis is None or opened is None:
+        if checking.effective is None or checking.genesis is None or tracked is None:
             return
         if record.effect in KERNEL_EFFECTS:
             checking.add(
@@ -217,7 +219,7 @@ class OpenWork:
                 f"found one of {record.executor}",
             )
         elif not may_sign(
-            opened.executors,
+            tracked.executors,
             checking.revoked,
             executor=record.executor,
             effect=record.effect,
@@ -230,39 +232,42 @@ class OpenWork:
                 f"{record.effect}: it could not when the effect was asked for, or is revoked",
             )
 
-    def _attempt_counts(self, record: Receipt | Stream, opened: _Opened | None) -> None:
-        least = 1 if opened is None else max(1, opened.attempt)
+    def _attempt_counts(self, record: Receipt | Stream, tracked: _TrackedIntent | None) -> None:
+        least = 1 if tracked is None else max(1, tracked.attempt)
         if record.attempt < least:
             self.checking.add(
                 FindingKind.ATTEMPT_WRONG,
                 sentence(
                     "it is of an attempt that counts no more",
                     expected=f"attempt {least} or a later one",
-                    found=f"attempt {record.attempt}",
+                    actual=f"attempt {record.attempt}",
                 ),
             )
 
-    def _payload(self, record: Receipt | KernelReceipt, opened: _Opened | None) -> None:
+    def _payload(self, record: Receipt | KernelReceipt, tracked: _TrackedIntent | None) -> None:
         """Check the payload by the schema that the record names: the effect's receipt schema, as
         it was when the effect was requested, or the one of errors (K-54)."""
-        effect, schema = None if opened is None else opened.definition, None
+        effect, schema = None if tracked is None else tracked.definition, None
         if record.outcome == "delivered" and effect is not None:
             schemas = payload_schemas(effect, record.status)
-            schema = next((each for each in schemas if each.name == record.payload_schema), None)
+            schema = next(
+                (candidate for candidate in schemas if candidate.name == record.payload_schema),
+                None,
+            )
             if schema is None:
                 self.checking.add(
                     FindingKind.VALUE_INVALID,
                     sentence(
                         "payload: delivered by another schema than its effect has",
-                        expected=" or ".join(each.name for each in schemas),
-                        found=f"{record.payload_schema}",
+                        expected=" or ".join(candidate.name for candidate in schemas),
+                        actual=f"{record.payload_schema}",
                     ),
                 )
         self.values.as_it_came(schema, record.payload, "payload")
 
-    def _due(self, opened: _Opened) -> None:
-        effect = opened.definition
-        data = None if effect is None else self.values.held(opened.params)
+    def _due(self, tracked: _TrackedIntent) -> None:
+        effect = tracked.definition
+        data = None if effect is None else self.values.checked_bytes(tracked.params)
         if effect is None or data is None:
             return
         try:
@@ -276,37 +281,37 @@ class OpenWork:
                 sentence(
                     "a timer fired before its time by the journal's clock",
                     expected=f"{due} ns",
-                    found=f"{self.checking.clock_ns} ns",
+                    actual=f"{self.checking.clock_ns} ns",
                 ),
             )
 
     # Intents that the core settles itself.
 
     def kernel_receipt(self, record: KernelReceipt) -> None:
-        opened = self._opened.pop(record.intent, None)
-        self._about(record, opened)
-        problem = None if opened is None else self._unfounded(record, opened)
+        tracked = self._tracked.pop(record.intent, None)
+        self._check_identity(record, tracked)
+        problem = None if tracked is None else self._unfounded(record, tracked)
         if problem is not None:
             self.checking.add(
                 FindingKind.AUTHORITY_MISSING,
                 f"no executor signed it, and the core may not make it: {problem}",
             )
-        self._payload(record, opened)
+        self._payload(record, tracked)
 
-    def _unfounded(self, record: KernelReceipt, opened: _Opened) -> str | None:
+    def _unfounded(self, record: KernelReceipt, tracked: _TrackedIntent) -> str | None:
         """Return why no earlier record allows the core to settle this intent so; None if one
         does."""
-        is_own = opened.effect in KERNEL_EFFECTS
+        is_own = tracked.effect in KERNEL_EFFECTS
         if record.by is not None:
-            by = self._opened.get(record.by)
-            if by is None or by.effect not in CANCELS or by.cell != opened.cell:
+            by = self._tracked.get(record.by)
+            if by is None or by.effect not in CANCELS or by.cell != tracked.cell:
                 return f"intent {hash_text(record.by)} is no open cancel effect of its cell"
             return None if not is_own and record.status == BY_CANCEL else _wrong_status(record)
         if is_own:
             return None if record.status in ("ok", "error") else _wrong_status(record)
-        end = opened.ends.get(record.root)
+        end = tracked.ends.get(record.root)
         if end is None:
-            return f"record {record.root} neither canceled, settled nor lost {opened.effect}"
+            return f"record {record.root} neither canceled, settled nor lost {tracked.effect}"
         if end.payload is not None and slot_hash(record.payload) != end.payload:
             return f"its payload is not the one of record {record.root}"
         return None if record.status == end.status else _wrong_status(record)
@@ -322,49 +327,49 @@ class OpenWork:
         self._ends(intent, record.seq, _End(record.status, slot_hash(record.payload)), "settled")
         self.values.bytes_of(record.payload)
 
-    def _ends(self, intent: Hash, seq: int, end: _End, how: str) -> None:
-        opened = self._opened.get(intent)
-        if opened is None:
+    def _ends(self, intent: Hash, seq: int, end: _End, end_word: str) -> None:
+        tracked = self._tracked.get(intent)
+        if tracked is None:
             return
-        if opened.effect in KERNEL_EFFECTS:
+        if tracked.effect in KERNEL_EFFECTS:
             self.checking.add(
                 FindingKind.AUTHORITY_MISSING,
-                f"{opened.effect} is answered by the core itself: it cannot be {how}",
+                f"{tracked.effect} is answered by the core itself: it cannot be {end_word}",
             )
-        opened.ends[seq] = end
+        tracked.ends[seq] = end
 
     def cancel_all(self, seq: int) -> None:
         """Note that record ``seq`` ends every intent that executors run."""
-        for opened in self._opened.values():
-            if opened.effect not in KERNEL_EFFECTS:
-                opened.ends[seq] = _End(BY_CANCEL)
+        for tracked in self._tracked.values():
+            if tracked.effect not in KERNEL_EFFECTS:
+                tracked.ends[seq] = _End(BY_CANCEL)
 
     # Attempts.
 
     def attempt(self, record: Attempt) -> None:
-        opened = self._opened.get(record.intent)
-        if opened is None:
+        tracked = self._tracked.get(record.intent)
+        if tracked is None:
             return
-        if opened.cell != record.cell:
+        if tracked.cell != record.cell:
             self.checking.add(
                 FindingKind.IDENTITY_WRONG,
                 sentence(
                     "it is about another intent than it says",
-                    expected=f"one of {opened.cell[0]}",
-                    found=f"one of {record.cell[0]}",
+                    expected=f"one of {tracked.cell[0]}",
+                    actual=f"one of {record.cell[0]}",
                 ),
             )
-        problem = _attempt_problem(record, opened)
+        problem = _attempt_problem(record, tracked)
         if problem is not None:
             self.checking.add(FindingKind.ATTEMPT_WRONG, problem)
         match record.phase:
             case "begun":
-                opened.attempt = max(opened.attempt, record.attempt)
-                opened.halt = None
+                tracked.attempt = max(tracked.attempt, record.attempt)
+                tracked.halt = None
             case "lost":
-                opened.ends[record.seq] = _End(BY_LOSS)
+                tracked.ends[record.seq] = _End(BY_LOSS)
             case "held" | "parked":
-                opened.halt = record.phase
+                tracked.halt = record.phase
             case _:
                 assert_never(record.phase)
 
@@ -373,33 +378,34 @@ def _end_of(owed: Owed) -> _End:
     settled = owed.settlement
     if settled is not None:
         return _End(settled.status, slot_hash(settled.payload))
-    return _End(BY_LOSS if owed.why is Debt.LOSS else BY_CANCEL)
+    return _End(BY_LOSS if owed.debt is Debt.LOSS else BY_CANCEL)
 
 
 def _wrong_status(record: KernelReceipt) -> str:
     return f"it does not end a {record.effect} as {record.status}"
 
 
-def _attempt_problem(record: Attempt, opened: _Opened) -> str | None:
-    last = opened.attempt
-    if opened.effect in KERNEL_EFFECTS:
-        return f"{opened.effect} is answered by the core itself: no executor runs it"
+def _attempt_problem(record: Attempt, tracked: _TrackedIntent) -> str | None:
+    last = tracked.attempt
+    if tracked.effect in KERNEL_EFFECTS:
+        return f"{tracked.effect} is answered by the core itself: no executor runs it"
     if record.phase in HALTS:
         return _halt_problem(record, last)
     if record.code is not None:
         return "it has a code, and is neither held nor parked"
     if record.phase == LOST:
-        if opened.is_once and last and record.attempt == last and opened.halt is None:
+        if tracked.is_once and last and record.attempt == last and tracked.halt is None:
             return None
-        how = "" if opened.halt is None else f", and is {opened.halt}"
+        halt_text = "" if tracked.halt is None else f", and is {tracked.halt}"
         return (
-            f"attempt {record.attempt} of {opened.effect} cannot be lost: the last was {last}{how}"
+            f"attempt {record.attempt} of {tracked.effect} cannot be lost: the last was "
+            f"{last}{halt_text}"
         )
-    may_repeat = opened.halt == HELD and record.attempt == last + 1
-    if opened.is_once and not may_repeat and (last or record.attempt != 1):
+    may_repeat = tracked.halt == HELD and record.attempt == last + 1
+    if tracked.is_once and not may_repeat and (last or record.attempt != 1):
         expected = f"none after attempt {last}" if last else "attempt 1"
         return (
-            f"{opened.effect} may run only once: expected {expected}, found attempt "
+            f"{tracked.effect} may run only once: expected {expected}, found attempt "
             f"{record.attempt}"
         )
     if record.attempt > last:

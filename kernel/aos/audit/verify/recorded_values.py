@@ -33,7 +33,7 @@ class RecordedValues:
     _missed: dict[Hash, list[tuple[Add, str]]] = field(default_factory=dict)
     _excused: set[Hash] = field(default_factory=set)
 
-    def normal(self, schema: Schema | None, value: Slot, where: str) -> None:
+    def normal(self, schema: Schema | None, value: Slot, path: str) -> None:
         """Check a value that was journaled in normal form."""
         data = self.bytes_of(value)
         if data is None or schema is None:
@@ -42,9 +42,9 @@ class RecordedValues:
             schema.from_record(data)
             self.checking.counts.values += 1
         except ValueProblem as problem:
-            self.checking.add(FindingKind.VALUE_INVALID, f"{where}: {schema.name}: {problem}")
+            self.checking.add(FindingKind.VALUE_INVALID, f"{path}: {schema.name}: {problem}")
 
-    def as_it_came(self, schema: Schema | None, value: Slot, where: str) -> None:
+    def as_it_came(self, schema: Schema | None, value: Slot, path: str) -> None:
         """Check a value that was stored as received: it must fit, but need not be canonical."""
         data = self.bytes_of(value)
         if data is None or schema is None:
@@ -53,7 +53,7 @@ class RecordedValues:
             schema.from_ingress(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))
             self.checking.counts.values += 1
         except ValueProblem as problem:
-            self.checking.add(FindingKind.VALUE_INVALID, f"{where}: {schema.name}: {problem}")
+            self.checking.add(FindingKind.VALUE_INVALID, f"{path}: {schema.name}: {problem}")
 
     def bytes_of(self, value: Slot) -> bytes | None:
         """Return the bytes of a slot; None if they cannot be read. That is a finding, or becomes
@@ -61,7 +61,7 @@ class RecordedValues:
         if isinstance(value, bytes):
             return value
         try:
-            data = self._whole(value.hash)
+            data = self._unaltered_blob(value.hash)
         except Erased as problem:
             missed = self._missed.setdefault(value.hash, [])
             missed.append((self.checking.later(), str(problem)))
@@ -72,18 +72,18 @@ class RecordedValues:
             self._check_size(value.hash, data, value.size)
         return data
 
-    def needed(self, hash: Hash, what: str) -> None:
+    def check_blob(self, hash: Hash, prefix: str) -> None:
         """Check a blob whose size no record gives. A later record may have erased it."""
         try:
-            data = self._whole(hash)
+            data = self._unaltered_blob(hash)
         except Erased as problem:
             missed = self._missed.setdefault(hash, [])
             missed.append((self.checking.later(), str(problem)))
             return
         if data is None:
-            self.checking.add(FindingKind.BLOB_DAMAGED, f"{what}{self.blobs[hash]}")
+            self.checking.add(FindingKind.BLOB_DAMAGED, f"{prefix}{self.blobs[hash]}")
 
-    def held(self, value: Slot) -> bytes | None:
+    def checked_bytes(self, value: Slot) -> bytes | None:
         """Return the bytes of a slot that was checked before; None if they cannot be read."""
         if isinstance(value, bytes):
             return value
@@ -92,16 +92,16 @@ class RecordedValues:
         except Damage:
             return None
 
-    def pinned(self, hash: Hash, what: str = "", *, size: int | None = None) -> bytes | None:
+    def pinned(self, hash: Hash, prefix: str = "", *, size: int | None = None) -> bytes | None:
         """Return a blob that must never be erased; report it and return None if it is not there
         unaltered."""
         try:
-            data = self._whole(hash)
+            data = self._unaltered_blob(hash)
         except Erased as problem:
             self.blobs[hash] = str(problem)
             data = None
         if data is None:
-            self.checking.add(FindingKind.BLOB_DAMAGED, f"{what}{self.blobs[hash]}")
+            self.checking.add(FindingKind.BLOB_DAMAGED, f"{prefix}{self.blobs[hash]}")
         elif size is not None:
             self._check_size(hash, data, size)
         return data
@@ -113,7 +113,7 @@ class RecordedValues:
                 sentence(
                     f"blob {hash_text(hash)} has another size than its reference",
                     expected=f"{size} bytes",
-                    found=f"{len(data)}",
+                    actual=f"{len(data)}",
                 ),
             )
 
@@ -127,18 +127,18 @@ class RecordedValues:
     def finish(self) -> None:
         """Report, after the last record, the missing values that no record has erased."""
         for hash_, missed in self._missed.items():
-            for add, why in missed:
+            for add, reason in missed:
                 add(
                     FindingKind.BLOB_DAMAGED,
                     sentence(
                         f"blob {hash_text(hash_)} is missing",
                         expected="its bytes, or a later record that erases it",
-                        found=f"no such record, though it is said that {why}",
+                        actual=f"no such record, though it is said that {reason}",
                     ),
                 )
         self._missed.clear()
 
-    def _whole(self, hash: Hash) -> bytes | None:
+    def _unaltered_blob(self, hash: Hash) -> bytes | None:
         """Return a blob; None if it is missing or altered. Raises ``Erased``."""
         if self.blobs.get(hash) is not None:
             return None

@@ -45,24 +45,24 @@ class Roots:
         self, read: BlobReader, recorded: Mapping[int, Hash], *, limits: Limits = LIMITS
     ) -> None:
         self.recorded = recorded
-        self.found: dict[int, Hash] = {}
+        self.documents: dict[int, Hash] = {}
         """The document of each snapshot taken here, by the record that it was taken after."""
         self._below = read
         self._limits = limits
-        self._made: dict[Hash, bytes] = {}
+        self._parts: dict[Hash, bytes] = {}
 
     def state(self, world: Hash) -> State:
         """Return the state before a world's genesis; it reads its layers from here."""
         return empty(Tip(world=world), self.read, limits=self._limits)
 
-    def made(self, hash: Hash) -> bytes | None:
+    def part(self, hash: Hash) -> bytes | None:
         """Return a part of a snapshot that was taken here and is stored nowhere else; None if
         there is none."""
-        return self._made.get(hash)
+        return self._parts.get(hash)
 
     def read(self, hash: Hash, /) -> bytes:
-        made = self._made.get(hash)
-        return self._below(hash) if made is None else made
+        part = self._parts.get(hash)
+        return self._below(hash) if part is None else part
 
     def passed(self, state: State) -> None:
         """Take a snapshot of ``state``, which is at the end of a frame, if the journal has one
@@ -73,9 +73,9 @@ class Roots:
         """
         at = state.tip.seq
         if at in self.recorded:
-            taken = take(state, self._put)
-            self.found[at] = taken.document
-            rebase(state, taken)
+            snapshot = take(state, self._put)
+            self.documents[at] = snapshot.document
+            rebase(state, snapshot)
 
     def root(self, state: State) -> Hash:
         """Return the root of the world in ``state``, which does not change.
@@ -87,9 +87,9 @@ class Roots:
 
     def _put(self, data: bytes) -> Hash:
         hash = content_hash(data)
-        if hash not in self._made:
+        if hash not in self._parts:
             try:
                 self._below(hash)
             except Damage:
-                self._made[hash] = data
+                self._parts[hash] = data
         return hash

@@ -126,13 +126,13 @@ def _all_frames(
     cut: Cut | None,
 ) -> Iterator[Frame]:
     """Yield the frames of the archives, then those of the store."""
-    for each in archives:
+    for archive in archives:
         try:
-            each.check()
+            archive.check()
         except Damage as problem:
             verifier.add(FindingKind.BUNDLE_DAMAGED, str(problem))
         try:
-            yield from each.frames()
+            yield from archive.frames()
         except Damage as problem:
             verifier.unreadable(str(problem))
     if cut is not None and verifier.next_seq <= cut.seq:
@@ -161,13 +161,13 @@ def _recorded_snapshots(
     store: Store, archives: Sequence[Bundle], cut: Cut | None
 ) -> dict[int, Hash]:
     """Return those in frames before the first unreadable one: later records are not folded."""
-    found: dict[int, Hash] = {}
+    snapshots: dict[int, Hash] = {}
     first = 1 if cut is None else cut.seq + 1
-    frames = itertools.chain(*(each.frames() for each in archives), store.frames(first))
+    frames = itertools.chain(*(archive.frames() for archive in archives), store.frames(first))
     with contextlib.suppress(Damage):
         for at, document in recorded_snapshots(frames):
-            found[at] = document  # noqa: PERF403  # keep those found before the damage
-    return found
+            snapshots[at] = document  # noqa: PERF403  # keep those found before the damage
+    return snapshots
 
 
 def _next_readable(store: Store, seq: int, last: int | None) -> int | None:
@@ -188,16 +188,16 @@ def _next_readable(store: Store, seq: int, last: int | None) -> int | None:
 def world_of(frame: Frame, witness: Hash | None) -> Hash:
     """Return the world that a journal belongs to, from its first frame. The header names it; if
     the header was altered, the genesis gives the world, confirmed by the frame's witness."""
-    said = frame.header.world
+    header_world = frame.header.world
     try:
         first = from_bytes(frame.records[0])
     except Damage:
-        return said
+        return header_world
     if isinstance(first, Genesis):
         computed = world_id(first.nonce, first.world_key)
-        if computed != said and replace(frame.header, world=computed).hash() == witness:
+        if computed != header_world and replace(frame.header, world=computed).hash() == witness:
             return computed
-    return said
+    return header_world
 
 
 def _fork_in(frame: Frame) -> Fork | None:
@@ -306,7 +306,7 @@ class Verifier:
         self._folding.finish()
         if head is not None:
             self._check_head(head)
-        elif not self._frames and not self._findings.listed:
+        elif not self._frames and not self._findings.findings:
             self.add(FindingKind.FRAME_MISSING, "the journal is empty: it has no genesis")
         if self._checkpoints is not None:
             for kind, message in self._checkpoints.problems():
@@ -358,7 +358,7 @@ class Verifier:
             frame=chain.prev if chain else None,
             log_root=chain.log.root() if chain and chain.log else None,
             seconds=time.perf_counter() - self._began,
-            findings=tuple(self._findings.listed),
+            findings=tuple(self._findings.findings),
             unlisted=self._findings.unlisted,
         )
 
@@ -438,7 +438,7 @@ class Verifier:
                 sentence(
                     "it calls itself another record",
                     expected=f"record {self._findings.record}",
-                    found=f"record {record.seq}",
+                    actual=f"record {record.seq}",
                 ),
             )
             self._folding.stop()
@@ -450,7 +450,7 @@ class Verifier:
                 sentence(
                     "it is forked from another frame than the one before it",
                     expected=f"frame {hash_text(self._prev)}",
-                    found=hash_text(record.frame),
+                    actual=hash_text(record.frame),
                 ),
             )
         self._folding.take(record)
@@ -470,12 +470,12 @@ class Verifier:
             )
             self._folding.stop()
             return frame.records
-        what = f"bit {flip.bit} of byte {flip.byte} was flipped{{}}: flipped back, it is whole"
+        template = f"bit {flip.bit} of byte {flip.byte} was flipped{{}}: flipped back, it is whole"
         if flip.index is None:
-            self.add(FindingKind.FRAME_ALTERED, what.format(" in its salt"))
+            self.add(FindingKind.FRAME_ALTERED, template.format(" in its salt"))
             return frame.records
         self._findings.record = header.first + flip.index
-        self.add(FindingKind.RECORD_ALTERED, what.format(""))
+        self.add(FindingKind.RECORD_ALTERED, template.format(""))
         records = list(frame.records)
         records[flip.index] = flipped(records[flip.index], flip)
         return records

@@ -69,13 +69,13 @@ def verify_world(
         raise BadUsage(
             sentence(
                 "there is no world here",
-                where=str(path),
+                location=str(path),
                 expected=f"a folder {STORE_FOLDER} in it",
                 hint="name another with --world DIR, or make one with aos init DIR",
             )
         )
-    paths = os.pathsep.join(each for each in sys.path if each)
-    named = {
+    paths = os.pathsep.join(entry for entry in sys.path if entry)
+    files = {
         "archives": list(map(str, archives)),
         "checkpoints": list(map(str, checkpoints)),
         "log": None if log is None else str(log),
@@ -83,7 +83,7 @@ def verify_world(
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr,
         subprocess.Popen(  # noqa: S603  # this interpreter, this module, a folder
-            [sys.executable, "-m", __name__, str(path), json.dumps(named)],
+            [sys.executable, "-m", __name__, str(path), json.dumps(files)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -93,25 +93,25 @@ def verify_world(
         ) as child,
     ):
         assert child.stdout is not None
-        heard, answer = _listen(child.stdout, on_progress)
+        position, answer = _listen(child.stdout, on_progress)
         code = child.wait()
         stderr.seek(0)
-        said = stderr.read()
+        stderr_text = stderr.read()
     if answer is not None and "report" in answer:
         return VerifyReport.from_document(answer["report"])
     if answer is not None:
         raise _ERRORS[answer["error"]](answer["message"])
     if -code in DEADLY:
-        return _died(path / STORE_FOLDER, heard, -code, time.perf_counter() - began)
+        return _died(path / STORE_FOLDER, position, -code, time.perf_counter() - began)
     if code < 0:
         raise Unavailable(
             f"the process that verified was ended by {signal_name(-code)} (verify again)"
         )
-    raise RuntimeError(f"the verifying process ended with {code}:\n{said[-_STDERR_SHOWN:]}")
+    raise RuntimeError(f"the verifying process ended with {code}:\n{stderr_text[-_STDERR_SHOWN:]}")
 
 
 @dataclass(slots=True)
-class _Heard:
+class _Position:
     """The child's last reported position."""
 
     head: int | None = None
@@ -120,41 +120,41 @@ class _Heard:
 
 def _listen(
     lines: IO[str], on_progress: Callable[[int], None] | None
-) -> tuple[_Heard, dict[str, Any] | None]:
+) -> tuple[_Position, dict[str, Any] | None]:
     """Read until the child ends; return its last position, and its last message."""
-    heard = _Heard()
+    position = _Position()
     for line in lines:
         if not line.endswith("\n"):
             break  # killed while it wrote
-        said = json.loads(line)
-        if "seq" in said:
-            heard.seq = said["seq"]
+        message = json.loads(line)
+        if "seq" in message:
+            position.seq = message["seq"]
             if on_progress is not None:
-                on_progress(heard.seq)
-        elif "head" in said:
-            heard.head = said["head"]
+                on_progress(position.seq)
+        elif "head" in message:
+            position.head = message["head"]
         else:
-            return heard, said
-    return heard, None
+            return position, message
+    return position, None
 
 
-def _died(folder: Path, heard: _Heard, number: int, seconds: float) -> VerifyReport:
+def _died(folder: Path, position: _Position, number: int, seconds: float) -> VerifyReport:
     """Return a report of the damage when a signal ended the child."""
     is_small = (folder / DATA_NAME).lstat().st_size <= WALKED_BYTES_MAX
     problems = structure_problems(folder) if is_small else []
     document = Verifier(_nothing).report().to_document()
     document["seconds"] = seconds
     document["folded"] = False
-    document["seq"] = heard.seq
+    document["seq"] = position.seq
     document["findings"] = [
         Finding(
             kind=FindingKind.STORE_UNREADABLE,
-            frame=None if heard.seq == heard.head else heard.seq + 1,
+            frame=None if position.seq == position.head else position.seq + 1,
             record=None,
             message=sentence(
                 f"the store's file killed the process that read it ({signal_name(number)})",
-                expected=f"a whole file, and could read all to record {heard.seq}",
-                found=problems[0] if problems else None,
+                expected=f"a whole file, and could read all to record {position.seq}",
+                actual=problems[0] if problems else None,
                 hint="it was cut short or overwritten: restore a backup",
             ),
         ).to_document()
@@ -172,11 +172,11 @@ def _unreadable(problem: Damage) -> VerifyReport:
     return verifier.report()
 
 
-def _child(directory: Path, named: dict[str, Any], out: IO[str]) -> None:
-    """Verify the world, in the child process. ``named`` are the files that the user named."""
+def _child(directory: Path, files: dict[str, Any], out: IO[str]) -> None:
+    """Verify the world, in the child process. ``files`` are the files that the user named."""
 
-    def say(what: dict[str, object]) -> None:
-        out.write(json.dumps(what) + "\n")
+    def say(message: dict[str, object]) -> None:
+        out.write(json.dumps(message) + "\n")
         out.flush()
 
     try:
@@ -185,8 +185,8 @@ def _child(directory: Path, named: dict[str, Any], out: IO[str]) -> None:
             LmdbStore.open(directory / STORE_FOLDER, readonly=True, looks=False) as store,
             StoredLog.of_world(directory) as log,
             checking(
-                [Path(each) for each in named["checkpoints"]],
-                None if named["log"] is None else Path(named["log"]),
+                [Path(name) for name in files["checkpoints"]],
+                None if files["log"] is None else Path(files["log"]),
             ) as checkpoints,
             contextlib.ExitStack() as stack,
         ):
@@ -194,7 +194,7 @@ def _child(directory: Path, named: dict[str, Any], out: IO[str]) -> None:
             report = verify_store(
                 store,
                 archives=[
-                    stack.enter_context(open_bundle(Path(each))) for each in named["archives"]
+                    stack.enter_context(open_bundle(Path(name))) for name in files["archives"]
                 ],
                 checkpoints=checkpoints,
                 log=log,

@@ -26,8 +26,8 @@ def annotation_of(step: Step, store: Journal) -> Annotation | None:
     """The annotation of a step; None if it has none."""
     if step.ann is None:
         return None
-    found: Any = decode_record(slot_bytes(step.ann, store.blob))
-    return Annotation(found["$tag"], found.get("$value", {}), step.seq, step.root)
+    variant: Any = decode_record(slot_bytes(step.ann, store.blob))
+    return Annotation(variant["$tag"], variant.get("$value", {}), step.seq, step.root)
 
 
 def annotation_in_journal(store: Journal, seq: int, cell: CellId, last: int) -> Annotation | None:

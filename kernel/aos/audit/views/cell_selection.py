@@ -36,17 +36,17 @@ ORDERS: Final = (BY_KEY, BY_AGE, BY_ACTIVITY, BY_MAIL)
 def waits_for(state: State, cell: Cell) -> list[str]:
     """Return what a cell waits for: names of effects, ``timer``, ``mail``, ``event``. A cell that
     failed by a fault, or that is done, waits for no event."""
-    found = {state.intents[each].effect.name for each in cell.inflight}
-    if TIMER in found:
-        found = {*found - {TIMER}, TIMER_WORD}
+    waits = {state.intents[intent].effect.name for intent in cell.inflight}
+    if TIMER in waits:
+        waits = {*waits - {TIMER}, TIMER_WORD}
     if cell.mailbox and cell.fault is None:
-        found.add(MAIL)
-    if not found and cell.fault is None and cell.declared is None:
-        found.add(EVENT)
-    return sorted(found)
+        waits.add(MAIL)
+    if not waits and cell.fault is None and cell.declared is None:
+        waits.add(EVENT)
+    return sorted(waits)
 
 
-def why(state: State, cell: Cell) -> Iterator[str]:
+def reasons_of(state: State, cell: Cell) -> Iterator[str]:
     """Yield the reasons that ``by_reason`` counts a cell under: how it ended, and what it waits
     for."""
     if cell.fault is not None:
@@ -61,7 +61,7 @@ class CellSelection:
     """The filters of a list of cells; a filter that is None or False selects all.
 
     ``waits_for`` is the name of an effect, or one of ``WAITS``; ``older_than_ns`` is the time since
-    the last step of the cell, in ns; ``fault`` the kind of its fault; ``where`` a condition
+    the last step of the cell, in ns; ``fault`` the kind of its fault; ``condition`` a condition
     (spec/search.md), of which ``search`` is the meaning once the selection is resolved;
     ``aliases`` are, by workflow, names of paths in it.
     """
@@ -73,7 +73,7 @@ class CellSelection:
     older_than_ns: int | None = None
     pinned: bool = False
     fault: str | None = None
-    where: str | None = None
+    condition: str | None = None
     aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     search: Search | None = None
 
@@ -84,16 +84,16 @@ class CellSelection:
             BadUsage: A filter names nothing that is known.
         """
         check_word("cell status", self.status, CELL_STATUSES)
-        check_word("fault kind", self.fault, [each.value for each in ADVICE])
+        check_word("fault kind", self.fault, [kind.value for kind in ADVICE])
         if self.older_than_ns is not None and self.older_than_ns < 0:
             raise BadUsage(
-                sentence("older than", expected="0 or more", found=f"{self.older_than_ns} ns")
+                sentence("older than", expected="0 or more", actual=f"{self.older_than_ns} ns")
             )
         workflow = None if self.workflow is None else find_workflow(state, self.workflow)
         return CellSelection(
             workflow=workflow,
-            where=self.where,
-            search=None if self.where is None else _searched(self.where, self.names(state)),
+            condition=self.condition,
+            search=None if self.condition is None else _searched(self.condition, self.names(state)),
             status=self.status,
             key_prefix=self.key_prefix,
             waits_for=None if self.waits_for is None else _waited_for(state, self.waits_for),
@@ -114,7 +114,7 @@ class CellSelection:
         return Names(state.manifest, workflow, aliases)
 
     def query(
-        self, now_ns: int, order: str = BY_KEY, after: tuple[int, CellId] | None = None
+        self, now_ns: int, order: str = BY_KEY, start: tuple[int, CellId] | None = None
     ) -> CellQuery | None:
         """The same for an index; None if an index cannot answer it."""
         if self.waits_for is not None or order == BY_MAIL:
@@ -123,7 +123,7 @@ class CellSelection:
         from aos.audit.search.finder import CellQuery  # noqa: PLC0415
         from aos.audit.search.matching import Condition, Selector  # noqa: PLC0415
 
-        found: list[Selector] = []
+        conditions: list[Selector] = []
         for name, operator, value in (
             ("status", "=", self.status),
             ("fault", "=", self.fault),
@@ -132,17 +132,17 @@ class CellSelection:
             ("last_active", "<=", self._latest_ns(now_ns)),
         ):
             if value is not None:
-                found.append(Condition(OF_EVERY_CELL[name], operator, (value,)))
+                conditions.append(Condition(OF_EVERY_CELL[name], operator, (value,)))
         search = self.search
         if search is not None:
-            found += search.conditions
+            conditions += search.conditions
         by = None if order == BY_KEY else OF_EVERY_CELL["last_active"]
         is_descending = order == BY_ACTIVITY
         if search is not None and search.order is not None:
             by, is_descending = search.order, search.is_descending
         return CellQuery(
-            workflow=self.workflow, conditions=found, order=by, is_descending=is_descending,
-            after=after,
+            workflow=self.workflow, conditions=conditions, order=by, is_descending=is_descending,
+            after_position=start,
         )  # fmt: skip
 
     def _latest_ns(self, now_ns: int) -> int | None:
@@ -201,10 +201,10 @@ class CellSelection:
         )
 
 
-def _searched(where: str, names: Names) -> Search:
+def _searched(condition: str, names: Names) -> Search:
     from aos.audit.search.matching import Search  # noqa: PLC0415  # as above
 
-    return Search(where, names)
+    return Search(condition, names)
 
 
 def subject(view: View, cell: Cell) -> Subject:
@@ -220,7 +220,7 @@ def subject(view: View, cell: Cell) -> Subject:
 def _waited_for(state: State, word: str) -> str:
     if word in WAITS:
         return word
-    names = {each.effect.name for each in state.intents.values()}
+    names = {intent.effect.name for intent in state.intents.values()}
     try:
         name = find_effect(state, word, names)
     except BadUsage as problem:
@@ -228,7 +228,7 @@ def _waited_for(state: State, word: str) -> str:
     return TIMER_WORD if name == TIMER else name
 
 
-def place(cell: Cell, order: str) -> int:
+def rank_of(cell: Cell, order: str) -> int:
     """Return the place of a cell in a list, before its workflow and key: the least comes first.
     ``age`` begins with the cell that did nothing for the longest time, ``activity`` with the one
     that was active last, ``mail`` with the fullest mailbox."""
@@ -259,7 +259,7 @@ def read_place(text: str) -> tuple[int, CellId]:
             sentence(
                 "after",
                 expected="the next_after of the page before, such as '0 shop/order@1 636f2d31'",
-                found=repr(text[:80]),
+                actual=repr(text[:80]),
             )
         )
     return int(match[1]), (match[2], bytes.fromhex(match[3]))

@@ -15,12 +15,12 @@ from aos.audit.views.cell_selection import (
     BY_KEY,
     ORDERS,
     CellSelection,
-    place,
     place_text,
+    rank_of,
     read_place,
+    reasons_of,
     subject,
     waits_for,
-    why,
 )
 from aos.audit.views.diagnosis import advice_on, diagnose, is_flow, resume_commands
 from aos.audit.views.intent_view import open_row
@@ -37,7 +37,7 @@ from aos.errors import BadUsage, sentence
 from aos.values.digests import hash_text
 
 if TYPE_CHECKING:
-    from aos.audit.search.matching import Place
+    from aos.audit.search.matching import Rank
 
 MAIL_SHOWN: Final = 20
 
@@ -54,10 +54,10 @@ def cells(
     with_state: bool = False,
     limit: int = LIMIT,
     offset: int = 0,
-    after: str | None = None,
+    after_place: str | None = None,
 ) -> Document:
-    """List cells by workflow, then key, or in another of ``ORDERS`` (A-63). With ``after``, the
-    ``next_after`` of a page, the list continues after that page.
+    """List cells by workflow, then key, or in another of ``ORDERS`` (A-63). With ``after_place``,
+    the ``next_after`` of a page, the list continues after that page.
 
     Every cell that a filter could select is read, one after the other, unless the view has an index
     that answers. The identities of those up to the end of the page are kept, and only the rows of
@@ -69,51 +69,55 @@ def cells(
     check_word("order of cells", order, ORDERS)
     selected = (selection or CellSelection()).resolved(view.state)
     by = selected.search if selected.search is not None and selected.search.is_ordered else None
-    if by is not None and (order != BY_KEY or after is not None):
-        more = "another one" if after is None else "after, which needs one of " + ", ".join(ORDERS)
-        raise BadUsage(f"expected one order, found order by in the condition and {more}")
-    start = None if after is None else read_place(after)
+    if by is not None and (order != BY_KEY or after_place is not None):
+        second_order = (
+            "another one"
+            if after_place is None
+            else "after, which needs one of " + ", ".join(ORDERS)
+        )
+        raise BadUsage(f"expected one order, found order by in the condition and {second_order}")
+    start = None if after_place is None else read_place(after_place)
     end = page_end(limit, offset)
 
-    def listed(shown: list[CellId], total: int, reasons: Counter[str]) -> Document:
-        """Make the document. ``shown`` has one cell more than the page if another page follows."""
-        is_last = len(shown) <= limit
-        found = paged("cells", shown[:limit], total, offset, row)
-        last = None if is_last or by is not None else view.state.cells[shown[limit - 1]]
+    def cells_document(ids: list[CellId], total: int, reasons: Counter[str]) -> Document:
+        """Make the document. ``ids`` has one cell more than the page if another page follows."""
+        is_last = len(ids) <= limit
+        page_document = paged("cells", ids[:limit], total, offset, row)
+        last = None if is_last or by is not None else view.state.cells[ids[limit - 1]]
         return {
-            **found,
+            **page_document,
             "next_offset": None if is_last else offset + limit,
-            "next_after": None if last is None else place_text(place(last, order), last.id),
+            "next_after": None if last is None else place_text(rank_of(last, order), last.id),
             "by_reason": dict(sorted(reasons.items())),
             "looked_at": selected.candidates_count(view.state),
         }
 
     def row(id: CellId) -> Document:
         cell = view.state.cells[id]
-        made = _cell_row(view, cell)
-        return {**made, "state": _state(view, view.lens, cell)} if with_state else made
+        cell_row = _cell_row(view, cell)
+        return {**cell_row, "state": _state(view, view.lens, cell)} if with_state else cell_row
 
     if view.finder is not None:
         query = selected.query(view.now_ns, order, start)
         page = None if query is None else view.finder.page(query, limit=limit + 1, offset=offset)
         if page is not None:
-            return listed(list(page.cells), page.total, page.reasons)
+            return cells_document(list(page.cells), page.total, page.reasons)
     reasons: Counter[str] = Counter()
     total = 0
 
-    def found() -> Iterator[tuple[int | Place, CellId]]:
+    def placed_cells() -> Iterator[tuple[int | Rank, CellId]]:
         nonlocal total
         for cell in selected.candidates(view.state):
             view.check_time()
             if selected.has(view, cell):
                 total += 1
-                reasons.update(why(view.state, cell))
-                at = place(cell, order) if by is None else by.place(subject(view, cell))
+                reasons.update(reasons_of(view.state, cell))
+                at = rank_of(cell, order) if by is None else by.rank_of(subject(view, cell))
                 if start is None or (at, cell.id) > start:
                     yield at, cell.id
 
-    shown = [id for _, id in heapq.nsmallest(end + 1, found())[offset:]]
-    return listed(shown, total, reasons)
+    ids = [id for _, id in heapq.nsmallest(end + 1, placed_cells())[offset:]]
+    return cells_document(ids, total, reasons)
 
 
 def _cell_row(view: View, cell: Cell) -> Document:
@@ -154,7 +158,7 @@ def cell(view: View, workflow: str, key: str | None = None) -> Document:
         raise NoSuchCell(
             sentence(
                 "there is no such cell",
-                where=" ".join(each for each in (id[0], key) if each),
+                location=" ".join(word for word in (id[0], key) if word),
                 hint="nothing has reached it, or it was deleted; `aos trace` has its past",
             )
         )
@@ -165,12 +169,12 @@ def cell(view: View, workflow: str, key: str | None = None) -> Document:
         **_cell_row(view, cell),
         "workflow_hash": hash_text(cell.workflow_hash),
         "module_hash": hash_text(cell.module_hash),
-        "state": _state(view, view.whole, cell),
-        "intents": [open_row(view, view.state.intents[each], "open") for each in cell.inflight],
+        "state": _state(view, view.full_lens, cell),
+        "intents": [open_row(view, view.state.intents[intent], "open") for intent in cell.inflight],
         "mail": [mail_document(view, mail) for mail in mailbox],
         "reasons": [
-            each.to_document()
-            for each in diagnose(
+            reason.to_document()
+            for reason in diagnose(
                 view.state,
                 id,
                 shown_key,
@@ -191,10 +195,10 @@ def declared_by(view: View, cell: Cell) -> Control | None:
     if cell.declared is None:
         return None
     last = view.state.next_seq - 1
-    found, first = None, cell.last_seq + 1
+    last_command, first = None, cell.last_seq + 1
     while command := ending(view.journal, cell.id, first=first, last=last, index=view.index):
-        found, first = command, command.seq + 1
-    return found
+        last_command, first = command, command.seq + 1
+    return last_command
 
 
 def _state(view: View, lens: Lens, cell: Cell) -> object:
@@ -210,7 +214,7 @@ def _state(view: View, lens: Lens, cell: Cell) -> object:
 def mail_document(view: View, mail: Mail) -> Document:
     """Return an entry of a mailbox (A-64)."""
     seq, index = mail.entry
-    found: Document = {
+    entry: Document = {
         "record": seq,
         "index": index,
         "root": mail.root.seq,
@@ -218,13 +222,13 @@ def mail_document(view: View, mail: Mail) -> Document:
     }
     if isinstance(mail, EventMail):
         value = view.lens.event(mail.schema, mail.value, seq=seq)
-        return {**found, "kind": "event", "schema": mail.schema, "value": value}
-    found |= {"effect": mail.intent.effect.name, "intent": hash_text(mail.intent.intent)}
+        return {**entry, "kind": "event", "schema": mail.schema, "value": value}
+    entry |= {"effect": mail.intent.effect.name, "intent": hash_text(mail.intent.intent)}
     if isinstance(mail, ReceiptMail):
-        return {**found, "kind": "receipt", "status": mail.receipt.status}
+        return {**entry, "kind": "receipt", "status": mail.receipt.status}
     frame = mail.frame
     return {
-        **found,
+        **entry,
         "kind": "stream",
         "frame_seq": frame.frame_seq,
         "frame_kind": frame.frame_kind,
@@ -245,18 +249,18 @@ def faults(
         BadUsage: A filter names nothing that is known.
     """
     selected = (selection or CellSelection()).resolved(view.state)
-    found = [
+    failed_cells = [
         cell
         for cell in view.state.cells.active.values()
         if cell.fault is not None
         and selected.workflow in (None, cell.id[0])
         and selected.has(view, cell)
     ]
-    found.sort(key=lambda cell: -(cell.fault_seq or 0))
+    failed_cells.sort(key=lambda cell: -(cell.fault_seq or 0))
     search = selected.search
     if search is not None and search.is_ordered:
-        found.sort(key=lambda cell: search.place(subject(view, cell)))
-    return page("faults", found, limit, offset, partial(_fault_row, view))
+        failed_cells.sort(key=lambda cell: search.rank_of(subject(view, cell)))
+    return page("faults", failed_cells, limit, offset, partial(_fault_row, view))
 
 
 def _fault(view: View, cell: Cell, fault: Fault) -> Document:

@@ -26,8 +26,8 @@ MENDED_BY: Final = "aos clock --set"
 
 def ahead_ns(clock_ns: int, now_ns: int) -> int:
     """Return how far a journal clock is ahead of a machine's; 0 if that is a minute or less."""
-    found = clock_ns - now_ns
-    return found if found > CLOCK_AHEAD_NS else 0
+    lead_ns = clock_ns - now_ns
+    return lead_ns if lead_ns > CLOCK_AHEAD_NS else 0
 
 
 def ahead_text(found_ns: int) -> str:
@@ -48,7 +48,7 @@ def clock(view: View) -> Document:
     """
     state, now_ns = view.state, view.now_ns
     late = sorted(_late_timers(view), key=itemgetter(0))
-    rows = [_row(view.lens, *each) for each in late[:TIMERS_MAX]]
+    rows = [_row(view.lens, *timer) for timer in late[:TIMERS_MAX]]
     return {
         "journal_ns": state.clock_ns,
         "machine_ns": now_ns,

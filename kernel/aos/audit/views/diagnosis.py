@@ -100,11 +100,11 @@ def diagnose(
     declared, waits = _flow_reasons(state, cell, words, read, now_ns)
     if ended_by is not None:
         declared = None
-    found = [
+    reasons = [
         *_reasons(state, cell, words, running, why_open, ended_by=ended_by, declared=declared),
         *waits,
     ]
-    return tuple(found) or (_idle(cell, words, records),)
+    return tuple(reasons) or (_idle(cell, words, records),)
 
 
 def _flow_reasons(
@@ -146,13 +146,13 @@ def _canceled_timer(cell: Cell, records: Records) -> int | None:
     records were pruned."""
     try:
         step = records.at(cell.last_seq)
-        found = records.at(step.entry[0]) if isinstance(step, Step) else None
+        record = records.at(step.entry[0]) if isinstance(step, Step) else None
     except (BadUsage, Damage, Pruned):
         return None
-    if not isinstance(found, KernelReceipt):
+    if not isinstance(record, KernelReceipt):
         return None
-    is_canceled = (found.effect, found.status) in {(TIMER, "canceled"), (TIMER_CANCEL, "ok")}
-    return found.seq if is_canceled else None
+    is_canceled = (record.effect, record.status) in {(TIMER, "canceled"), (TIMER_CANCEL, "ok")}
+    return record.seq if is_canceled else None
 
 
 def _absent(state: State, id: CellId) -> Reason:
@@ -191,10 +191,10 @@ def _reasons(
     for intent in open_ones[:INTENTS_SAID]:
         yield why_open(intent)
     if len(open_ones) > INTENTS_SAID:
-        more = len(open_ones) - INTENTS_SAID
+        remaining = len(open_ones) - INTENTS_SAID
         yield Reason(
             kind="effect",
-            text=f"and for {count(more, 'effect')} more",
+            text=f"and for {count(remaining, 'effect')} more",
             is_stuck=False,
             next="aos inspect intents lists them",
         )
@@ -265,7 +265,7 @@ def open_intent(
     running: Running | None = None,
 ) -> Reason:
     """Return why an open intent is not settled yet."""
-    owed = next((each for each in state.owed if each.intent == intent.intent), None)
+    owed = next((debt for debt in state.owed if debt.intent == intent.intent), None)
     if owed is not None:
         return _owed(intent, owed, running)
     if state.is_inherited(intent):
@@ -281,8 +281,8 @@ def open_intent(
     digits = intent.intent.hex()[:INTENT_DIGITS]
     advice = _executor_words(intent, may_repeat)
     if running is not None and (may_repeat or intent.intent in running.tasks):
-        more, advice = _at_work(intent, running, now_ns)
-        run = more or run
+        progress, advice = _at_work(intent, running, now_ns)
+        run = progress or run
     give_up = f"give it up: aos effects cancel {digits}"
     return Reason(
         kind="effect",
@@ -331,12 +331,12 @@ def _halted(intent: OpenIntent, halt: Halt, now_ns: int, running: Running | None
     else:
         then = f"correct its executor, then {start}, or {retry}; or {cancel}"
     since = span_text(max(0, now_ns - halt.since_ns))
-    why = halt.code if halt.problem is None else f"{halt.code}: {halt.problem}"
+    reason = halt.code if halt.problem is None else f"{halt.code}: {halt.problem}"
     return Reason(
         kind=halt.phase,
         text=f"waits{at_path(intent.issuer_ref)} for {intent.effect.name} "
         f"({short(hash_text(intent.intent), 18)}), which is "
-        f"{halt.phase} since {since} after attempt {halt.attempt}: {why}",
+        f"{halt.phase} since {since} after attempt {halt.attempt}: {reason}",
         is_stuck=True,
         next=then,
     )
@@ -357,7 +357,7 @@ def _owed(intent: OpenIntent, owed: Owed, running: Running | None) -> Reason:
     return Reason(
         kind="core",
         text=f"waits for the kernel, which owes it a receipt for {intent.effect.name}: "
-        f"{_DEBTS[owed.why]}",
+        f"{_DEBTS[owed.debt]}",
         is_stuck=False,
         next=None
         if running
@@ -372,9 +372,9 @@ def _attempts(state: State, intent: OpenIntent) -> tuple[str, bool]:
         if not last:
             return "; it may run only once, and has not begun", True
         return "; it may run only once, and has begun: it is unknown whether it still runs", False
-    most = intent.effect.attempts
-    if most > 1 or last > 1:
-        return f"; attempt {last} of {max(most, last)}", True
+    attempts_max = intent.effect.attempts
+    if attempts_max > 1 or last > 1:
+        return f"; attempt {last} of {max(attempts_max, last)}", True
     return "", True
 
 

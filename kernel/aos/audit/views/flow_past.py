@@ -35,15 +35,15 @@ from aos.values.errors import ValueProblem
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Sighting:
     """An operation in the last state that had it, which record ``seq`` left."""
 
     node: OperationNode
-    parent: _Place | None
+    parent: _OperationKey | None
     seq: int
 
 
-_Place = tuple[str, int]
+_OperationKey = tuple[str, int]
 """The path of an operation and the time of its creation: a loop that unwinds makes a path again."""
 
 
@@ -55,7 +55,7 @@ class Past:
     roots: list[OperationNode] = field(default_factory=list)
     seqs: dict[int, int] = field(default_factory=dict)
     """``id`` of a node -> the last record whose state had it."""
-    kept: set[int] = field(default_factory=set)
+    kept_ids: set[int] = field(default_factory=set)
     """``id`` of each node that the state still has."""
     skipped: set[int] = field(default_factory=set)
     """``id`` of each node whose receipt an operator skipped: the flow never got its result."""
@@ -64,22 +64,22 @@ class Past:
     def document(self, lens: FlowLens) -> list[Document]:
         """Return the tree as JSON; each operation also has ``record``, ``is_kept`` and
         ``is_skipped``."""
-        found = lens.operations(self.roots)
-        todo = list(zip(self.roots, found, strict=True))
+        documents = lens.operations(self.roots)
+        todo = list(zip(self.roots, documents, strict=True))
         while todo:
-            node, shown = todo.pop()
-            shown["record"] = self.seqs[id(node)]
-            shown["is_kept"] = id(node) in self.kept
-            shown["is_skipped"] = id(node) in self.skipped
-            if not shown["is_kept"] and not node.operation.state.is_over:
-                shown["state"] = None  # its scope ended, and how it ended itself was not stored
-            todo.extend(zip(node.children, shown["children"], strict=True))
-        return found
+            node, document = todo.pop()
+            document["record"] = self.seqs[id(node)]
+            document["is_kept"] = id(node) in self.kept_ids
+            document["is_skipped"] = id(node) in self.skipped
+            if not document["is_kept"] and not node.operation.state.is_over:
+                document["state"] = None  # its scope ended, and how it ended itself was not stored
+            todo.extend(zip(node.children, document["children"], strict=True))
+        return documents
 
 
 def past_operations(view: View, flow: SeenFlow) -> Past:
     """Read every recorded state of an instance since it came into being."""
-    seen: dict[_Place, _Seen] = {}
+    sightings: dict[_OperationKey, _Sighting] = {}
     refs: dict[Hash, IssuerRef] = {}
     receipts: dict[str, Receipt | KernelReceipt] = {}
     failed_on: int | None = None
@@ -89,17 +89,17 @@ def past_operations(view: View, flow: SeenFlow) -> Past:
     for record in records_naming(view.journal, flow.id, last=last, index=view.index):
         match record:
             case Step(cell=flow.id, state=None) | Control(action="remove", cell=flow.id):
-                seen.clear()
+                sightings.clear()
             case Step(cell=flow.id):
-                for asked in record.intents:
-                    ref = IssuerRef.read(asked.issuer_ref)
+                for intent in record.intents:
+                    ref = IssuerRef.read(intent.issuer_ref)
                     if ref is not None and ref.role is None:
-                        refs[asked.intent] = ref
+                        refs[intent.intent] = ref
                 history = _history(view, record)
                 if history is None:
                     unreadable += 1
                 else:
-                    _take(seen, history, record.seq)
+                    _take(sightings, history, record.seq)
             case Faulted(cell=flow.id):
                 failed_on = record.entry[0]
             case Control(action="skip", cell=flow.id) if failed_on is not None:
@@ -108,12 +108,12 @@ def past_operations(view: View, flow: SeenFlow) -> Past:
                 receipts[refs[record.intent].path] = record
             case _:
                 pass
-    past = _joined(view, flow, seen, receipts)
+    past = _joined(view, flow, sightings, receipts)
     past.unreadable = unreadable
     past.skipped = {
-        id(each.node)
-        for each in seen.values()
-        if each.node.path in receipts and receipts[each.node.path].seq in skipped
+        id(sighting.node)
+        for sighting in sightings.values()
+        if sighting.node.path in receipts and receipts[sighting.node.path].seq in skipped
     }
     return past
 
@@ -126,12 +126,12 @@ def _history(view: View, step: Step) -> History | None:
         return None
 
 
-def _take(seen: dict[_Place, _Seen], history: History, seq: int) -> None:
-    parents: dict[int, _Place] = {}
+def _take(sightings: dict[_OperationKey, _Sighting], history: History, seq: int) -> None:
+    parents: dict[int, _OperationKey] = {}
     for node in walk(tree(history)):
-        place = (node.path, node.operation.created_ns)
-        parents.update((id(child), place) for child in node.children)
-        seen[place] = _Seen(
+        key = (node.path, node.operation.created_ns)
+        parents.update((id(child), key) for child in node.children)
+        sightings[key] = _Sighting(
             OperationNode(path=node.path, operation=node.operation), parents.get(id(node)), seq
         )
 
@@ -139,7 +139,7 @@ def _take(seen: dict[_Place, _Seen], history: History, seq: int) -> None:
 def _joined(
     view: View,
     flow: SeenFlow,
-    seen: dict[_Place, _Seen],
+    sightings: dict[_OperationKey, _Sighting],
     receipts: dict[str, Receipt | KernelReceipt],
 ) -> Past:
     history = None if flow.state is None else flow.state.history
@@ -147,15 +147,15 @@ def _joined(
     if history is not None:
         now = {(node.path, node.operation.created_ns) for node in walk(tree(history))}
     past = Past()
-    for place, each in sorted(seen.items(), key=lambda item: item[0][1]):
-        past.seqs[id(each.node)] = each.seq
-        if place in now:
-            past.kept.add(id(each.node))
-        elif not each.node.operation.state.is_over:
-            receipt = receipts.get(each.node.path)
-            each.node.operation = _settled(view, flow, each.node, receipt)
-        parent = None if each.parent is None else seen.get(each.parent)
-        (past.roots if parent is None else parent.node.children).append(each.node)
+    for key, sighting in sorted(sightings.items(), key=lambda item: item[0][1]):
+        past.seqs[id(sighting.node)] = sighting.seq
+        if key in now:
+            past.kept_ids.add(id(sighting.node))
+        elif not sighting.node.operation.state.is_over:
+            receipt = receipts.get(sighting.node.path)
+            sighting.node.operation = _settled(view, flow, sighting.node, receipt)
+        parent = None if sighting.parent is None else sightings.get(sighting.parent)
+        (past.roots if parent is None else parent.node.children).append(sighting.node)
     return past
 
 
@@ -174,7 +174,7 @@ def _settled(
     if receipt.status == "canceled":
         return replace(operation, state=OperationState.CANCELED, done_ns=done_ns)
     if receipt.status != "ok":
-        code = code_of(receipt, view.whole) or receipt.status
+        code = code_of(receipt, view.full_lens) or receipt.status
         failure = Failure(kind=receipt.status, code=code, message="", path=node.path)
         return replace(
             operation,

@@ -48,12 +48,12 @@ class SeenFlow:
         """One of ``SHOWN_STATUSES``."""
         if self.cell.fault is not None:
             return FAULTED
-        own = PENDING if self.state is None else self.state.status
-        if own not in LIVE:
-            return own
+        state_status = PENDING if self.state is None else self.state.status
+        if state_status not in LIVE:
+            return state_status
         if self.cell.declared is not None:
             return CLOSED
-        return PARKED if self.is_parked else own
+        return PARKED if self.is_parked else state_status
 
 
 def read_flow(state: State, cell: Cell, read: BlobReader) -> SeenFlow | None:
@@ -65,15 +65,15 @@ def read_flow(state: State, cell: Cell, read: BlobReader) -> SeenFlow | None:
     declaration = declared_flow(manifest, cell.id[0])
     if declaration is None:
         return None
-    found, problem = None, None
+    flow_state, problem = None, None
     if cell.state is not None:
         try:
             data = slot_bytes(cell.state, read)
-            found = FlowState.read(declaration.workflow.state.completed(data))
+            flow_state = FlowState.read(declaration.workflow.state.completed(data))
         except (Damage, ValueProblem) as error:
             problem = str(error)
     return SeenFlow(
-        cell=cell, declaration=declaration, manifest=manifest, state=found, problem=problem,
+        cell=cell, declaration=declaration, manifest=manifest, state=flow_state, problem=problem,
         is_parked=any(_is_parked(state, intent) for intent in cell.inflight),
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.lens.words import count, short, span_text, time_text
 from aos.audit.views.flow_reading import CLOSED, SeenFlow
 from aos.audit.views.reason import Reason, command_words
@@ -24,8 +24,8 @@ CANCELED_CALL: Final = " (the call is canceled, and undone if that flow complete
 def diverged_advice(fault: Fault) -> str | None:
     """Return the remedy for a flow whose code no longer fits its history; None for another fault.
     The message of the fault has the path and the difference."""
-    found = FlowDivergence.read(fault.detail) if fault.kind is FaultKind.GUEST else None
-    if found is None:
+    divergence = FlowDivergence.read(fault.detail) if fault.kind is FaultKind.GUEST else None
+    if divergence is None:
         return None
     return (
         "apply code that fits the history (keep the old form for flows in progress with "
@@ -54,13 +54,15 @@ def flow_reasons(flow: SeenFlow, words: str, *, now_ns: int) -> Iterator[Reason]
             next="show it with the release of aos that fits its module",
         )
         return
-    found = [each for each in waits(state.history) if each.kind in (MESSAGE, CHILD, RESUME)]
-    for wait in found[:MESSAGES_SAID]:
+    other_waits = [
+        awaited for awaited in waits(state.history) if awaited.kind in (MESSAGE, CHILD, RESUME)
+    ]
+    for wait in other_waits[:MESSAGES_SAID]:
         yield _waiting(flow, state, wait, words, now_ns)
-    if len(found) > MESSAGES_SAID:
+    if len(other_waits) > MESSAGES_SAID:
         yield Reason(
             kind="message",
-            text=f"and at {len(found) - MESSAGES_SAID:,} operations more",
+            text=f"and at {len(other_waits) - MESSAGES_SAID:,} operations more",
             is_stuck=False,
             next=f"aos flow show {words}",
         )
@@ -72,7 +74,7 @@ def _waiting(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: i
         until = "" if wait.until_ns is None else f", until {time_text(wait.until_ns)}"
         # Names of the flow's own state, which no manifest has checked.
         names = map(shell_word, wait.schemas)
-        sends = " or ".join(f"aos flow signal {words} {each} JSON" for each in names)
+        sends = " or ".join(f"aos flow signal {words} {schema} JSON" for schema in names)
         return Reason(
             kind="message",
             text=f"waits at {wait.path} for {' or '.join(wait.schemas)}: none for {since}{until}",
@@ -83,8 +85,8 @@ def _waiting(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: i
         assert wait.workflow is not None
         child = command_words(wait.workflow, None)
         if wait.key is not None:
-            known = flow.manifest.workflows.get(wait.workflow)
-            key = shown(None if known is None else known.key, wait.key)
+            workflow = flow.manifest.workflows.get(wait.workflow)
+            key = as_json(None if workflow is None else workflow.key, wait.key)
             child = command_words(wait.workflow, key)
         return Reason(
             kind="child",
@@ -106,9 +108,9 @@ def _waiting(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: i
 
 def _stuck_failure(state: FlowState, wait: Wait) -> str:
     assert state.history is not None
-    for each in state.history.compensations:
-        if wait.path.startswith(each.path) and each.failure is not None:
-            return f": {each.failure.text}"
+    for compensation in state.history.compensations:
+        if wait.path.startswith(compensation.path) and compensation.failure is not None:
+            return f": {compensation.failure.text}"
     return ""
 
 
@@ -132,12 +134,12 @@ def declared_reason(flow: SeenFlow, words: str) -> Reason | None:
             next=f"aos flow show {words}",
         )
     if state.status == FAILED:
-        why = "" if state.failure is None else f": {short(state.failure.text, 400)}"
+        failure_text = "" if state.failure is None else f": {short(state.failure.text, 400)}"
         return Reason(
             kind="declared",
-            text=f"the flow failed{why}",
+            text=f"the flow failed{failure_text}",
             is_stuck=True,
             next=f"its operations: aos flow show {words}",
         )
-    what = "was canceled" if state.status == CANCELED else "completed"
-    return Reason(kind="declared", text=f"the flow {what}", is_stuck=False)
+    outcome = "was canceled" if state.status == CANCELED else "completed"
+    return Reason(kind="declared", text=f"the flow {outcome}", is_stuck=False)

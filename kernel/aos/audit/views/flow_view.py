@@ -39,20 +39,20 @@ def flows(
         status = OTHER_SPELLINGS.get(status, status)
     check_word("flow status", status, SHOWN_STATUSES)
     names = flow_names(view.state) if flow is None else [find_flow(view.state, flow)]
-    found: list[CellId] = []
+    ids: list[CellId] = []
     by_status: Counter[str] = Counter()
-    for each in _instances(view, names, key_prefix):
-        by_status[each.status] += 1
-        if status in (None, each.status):
-            found.append(each.id)
+    for instance in _instances(view, names, key_prefix):
+        by_status[instance.status] += 1
+        if status in (None, instance.status):
+            ids.append(instance.id)
 
     def row(id: CellId) -> Document:
-        seen = read_flow(view.state, view.state.cells[id], view.journal.blob)
-        assert seen is not None, "selected as a flow"
-        return _row(view, seen)
+        instance = read_flow(view.state, view.state.cells[id], view.journal.blob)
+        assert instance is not None, "selected as a flow"
+        return _row(view, instance)
 
     return {
-        **page("flows", sorted(found), limit, offset, row),
+        **page("flows", sorted(ids), limit, offset, row),
         "by_status": dict(sorted(by_status.items())),
     }
 
@@ -63,9 +63,9 @@ def _instances(view: View, names: list[str], key_prefix: str | None) -> Iterator
             if key_prefix is None or view.lens.key_text(
                 cell.id, hash=cell.workflow_hash
             ).startswith(key_prefix):
-                seen = read_flow(view.state, cell, view.journal.blob)
-                if seen is not None:
-                    yield seen
+                instance = read_flow(view.state, cell, view.journal.blob)
+                if instance is not None:
+                    yield instance
 
 
 def _row(view: View, flow: SeenFlow) -> Document:
@@ -82,7 +82,7 @@ def _row(view: View, flow: SeenFlow) -> Document:
         "last_record": cell.last_seq,
         "last_active_ns": cell.last_active_ns,
         "version": version(view.state, cell, view.journal.blob),
-        "waits": [] if history is None else [lens.wait(each) for each in waits(history)],
+        "waits": [] if history is None else [lens.wait(wait) for wait in waits(history)],
         "mailbox": len(cell.mailbox),
     }
 
@@ -96,16 +96,16 @@ def find_instance(view: View, word: str, key: str) -> SeenFlow:
     name = find_flow(view.state, word)
     id = find_cell(view.state, name, key)
     cell = view.state.cells.get(id)
-    seen = None if cell is None else read_flow(view.state, cell, view.journal.blob)
-    if seen is None:
+    instance = None if cell is None else read_flow(view.state, cell, view.journal.blob)
+    if instance is None:
         raise BadUsage(
             sentence(
                 "there is no such instance of the flow",
-                where=f"{name} {key}",
+                location=f"{name} {key}",
                 hint="aos flow list shows those that there are; aos flow start makes one",
             )
         )
-    return seen
+    return instance
 
 
 def flow(view: View, word: str, key: str, *, with_history: bool = False) -> Document:
@@ -116,26 +116,26 @@ def flow(view: View, word: str, key: str, *, with_history: bool = False) -> Docu
     Raises:
         BadUsage: There is no such flow or instance.
     """
-    seen = find_instance(view, word, key)
-    lens = view.whole.flow_lens(seen.manifest)
-    shown: Document = dict.fromkeys(
+    instance = find_instance(view, word, key)
+    lens = view.full_lens.flow_lens(instance.manifest)
+    state_document: Document = dict.fromkeys(
         ("input", "output", "error", "view", "operations", "compensations", "inbox", "parent")
     )
-    if seen.state is not None:
-        shown |= lens.document(seen.state)
-    row = _row(view, seen)
-    cell = cell_document(view, seen.id[0], key)
-    fault = seen.cell.fault
+    if instance.state is not None:
+        state_document |= lens.document(instance.state)
+    row = _row(view, instance)
+    cell = cell_document(view, instance.id[0], key)
+    fault = instance.cell.fault
     divergence = None if fault is None else FlowDivergence.read(fault.detail)
     if with_history:
-        past = past_operations(view, seen)
-        shown["operations"] = past.document(lens)
+        past = past_operations(view, instance)
+        state_document["operations"] = past.document(lens)
     return {
-        **shown,
+        **state_document,
         **row,
         "fault": cell["fault"],
         "divergence": None if divergence is None else divergence.to_document(),
-        "problem": seen.problem,
+        "problem": instance.problem,
         "intents": cell["intents"],
         "reasons": cell["reasons"],
         "with_history": with_history,

@@ -39,7 +39,7 @@ from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
 
 if TYPE_CHECKING:
-    from aos.audit.search.matching import Place
+    from aos.audit.search.matching import Rank
 
 FRAMES_SHOWN: Final = 10
 """How many frames of an intent's stream are shown, counted from the latest."""
@@ -58,7 +58,7 @@ def intents(
     effect: str | None = None,
     key_prefix: str | None = None,
     halted: bool = False,
-    where: str | None = None,
+    condition: str | None = None,
     aliases: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     limit: int = LIMIT,
     offset: int = 0,
@@ -66,8 +66,8 @@ def intents(
     """List intents in the order of their opening; ``status`` None lists all of them (A-66). With
     the status of a receipt, or a code, list the intents that it settled, the latest first (A-66a).
     With ``halted``, list the open ones that are held or parked; with ``code``, those of them with
-    this code. With ``where``, list those whose cells pass this condition (SE-11); ``aliases`` are
-    as in ``CellSelection``.
+    this code. With ``condition``, list those whose cells pass this condition (SE-11); ``aliases``
+    are as in ``CellSelection``.
 
     Open and abandoned intents are in the state. Settled ones are read from the journal; with a
     filter, every one of them is read. If the view has an index, it has all, the open ones and
@@ -84,15 +84,15 @@ def intents(
             sentence(
                 "held and parked intents are open",
                 expected="status open",
-                found=f"status {status or 'all'}",
+                actual=f"status {status or 'all'}",
             )
         )
-    if where is not None and status != "open":
+    if condition is not None and status != "open":
         raise BadUsage(
             sentence(
                 "a condition selects open intents, by their cells",
                 expected="status open",
-                found=f"status {status or 'all'}",
+                actual=f"status {status or 'all'}",
             )
         )
     if not halted and (code is not None or status in STATUSES):
@@ -101,7 +101,7 @@ def intents(
                 sentence(
                     "a code selects intents by their receipts",
                     expected="one of " + ", ".join(STATUSES) + ", or all",
-                    found=f"status {status}",
+                    actual=f"status {status}",
                     hint="for open ones, select those that are held or parked: --parked",
                 )
             )
@@ -116,22 +116,24 @@ def intents(
     if (
         view.index is not None
         and status in (None, "open")
-        and (name, key_prefix, where) == (None, None, None)
+        and (name, key_prefix, condition) == (None, None, None)
         and not halted
     ):
         return _indexed(view, view.index, effect, status, page=(limit, offset))
-    found = _intents_with(view, status)
+    intent_rows = _intents_with(view, status)
     if halted:
-        found = [each for each in found if _is_halted(view, each[0], code)]
-    if where is not None:
-        of_cells = CellSelection(workflow=name, where=where, aliases=aliases)
-        found = _of_cells(view, found, of_cells.resolved(view.state))
+        intent_rows = [
+            intent_row for intent_row in intent_rows if _is_halted(view, intent_row[0], code)
+        ]
+    if condition is not None:
+        of_cells = CellSelection(workflow=name, condition=condition, aliases=aliases)
+        intent_rows = _of_cells(view, intent_rows, of_cells.resolved(view.state))
     if (name, effect, key_prefix) == (None, None, None):
-        return page("intents", found, limit, offset, partial(_intent_row, view))
-    rows = [_intent_row(view, each) for each in found]
+        return page("intents", intent_rows, limit, offset, partial(_intent_row, view))
+    rows = [_intent_row(view, intent_row) for intent_row in intent_rows]
     if effect is not None:
-        called = find_effect(view.state, effect, {row["effect"] for row in rows})
-        rows = [row for row in rows if row["effect"] == called]
+        effect_name = find_effect(view.state, effect, {row["effect"] for row in rows})
+        rows = [row for row in rows if row["effect"] == effect_name]
 
     def is_asked(row: Document) -> bool:
         key = row["key"] if isinstance(row["key"], str) else compact(row["key"])
@@ -150,42 +152,42 @@ def _indexed(
     the limit and the offset."""
     limit, offset = page
     page_end(limit, offset)
-    called = None if effect is None else find_effect(view.state, effect, index.effects(status))
-    hashes, total = index.opened(
-        effect=called, is_open=status == "open", limit=limit, offset=offset
+    effect_name = None if effect is None else find_effect(view.state, effect, index.effects(status))
+    hashes, total = index.opened_intents(
+        effect=effect_name, is_open=status == "open", limit=limit, offset=offset
     )
 
     def row(intent: Hash) -> Document:
-        known = view.journal.intent(intent)
-        if known is None:
+        stored_row = view.journal.intent(intent)
+        if stored_row is None:
             name = hash_text(intent)
             raise Damage(f"the intent {name} has no row (aos rebuild makes it again)")
-        return _intent_row(view, (intent, known))
+        return _intent_row(view, (intent, stored_row))
 
     return paged("intents", hashes, total, offset, row)
 
 
 def _of_cells(
-    view: View, found: list[tuple[Hash, IntentRow]], selection: CellSelection
+    view: View, intent_rows: list[tuple[Hash, IntentRow]], selection: CellSelection
 ) -> list[tuple[Hash, IntentRow]]:
     """The open intents of the cells that a selection has, in the order of its condition."""
-    places: dict[CellId, Place | None] = {}
+    positions: dict[CellId, Rank | None] = {}
     search = selection.search
     assert search is not None
-    for intent, _ in found:
+    for intent, _ in intent_rows:
         id = view.state.intents[intent].cell
-        if id not in places:
+        if id not in positions:
             cell = view.state.cells[id]
             is_in = selection.workflow in (None, id[0]) and selection.has(view, cell)
-            places[id] = search.place(subject(view, cell)) if is_in else None
+            positions[id] = search.rank_of(subject(view, cell)) if is_in else None
     placed = [
-        (place, each)
-        for each in found
-        if (place := places[view.state.intents[each[0]].cell]) is not None
+        (position, intent_row)
+        for intent_row in intent_rows
+        if (position := positions[view.state.intents[intent_row[0]].cell]) is not None
     ]
     if search.is_ordered:
         placed.sort(key=lambda pair: pair[0])
-    return [each for _, each in placed]
+    return [intent_row for _, intent_row in placed]
 
 
 def _settled(view: View, selection: ReceiptSelection, limit: int, offset: int) -> Document:
@@ -196,27 +198,27 @@ def _settled(view: View, selection: ReceiptSelection, limit: int, offset: int) -
         )
         looked_at = view.index.receipts()
     else:
-        found = selection.find(view.journal, view.whole, last=view.state.next_seq - 1)
+        selected = selection.find(view.journal, view.full_lens, last=view.state.next_seq - 1)
         end = page_end(limit, offset)
-        seqs, total = found.seqs[offset:end], len(found.seqs)
-        looked_at = found.looked_at
+        seqs, total = selected.seqs[offset:end], len(selected.seqs)
+        looked_at = selected.looked_at
 
     def row(seq: int) -> Document:
         receipt = view.records.at(seq)
         assert isinstance(receipt, Receipt | KernelReceipt), "found as one"
-        known = view.journal.intent(receipt.intent)
-        if known is None:
+        stored_row = view.journal.intent(receipt.intent)
+        if stored_row is None:
             raise Damage(
                 f"record {seq} settles an intent that has no row (aos rebuild makes it again)"
             )
-        return _settled_row(view, receipt.intent, known)
+        return _settled_row(view, receipt.intent, stored_row)
 
     return paged("intents", seqs, total, offset, row) | {"looked_at": looked_at}
 
 
 def _is_halted(view: View, intent: Hash, code: str | None) -> bool:
-    opened = view.state.intents.get(intent)
-    halt = None if opened is None else view.state.halt(opened)
+    opened_intent = view.state.intents.get(intent)
+    halt = None if opened_intent is None else view.state.halt(opened_intent)
     return halt is not None and code in (None, halt.code)
 
 
@@ -236,20 +238,22 @@ def _halt_document(view: View, intent: OpenIntent) -> Document | None:
 
 def _intents_with(view: View, status: str | None) -> list[tuple[Hash, IntentRow]]:
     if status in ("open", "abandoned"):
-        held = view.state.intents if status == "open" else view.state.abandoned
+        unsettled = view.state.intents if status == "open" else view.state.abandoned
         return [
-            (each.intent, IntentRow(opened_seq=each.seq, index=each.index))
-            for each in held.values()
+            (intent.intent, IntentRow(opened_seq=intent.seq, index=intent.index))
+            for intent in unsettled.values()
         ]
     first = first_kept(view.journal)
-    found = [
+    intent_rows = [
         (intent, row)
         for intent, row in view.journal.intents()
         if row.opened_seq < view.state.next_seq
         and max(row.opened_seq, row.settled_seq or view.state.next_seq) >= first
         and (status is None or _status(view, intent, row) == status)
     ]
-    return sorted(found, key=lambda each: (each[1].opened_seq, each[1].index))
+    return sorted(
+        intent_rows, key=lambda intent_row: (intent_row[1].opened_seq, intent_row[1].index)
+    )
 
 
 def _status(view: View, intent: Hash, row: IntentRow) -> str:
@@ -261,14 +265,14 @@ def _status(view: View, intent: Hash, row: IntentRow) -> str:
     return "settled"
 
 
-def _intent_row(view: View, found: tuple[Hash, IntentRow]) -> Document:
-    intent, row = found
-    opened = view.state.intents.get(intent)
-    if opened is not None:
-        return open_row(view, opened, "open")
-    opened = view.state.abandoned.get(intent)
-    if opened is not None:
-        return open_row(view, opened, "abandoned")
+def _intent_row(view: View, intent_row: tuple[Hash, IntentRow]) -> Document:
+    intent, row = intent_row
+    opened_intent = view.state.intents.get(intent)
+    if opened_intent is not None:
+        return open_row(view, opened_intent, "open")
+    opened_intent = view.state.abandoned.get(intent)
+    if opened_intent is not None:
+        return open_row(view, opened_intent, "abandoned")
     return _settled_row(view, intent, row)
 
 
@@ -302,20 +306,20 @@ def _settled_row(view: View, intent: Hash, row: IntentRow) -> Document:
     except Pruned:
         return _row_of_pruned(view, intent, row)
     assert isinstance(step, Step), "a row names the step that opened it"
-    asked = step.intents[row.index]
+    request = step.intents[row.index]
     manifest = view.manifests.at(step.seq)
-    effect = manifest.effects.get(asked.effect) if manifest else None
+    effect = manifest.effects.get(request.effect) if manifest else None
     key = hash_text(intent)
-    if asked.key is not None and effect is not None:
+    if request.key is not None and effect is not None:
         key = idempotency_key(
-            world=view.state.world, cell=step.cell, effect=asked.effect, key=asked.key,
+            world=view.state.world, cell=step.cell, effect=request.effect, key=request.key,
             scope=effect.idempotency_scope,
         )  # fmt: skip
     receipt = None if row.settled_seq is None else view.records.at(row.settled_seq)
     return {
         "intent": hash_text(intent),
         "status": _status(view, intent, row),
-        "effect": asked.effect,
+        "effect": request.effect,
         "executor": effect.executor if effect else None,
         "workflow": step.cell[0],
         "key": view.lens.key(step.cell, seq=step.seq),
@@ -324,9 +328,9 @@ def _settled_row(view: View, intent: Hash, row: IntentRow) -> Document:
         "opened_ns": None,
         "age_ns": None,
         "idempotency_key": key,
-        "requested_key": untyped_to_json(asked.key),
-        "issuer_ref": asked.issuer_ref,
-        "flow": issuer_document(asked.issuer_ref),
+        "requested_key": untyped_to_json(request.key),
+        "issuer_ref": request.issuer_ref,
+        "flow": issuer_document(request.issuer_ref),
         "settled_record": row.settled_seq,
         **_ending(view, receipt),
         "halt": None,
@@ -336,7 +340,7 @@ def _settled_row(view: View, intent: Hash, row: IntentRow) -> Document:
 def _ending(view: View, receipt: Record | None) -> Document:
     if not isinstance(receipt, Receipt | KernelReceipt):
         return {"receipt_status": None, "code": None}
-    return {"receipt_status": receipt.status, "code": code_of(receipt, view.whole)}
+    return {"receipt_status": receipt.status, "code": code_of(receipt, view.full_lens)}
 
 
 def _row_of_pruned(view: View, intent: Hash, row: IntentRow) -> Document:
@@ -371,33 +375,33 @@ def intent(view: View, word: str) -> Document:
     row = view.journal.intent(target.intent)
     if row is None:
         row = IntentRow(opened_seq=target.opened_seq, index=target.index)
-    found = _intent_row(view, (target.intent, row))
+    row_document = _intent_row(view, (target.intent, row))
     try:
         step = view.records.at(target.opened_seq)
     except Pruned:
-        return _pruned_intent(view, found, target.intent, row)
+        return _pruned_intent(view, row_document, target.intent, row)
     assert isinstance(step, Step), "a row names the step that opened it"
-    asked = step.intents[target.index]
+    request = step.intents[target.index]
     receipt = None
     if row.settled_seq is not None and row.settled_seq < view.state.next_seq:
-        receipt = document(view.records.at(row.settled_seq), view.whole)
-    opened = view.state.intents.get(target.intent)
+        receipt = document(view.records.at(row.settled_seq), view.full_lens)
+    opened_intent = view.state.intents.get(target.intent)
     manifest = view.manifests.at(step.seq)
-    effect = manifest.effects.get(asked.effect) if manifest else None
+    effect = manifest.effects.get(request.effect) if manifest else None
     reason = None
-    if opened is not None:
+    if opened_intent is not None:
         reason = open_intent(
-            view.state, opened, view.journal.blob, now_ns=view.now_ns, running=view.running
+            view.state, opened_intent, view.journal.blob, now_ns=view.now_ns, running=view.running
         ).to_document()
     return {
-        **found,
-        "params": view.whole.params(asked.effect, asked.params, seq=step.seq),
-        "params_hash": hash_text(slot_hash(asked.params)),
-        "effect_hash": hash_text(asked.effect_hash),
+        **row_document,
+        "params": view.full_lens.params(request.effect, request.params, seq=step.seq),
+        "params_hash": hash_text(slot_hash(request.params)),
+        "effect_hash": hash_text(request.effect_hash),
         "delivery": effect.delivery if effect else None,
-        "attempt": None if opened is None else view.state.attempt(opened),
+        "attempt": None if opened_intent is None else view.state.attempt(opened_intent),
         "attempts_max": effect.attempts if effect else None,
-        **_history(view, target.intent, after=step.seq, settled=row.settled_seq),
+        **_history(view, target.intent, opened_seq=step.seq, settled=row.settled_seq),
         "abandoned_by": _abandoned_by(view, target.intent, row, step.cell),
         "receipt": receipt,
         "signature": _signature(view, row),
@@ -419,36 +423,42 @@ def _signature(view: View, row: IntentRow) -> Document | None:
     return signature_document(view, receipt, row.opened_seq)
 
 
-def _pruned_intent(view: View, found: Document, intent: Hash, row: IntentRow) -> Document:
+def _pruned_intent(view: View, row_document: Document, intent: Hash, row: IntentRow) -> Document:
     """Return an intent whose step was pruned. If it is not settled, the state still has its
     params."""
-    opened = view.state.intents.get(intent) or view.state.abandoned.get(intent)
+    opened_intent = view.state.intents.get(intent) or view.state.abandoned.get(intent)
     receipt = None
     if row.settled_seq is not None and row.settled_seq < view.state.next_seq:
-        receipt = document(view.records.at(row.settled_seq), view.whole)
-    asked: Document = dict.fromkeys(
+        receipt = document(view.records.at(row.settled_seq), view.full_lens)
+    request_fields: Document = dict.fromkeys(
         ("params", "params_hash", "effect_hash", "delivery", "attempt", "attempts_max")
     )
     reason = None
-    if opened is not None:
-        effect = opened.effect
-        asked = {
-            "params": view.whole.params(effect.name, opened.params, seq=opened.seq),
-            "params_hash": hash_text(opened.params_hash),
+    if opened_intent is not None:
+        effect = opened_intent.effect
+        request_fields = {
+            "params": view.full_lens.params(
+                effect.name, opened_intent.params, seq=opened_intent.seq
+            ),
+            "params_hash": hash_text(opened_intent.params_hash),
             "effect_hash": hash_text(effect.hash),
             "delivery": effect.delivery,
-            "attempt": view.state.attempt(opened),
+            "attempt": view.state.attempt(opened_intent),
             "attempts_max": effect.attempts,
         }
         if intent in view.state.intents:
             reason = open_intent(
-                view.state, opened, view.journal.blob, now_ns=view.now_ns, running=view.running
+                view.state,
+                opened_intent,
+                view.journal.blob,
+                now_ns=view.now_ns,
+                running=view.running,
             ).to_document()
-    cell = None if opened is None else opened.cell
+    cell = None if opened_intent is None else opened_intent.cell
     return {
-        **found,
-        **asked,
-        **_history(view, intent, after=row.opened_seq, settled=row.settled_seq),
+        **row_document,
+        **request_fields,
+        **_history(view, intent, opened_seq=row.opened_seq, settled=row.settled_seq),
         "abandoned_by": None if cell is None else _abandoned_by(view, intent, row, cell),
         "receipt": receipt,
         "signature": _signature(view, row),
@@ -468,7 +478,7 @@ def _abandoned_by(view: View, intent: Hash, row: IntentRow, cell: CellId) -> Doc
     return document(command, view.lens)
 
 
-def _history(view: View, intent: Hash, *, after: int, settled: int | None) -> Document:
+def _history(view: View, intent: Hash, *, opened_seq: int, settled: int | None) -> Document:
     """Return the attempts, commands and stream frames between an intent's opening and its end."""
     last = min(settled or view.state.next_seq, view.state.next_seq - 1)
     attempts: list[Document] = []
@@ -476,7 +486,7 @@ def _history(view: View, intent: Hash, *, after: int, settled: int | None) -> Do
     settlements: list[Document] = []
     frames: list[Stream] = []
     for record in records_after(
-        view.journal, after + 1, last, _NO_ENTRIES, {intent: None}, index=view.index
+        view.journal, opened_seq + 1, last, _NO_ENTRIES, {intent: None}, index=view.index
     ):
         match record:
             case Attempt(intent=of) if of == intent:
@@ -492,5 +502,5 @@ def _history(view: View, intent: Hash, *, after: int, settled: int | None) -> Do
         "cancels": cancels,
         "settlements": settlements,
         "frames": len(frames),
-        "last_frames": [document(each, view.lens) for each in frames[-FRAMES_SHOWN:]],
+        "last_frames": [document(frame, view.lens) for frame in frames[-FRAMES_SHOWN:]],
     }

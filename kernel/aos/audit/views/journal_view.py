@@ -105,43 +105,45 @@ class RecordReader:
             self._journal.frame_at(first)  # refuses records that were pruned, as frames does
             seqs = self._index.naming(selection.cell, first=first, last=last)
             for data in map(Records(self._journal).data_at, seqs):
-                yield from self._one(data, selection)
+                yield from self._documents_of(data, selection)
             return
         for frame in self._journal.frames(first, last):
             for seq, data in enumerate(frame.records, frame.header.first):
                 if seq < first or (last is not None and seq > last):
                     continue
-                yield from self._one(data, selection)
+                yield from self._documents_of(data, selection)
 
-    def newest(self, most: int, *, last: int, selection: Selection | None = None) -> list[Document]:
-        """Return the ``most`` newest selected records up to ``last``, oldest first."""
+    def newest(
+        self, limit: int, *, last: int, selection: Selection | None = None
+    ) -> list[Document]:
+        """Return the ``limit`` newest selected records up to ``last``, oldest first."""
         selection = selection or Selection()
-        found: list[Document] = []
+        documents: list[Document] = []
         seq, first = last, first_kept(self._journal)
         if self._index is not None and selection.cell is not None:
             seqs = self._index.naming(selection.cell, first=first, last=last, is_reversed=True)
             for data in map(Records(self._journal).data_at, seqs):
-                found += self._one(data, selection)
-                if len(found) == most:
+                documents += self._documents_of(data, selection)
+                if len(documents) == limit:
                     break
-            return found[::-1]
-        while seq >= first and len(found) < most:
+            return documents[::-1]
+        while seq >= first and len(documents) < limit:
             frame = self._journal.frame_at(seq)
             assert frame is not None, "the journal reaches so far"
             for data in reversed(frame.records[: seq - frame.header.first + 1]):
-                found += self._one(data, selection)
-                if len(found) == most:
+                documents += self._documents_of(data, selection)
+                if len(documents) == limit:
                     break
             seq = frame.header.first - 1
-        return found[::-1]
+        return documents[::-1]
 
-    def _one(self, data: bytes, selection: Selection) -> Iterator[Document]:
+    def _documents_of(self, data: bytes, selection: Selection) -> Iterator[Document]:
         if not selection.may_have(data) and IS_MANIFEST not in data:
             return
         record = from_bytes(data)
         if selection.has(record):
-            found = document(record, self._lens)
-            yield {**found, "summary": summary(found)}
+            record_document = document(record, self._lens)
+            yield {**record_document, "summary": summary(record_document)}
         if isinstance(record, Manifest):
             manifest = Effective.from_document(self._journal.blob(record.document.hash))
             self._lens.manifests.add(record.seq, manifest)
@@ -149,11 +151,11 @@ class RecordReader:
 
 def record(view: View, seq: int) -> Document:
     """Return one record in full, and the values that are stored outside it (A-31 to A-37d)."""
-    found = view.records.at(seq)
-    return document(found, view.whole) | {
+    journal_record = view.records.at(seq)
+    return document(journal_record, view.full_lens) | {
         "values": [
-            {"where": where, "value": hash_text(ref.hash), "size": ref.size}
-            for where, ref in references(found)
+            {"where": path, "value": hash_text(ref.hash), "size": ref.size}
+            for path, ref in references(journal_record)
         ]
     }
 
@@ -177,19 +179,19 @@ def journal(
     reader = RecordReader(view.journal, view.lens, view.index)
     if first is None:
         return {"records": reader.newest(limit, last=end, selection=selected), "next": None}
-    found: list[Document] = []
-    for each in reader.forward(first, end, selection=selected):
-        if len(found) == limit:
-            return {"records": found, "next": each["seq"]}
-        found.append(each)
-    return {"records": found, "next": None}
+    documents: list[Document] = []
+    for record_document in reader.forward(first, end, selection=selected):
+        if len(documents) == limit:
+            return {"records": documents, "next": record_document["seq"]}
+        documents.append(record_document)
+    return {"records": documents, "next": None}
 
 
-def _newest_manifests(view: View, index: RecordIndex, most: int, *, last: int) -> list[Document]:
-    """Return the ``most`` newest records of manifests up to ``last``, oldest first."""
-    kept = list(manifest_records(view.journal, first_kept(view.journal), last, index))
-    found = [document(view.records.at(seq), view.lens) for seq, _ in kept[-most:]]
-    return [{**each, "summary": summary(each)} for each in found]
+def _newest_manifests(view: View, index: RecordIndex, limit: int, *, last: int) -> list[Document]:
+    """Return the ``limit`` newest records of manifests up to ``last``, oldest first."""
+    manifests = list(manifest_records(view.journal, first_kept(view.journal), last, index))
+    documents = [document(view.records.at(seq), view.lens) for seq, _ in manifests[-limit:]]
+    return [{**manifest, "summary": summary(manifest)} for manifest in documents]
 
 
 def selection(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.lens.words import time_text
 from aos.audit.search.attributes import Names, Subject
 from aos.audit.search.finder import CellQuery
@@ -70,12 +70,14 @@ class LinearAnswer(NamedTuple):
         return f"{self.reason}: {_WORDS[self.reason].format(self.detail)}"
 
     @classmethod
-    def of(cls, found: Annotation) -> LinearAnswer:
+    def of(cls, annotation: Annotation) -> LinearAnswer:
         """The answer in an annotation."""
-        if found.tag != "Refused":
-            return cls(found.tag, "", "", found.seq, found.root)
-        reason = found.value["reason"]["$tag"]
-        return cls(found.tag, reason, found.value["detail"], found.seq, found.root)
+        if annotation.tag != "Refused":
+            return cls(annotation.tag, "", "", annotation.seq, annotation.root)
+        reason = annotation.value["reason"]["$tag"]
+        return cls(
+            annotation.tag, reason, annotation.value["detail"], annotation.seq, annotation.root
+        )
 
 
 def plans(view: View) -> Document:
@@ -83,7 +85,7 @@ def plans(view: View) -> Document:
     manifest = view.state.manifest
     must_have_linear({} if manifest is None else manifest.workflows)
     assert manifest is not None
-    return {"plans": [plan_node(each) for each in manifest.plans]}
+    return {"plans": [plan_node(plan) for plan in manifest.plans]}
 
 
 def instances(
@@ -110,15 +112,19 @@ def instances(
     if view.finder is not None:
         page = view.finder.page(linear_query(search), limit=limit, offset=offset)
         if page is not None:
-            shown_ = [_state(view, view.state.cells[each]) for each in page.cells]
+            shown_ = [_state(view, view.state.cells[cell_id]) for cell_id in page.cells]
             rows = [_row(state) for state in shown_ if state is not None]
             return {"instances": rows, "total": page.total}
-    found = [
-        (search.place(each), str(each.state["instance"]), _row(each.state))
-        for each in linear_subjects(view, search)
+    placed_rows = [
+        (
+            search.rank_of(linear_subject),
+            str(linear_subject.state["instance"]),
+            _row(linear_subject.state),
+        )
+        for linear_subject in linear_subjects(view, search)
     ]
-    found.sort(key=lambda each: each[:2])
-    rows = [row for _, _, row in found]
+    placed_rows.sort(key=lambda placed_row: placed_row[:2])
+    rows = [row for _, _, row in placed_rows]
     return {"instances": rows[offset : offset + limit], "total": len(rows)}
 
 
@@ -129,8 +135,8 @@ def linear_names(view: View, aliases: Mapping[str, Mapping[str, str]] | None) ->
         Refused: The manifest in force has no linear workflows.
     """
     must_have_linear(_workflows(view))
-    more = (aliases or {}).get(LINEAR, {})
-    return Names(view.state.manifest, LINEAR, {**more, **LINEAR_NAMES})
+    linear_aliases = (aliases or {}).get(LINEAR, {})
+    return Names(view.state.manifest, LINEAR, {**linear_aliases, **LINEAR_NAMES})
 
 
 def linear_search(
@@ -189,9 +195,9 @@ def document_of(state: LinearState) -> Document:
         "schedule": state["schedule"],
         "cancel_reason": state["cancel_reason"],
         **{name: _time(state[name]) for name in _TIMES},
-        "context": {key: shown(None, data) for key, data in state["context"].items()},
+        "context": {key: as_json(None, data) for key, data in state["context"].items()},
         "steps": [_step(seq, row) for seq, row in enumerate(state["steps"])],
-        "buffered": [_signal(each) for each in state["buffered"]],
+        "buffered": [_signal(signal) for signal in state["buffered"]],
     }
     return document
 
@@ -248,8 +254,8 @@ def _next(state: LinearState, row: Any) -> str:
     waits = f"it waits for a signal {row['waiting_event_type']}"
     if row["deadline_at"] is None:
         return waits
-    how = "and is claimed after" if state["wait_timeouts"] else "also after"
-    return f"{waits}, {how} {_time(row['deadline_at'])}"
+    deadline_words = "and is claimed after" if state["wait_timeouts"] else "also after"
+    return f"{waits}, {deadline_words} {_time(row['deadline_at'])}"
 
 
 def _step(seq: int, row: Any) -> Document:
@@ -276,7 +282,7 @@ def _signal(woken: Any) -> Document:
     return {
         "event_id": woken["event_id"],
         "type": woken["type"],
-        "payload": shown(None, woken["payload"]),
+        "payload": as_json(None, woken["payload"]),
     }
 
 

@@ -20,7 +20,7 @@ def minutes(view: View) -> Document:
     minute without a record is left out. Without an index, the whole journal is read."""
     last = view.state.clock_ns // MINUTE_NS
     first = last - MINUTES + 1
-    found = _read(view) if view.index is None else view.index.minutes(MINUTES, last)
+    counts_by_minute = _read(view) if view.index is None else view.index.minutes(MINUTES, last)
     return {
         "minutes": [
             {
@@ -28,7 +28,7 @@ def minutes(view: View) -> Document:
                 "records": sum(counts.values()),
                 "by_kind": dict(sorted(counts.items())),
             }
-            for minute, counts in sorted(found.items())
+            for minute, counts in sorted(counts_by_minute.items())
             if first <= minute <= last
         ]
     }
@@ -36,11 +36,11 @@ def minutes(view: View) -> Document:
 
 def _read(view: View) -> dict[int, Counter[str]]:
     """A record counts in the minute of the journal clock after it (IX-25)."""
-    found: dict[int, Counter[str]] = defaultdict(Counter)
+    counts_by_minute: dict[int, Counter[str]] = defaultdict(Counter)
     clock_ns = 0
     for frame in view.journal.frames(first_kept(view.journal), view.state.next_seq - 1):
         for data in frame.records:
             record = from_bytes(data)
             clock_ns = clock_after(clock_ns, record)
-            found[clock_ns // MINUTE_NS][record.KIND] += 1
-    return found
+            counts_by_minute[clock_ns // MINUTE_NS][record.KIND] += 1
+    return counts_by_minute

@@ -28,10 +28,10 @@ _GOVERNANCE: Final = encode("governance")
 def proposals(view: View) -> list[Document]:
     """Return every proposal that the world remembers, oldest first, without votes and reports of
     the closed ones."""
-    known = view.state.proposals
+    all_proposals = view.state.proposals
     return [
-        proposal(view, seq) if seq in known.open else _head(view, seq)
-        for seq in sorted([*known.open, *known.closed])
+        proposal(view, seq) if seq in all_proposals.open else _head(view, seq)
+        for seq in sorted([*all_proposals.open, *all_proposals.closed])
     ]
 
 
@@ -47,23 +47,27 @@ def proposal(view: View, seq: int) -> Document:
         BadUsage: There is no such proposal.
         Pruned: Its record was pruned, and it is closed.
     """
-    known = view.state.proposals
-    if seq not in known.open and seq not in known.closed:
+    all_proposals = view.state.proposals
+    if seq not in all_proposals.open and seq not in all_proposals.closed:
         raise BadUsage(unknown_proposal(seq))
-    found = _head(view, seq)
+    head = _head(view, seq)
     history = _History()
-    for record in _about(view, seq):
+    for record in _records_of(view, seq):
         history.take(record)
-    opened = known.open.get(seq)
-    if opened is not None:
+    open_proposal = all_proposals.open.get(seq)
+    if open_proposal is not None:
         # The records of an open proposal may be pruned; its votes are in the state.
-        history.votes = {name: (cast, history.notes(cast)) for name, cast in opened.votes.items()}
-        history.reports = {hash: (each.seq, each.size) for hash, each in opened.reports.items()}
+        history.votes = {
+            name: (cast, history.notes(cast)) for name, cast in open_proposal.votes.items()
+        }
+        history.reports = {
+            hash: (report.seq, report.size) for hash, report in open_proposal.reports.items()
+        }
     return {
-        **found,
+        **head,
         "votes": [
-            {"approver": name, "vote": cast.vote, "seq": cast.seq, **more}
-            for name, (cast, more) in history.votes.items()
+            {"approver": name, "vote": cast.vote, "seq": cast.seq, **notes}
+            for name, (cast, notes) in history.votes.items()
         ],
         "reports": [_report(view, hash, at, size) for hash, (at, size) in history.reports.items()],
     }
@@ -71,35 +75,35 @@ def proposal(view: View, seq: int) -> Document:
 
 def _head(view: View, seq: int) -> Document:
     """The proposal itself, with its status and the quorum that counts for it."""
-    opened = view.state.proposals.open.get(seq)
+    open_proposal = view.state.proposals.open.get(seq)
     manifest = view.state.manifest
     governance = None if manifest is None else manifest.governance
-    found: Document = {"proposal": seq, "quorum": None, "approvers": []}
-    if opened is not None and governance is not None:
-        found |= {
-            "status": opened.status(governance),
+    head: Document = {"proposal": seq, "quorum": None, "approvers": []}
+    if open_proposal is not None and governance is not None:
+        head |= {
+            "status": open_proposal.status(governance),
             "quorum": governance.quorum,
-            "approvers": [each.name for each in governance.approvers],
+            "approvers": [approver.name for approver in governance.approvers],
             "shadow_records": governance.shadow_records,
         }
     else:
-        found["status"] = view.state.proposals.closed[seq]
+        head["status"] = view.state.proposals.closed[seq]
     try:
         record: Document = document(view.records.at(seq), view.lens)
     except Pruned:
         record = {}
     names = ("at_ns", "principal", "base", "document", "patch", "mode", "leaves", "note")
-    found |= {name: record.get(name) for name in names}
-    if opened is not None:
-        found |= {
-            "principal": opened.principal,
-            "base": hash_text(opened.base),
-            "document": hash_text(opened.document.hash),
-            "patch": hash_text(opened.patch.hash),
-            "mode": opened.mode or "strict",
-            "leaves": list(opened.leaves),
+    head |= {name: record.get(name) for name in names}
+    if open_proposal is not None:
+        head |= {
+            "principal": open_proposal.principal,
+            "base": hash_text(open_proposal.base),
+            "document": hash_text(open_proposal.document.hash),
+            "patch": hash_text(open_proposal.patch.hash),
+            "mode": open_proposal.mode or "strict",
+            "leaves": list(open_proposal.leaves),
         }
-    return found
+    return head
 
 
 @dataclass(slots=True)
@@ -108,18 +112,18 @@ class _History:
 
     votes: dict[str, tuple[Cast, Document]] = field(default_factory=dict)
     reports: dict[Hash, tuple[int, int]] = field(default_factory=dict)
-    _more: dict[int, Document] = field(default_factory=dict)
+    _notes: dict[int, Document] = field(default_factory=dict)
 
     def take(self, record: Governance) -> None:
         match record:
             case Governance(action="approve" | "reject" as vote):
-                more: Document = {
+                notes: Document = {
                     "at_ns": record.stamp.ns,
                     "seen": None if record.seen is None else hash_text(record.seen),
                     "note": record.note,
                 }
-                self._more[record.seq] = more
-                self.votes[record.principal] = Cast(vote, record.seq), more
+                self._notes[record.seq] = notes
+                self.votes[record.principal] = Cast(vote, record.seq), notes
             case Governance(action="report") if record.report is not None:
                 self.reports.setdefault(record.report.hash, (record.seq, record.report.size))
             case _:
@@ -127,10 +131,10 @@ class _History:
 
     def notes(self, cast: Cast) -> Document:
         """Return the other fields of the record of a vote; none of them if it was pruned."""
-        return self._more.get(cast.seq, {"at_ns": None, "seen": None, "note": None})
+        return self._notes.get(cast.seq, {"at_ns": None, "seen": None, "note": None})
 
 
-def _about(view: View, seq: int) -> Iterator[Governance]:
+def _records_of(view: View, seq: int) -> Iterator[Governance]:
     """The records about a proposal that the journal still has."""
     first = max(seq, first_kept(view.journal))
     for frame in view.journal.frames(first, view.state.next_seq - 1):
@@ -143,9 +147,9 @@ def _about(view: View, seq: int) -> Iterator[Governance]:
 
 
 def _report(view: View, hash: Hash, at: int, size: int) -> Document:
-    found: dict[str, Any] = {"hash": hash_text(hash), "seq": at, "size": size}
+    row: dict[str, Any] = {"hash": hash_text(hash), "seq": at, "size": size}
     try:
         head = read_report_head(view.journal.blob(hash))
     except (Damage, ReportInvalid):
-        return {**found, "from": None, "to": None, "records": None}
-    return {**found, "from": head.first, "to": head.last, "records": head.records}
+        return {**row, "from": None, "to": None, "records": None}
+    return {**row, "from": head.first, "to": head.last, "records": head.records}

@@ -60,5 +60,5 @@ def at_path(issuer_ref: str | None) -> str:
     # A small command need not import this.
     from aos.flow.paths import IssuerRef  # noqa: PLC0415
 
-    found = IssuerRef.read(issuer_ref)
-    return "" if found is None else f" at {found.path}"
+    ref = IssuerRef.read(issuer_ref)
+    return "" if ref is None else f" at {ref.path}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from aos.audit.lens.lens import Lens, ran_under, shown
+from aos.audit.lens.lens import Lens, as_json, ran_under
 from aos.audit.lens.words import compact, count, one_line, short, time_text
 from aos.core.journal.faults import Fault
 from aos.core.journal.fork import forked_world_id
@@ -42,9 +42,9 @@ Document: TypeAlias = dict[str, Any]
 
 def document(record: Record, lens: Lens) -> Document:
     """Return all fields of a record. The keys of each kind are in spec/audit.md, A-31 to A-37d."""
-    found: Document = {"seq": record.seq, "kind": record.KIND}
+    fields: Document = {"seq": record.seq, "kind": record.KIND}
     write: Callable[[Any, Lens], Document] = _DOCUMENTS[type(record)]
-    return found | write(record, lens)
+    return fields | write(record, lens)
 
 
 def cell_document(cell: CellId, lens: Lens, *, seq: int) -> Document:
@@ -55,7 +55,7 @@ def fault_document(fault: Fault) -> Document:
     return {
         "kind": fault.kind.value,
         "message": fault.message,
-        "detail": None if fault.detail is None else shown(None, fault.detail),
+        "detail": None if fault.detail is None else as_json(None, fault.detail),
         "environmental": fault.environmental,
     }
 
@@ -66,7 +66,8 @@ def _genesis(record: Genesis, _lens: Lens) -> Document:
         "world": hash_text(world_id(record.nonce, record.world_key)),
         "world_key": key_text(record.world_key),
         "operators": [
-            {"name": each.name, "public_key": key_text(each.key)} for each in record.operators
+            {"name": operator.name, "public_key": key_text(operator.key)}
+            for operator in record.operators
         ],
         "semantics": record.semantics,
     }
@@ -86,8 +87,12 @@ def _manifest(record: Manifest, _lens: Lens) -> Document:
         "mode": record.mode or STRICT,
         "leaves": list(record.leaves),
         "migrated": [
-            {"workflow": each.workflow, "root": hash_text(each.root), "cells": each.count}
-            for each in record.migrated
+            {
+                "workflow": migration.workflow,
+                "root": hash_text(migration.root),
+                "cells": migration.count,
+            }
+            for migration in record.migrated
         ],
         **({} if record.proposal is None else {"proposal": record.proposal}),
     }
@@ -135,7 +140,7 @@ def _step(record: Step, lens: Lens) -> Document:
         "state": None if record.state is None else lens.state(record, record.state),
         "events": [_emitted(event, lens, seq) for event in record.events],
         "intents": [_intent(intent, lens, seq) for intent in record.intents],
-        "abandoned": [hash_text(each) for each in record.abandoned],
+        "abandoned": [hash_text(intent) for intent in record.abandoned],
         "annotations": None if record.ann is None else lens.annotations(record, record.ann),
     }
 
@@ -169,8 +174,8 @@ def issuer_document(issuer_ref: str | None) -> Document | None:
     # A small command need not import this.
     from aos.flow.paths import IssuerRef  # noqa: PLC0415
 
-    found = IssuerRef.read(issuer_ref)
-    return None if found is None else found.to_document()
+    ref = IssuerRef.read(issuer_ref)
+    return None if ref is None else ref.to_document()
 
 
 def _faulted(record: Faulted, lens: Lens) -> Document:
@@ -194,7 +199,7 @@ def _receipt(record: Receipt, lens: Lens) -> Document:
         "key_id": key_text(record.key_id),
         "outcome": record.outcome,
         "problem": record.problem,
-        "abandoned": [hash_text(each) for each in record.abandoned],
+        "abandoned": [hash_text(intent) for intent in record.abandoned],
         "batch": _batch(record),
     }
 
@@ -218,7 +223,7 @@ def _kernel_receipt(record: KernelReceipt, lens: Lens) -> Document:
         "by": _optional_hash(record.by),
         "outcome": record.outcome,
         "problem": record.problem,
-        "abandoned": [hash_text(each) for each in record.abandoned],
+        "abandoned": [hash_text(intent) for intent in record.abandoned],
     }
 
 
@@ -256,14 +261,15 @@ def _fork(record: Fork, _: Lens) -> Document:
         "world": hash_text(forked_world_id(record)),
         "world_key": key_text(record.world_key),
         "operators": [
-            {"name": each.name, "public_key": key_text(each.key)} for each in record.operators
+            {"name": operator.name, "public_key": key_text(operator.key)}
+            for operator in record.operators
         ],
         "parent": hash_text(record.parent),
         "at": record.at,
         "frame": hash_text(record.frame),
         "cut": _optional_hash(record.cut),
         "open_work": record.open_work,
-        "erased": [hash_text(each) for each in record.erased],
+        "erased": [hash_text(value) for value in record.erased],
     }
 
 
@@ -290,14 +296,14 @@ def _control(record: Control, lens: Lens) -> Document:
         "why": record.why,
         "restamp": record.restamp is not None,
         "dropped": record.dropped or 0,
-        "abandoned": [hash_text(each) for each in record.abandoned],
+        "abandoned": [hash_text(intent) for intent in record.abandoned],
         "principal": record.principal,
         "serial": record.serial,
     }
 
 
 def _governance(record: Governance, _: Lens) -> Document:
-    named = {"document": record.document, "patch": record.patch, "report": record.report}
+    refs = {"document": record.document, "patch": record.patch, "report": record.report}
     return {
         "at_ns": record.stamp.ns,
         "action": record.action,
@@ -305,7 +311,7 @@ def _governance(record: Governance, _: Lens) -> Document:
         "proposal": record.seq if record.proposal is None else record.proposal,
         "serial": record.serial,
         "base": _optional_hash(record.base),
-        **{name: None if ref is None else hash_text(ref.hash) for name, ref in named.items()},
+        **{name: None if ref is None else hash_text(ref.hash) for name, ref in refs.items()},
         "mode": (record.mode or STRICT) if record.action == PROPOSE else None,
         "leaves": list(record.leaves),
         "seen": _optional_hash(record.seen),
@@ -335,23 +341,23 @@ _DOCUMENTS: Final[Mapping[type, Callable[[Any, Lens], Document]]] = {
 }
 
 
-def summary(found: Document) -> str:
+def summary(record: Document) -> str:
     """Return one line of text about a record's document, without its sequence and kind."""
-    return _SUMMARIES[found["kind"]](found)
+    return _SUMMARIES[record["kind"]](record)
 
 
-def cell_text(found: Document) -> str:
+def cell_text(cell: Document) -> str:
     """Return the cell of a document as text: ``acme/order@1 ord-1``."""
-    return name_cell(found["workflow"], found["key"])
+    return name_cell(cell["workflow"], cell["key"])
 
 
 def name_cell(workflow: str, key: object) -> str:
     return workflow if key is None else f"{workflow} {short(key, 40)}"
 
 
-def _event_text(found: Document) -> str:
-    text = f"{found['schema']} {short(found['value'])} → {_reached(found)}"
-    return text + (f" (submission {found['submission_id']})" if found["submission_id"] else "")
+def _event_text(record: Document) -> str:
+    text = f"{record['schema']} {short(record['value'])} → {_reached(record)}"
+    return text + (f" (submission {record['submission_id']})" if record["submission_id"] else "")
 
 
 def _reached(event: Document) -> str:
@@ -360,127 +366,128 @@ def _reached(event: Document) -> str:
     return _some(reached) or "no cell (no subscription takes it)"
 
 
-def _some(names: Iterable[str], most: int = 3) -> str:
+def _some(names: Iterable[str], limit: int = 3) -> str:
     names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    tail = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + tail
 
 
-def _step_text(found: Document) -> str:
-    parts = [f"{cell_text(found['cell'])} ← {found['entry'][0]} · {found['status']}"]
-    if found["under"] is not None:
-        parts.append(f"under the manifest of {found['under']}")
-    if found["events"]:
-        parts.append("emits " + _some(each["schema"] for each in found["events"]))
-    unknown = [cell_text(cell) for event in found["events"] for cell in event["unknown"]]
+def _step_text(record: Document) -> str:
+    parts = [f"{cell_text(record['cell'])} ← {record['entry'][0]} · {record['status']}"]
+    if record["under"] is not None:
+        parts.append(f"under the manifest of {record['under']}")
+    if record["events"]:
+        parts.append("emits " + _some(event["schema"] for event in record["events"]))
+    unknown = [cell_text(cell) for event in record["events"] for cell in event["unknown"]]
     if unknown:
         parts.append(f"no such instance: {_some(unknown)}")
-    if found["intents"]:
-        parts.append("asks " + _some(each["effect"] for each in found["intents"]))
-    if found["state"] is None:
+    if record["intents"]:
+        parts.append("asks " + _some(intent["effect"] for intent in record["intents"]))
+    if record["state"] is None:
         parts.append("deleted")
-    if found["abandoned"]:
-        parts.append(f"{count(len(found['abandoned']), 'intent')} abandoned")
+    if record["abandoned"]:
+        parts.append(f"{count(len(record['abandoned']), 'intent')} abandoned")
     return " · ".join(parts)
 
 
-def _fault_text(found: Document) -> str:
-    fault = found["fault"]
-    where = f"{cell_text(found['cell'])} ← {found['entry'][0]}"
-    return f"{where} · failed: {fault['kind']}: {fault['message']}"
+def _fault_text(record: Document) -> str:
+    fault = record["fault"]
+    step_text = f"{cell_text(record['cell'])} ← {record['entry'][0]}"
+    return f"{step_text} · failed: {fault['kind']}: {fault['message']}"
 
 
-def _receipt_text(found: Document) -> str:
+def _receipt_text(record: Document) -> str:
     text = (
-        f"{found['effect']} {found['status']} for {cell_text(found['cell'])} · {found['outcome']}"
-        f" · {found['intent'][:15]}…"
+        f"{record['effect']} {record['status']} for {cell_text(record['cell'])} · "
+        f"{record['outcome']}"
+        f" · {record['intent'][:15]}…"
     )
-    return text + (f" · {found['problem']}" if found["problem"] else "")
+    return text + (f" · {record['problem']}" if record["problem"] else "")
 
 
-def _kernel_receipt_text(found: Document) -> str:
-    return f"{_receipt_text(found)} · {kernel_cause(found)}"
+def _kernel_receipt_text(record: Document) -> str:
+    return f"{_receipt_text(record)} · {kernel_cause(record)}"
 
 
-def kernel_cause(found: Document) -> str:
+def kernel_cause(record: Document) -> str:
     """Return why the core itself settled an intent, from the receipt's document."""
-    if found["by"]:
-        return f"by {_intent_text(found['by'])}"
-    if found["effect"] in KERNEL_EFFECTS:
+    if record["by"]:
+        return f"by {_intent_text(record['by'])}"
+    if record["effect"] in KERNEL_EFFECTS:
         return "answered by the core"
-    return f"by record {found['root']}"
+    return f"by record {record['root']}"
 
 
 def _intent_text(hash: str) -> str:
     return f"{hash[:15]}…"
 
 
-def _stream_text(found: Document) -> str:
-    frame = f"{found['frame_kind']} {found['frame_seq']} {short(found['payload'])}"
-    of = f"{found['effect']} for {cell_text(found['cell'])}"
-    return f"{of} · {frame} · {_intent_text(found['intent'])}"
+def _stream_text(record: Document) -> str:
+    frame = f"{record['frame_kind']} {record['frame_seq']} {short(record['payload'])}"
+    of = f"{record['effect']} for {cell_text(record['cell'])}"
+    return f"{of} · {frame} · {_intent_text(record['intent'])}"
 
 
-def _attempt_text(found: Document) -> str:
-    text = f"attempt {found['attempt']} {found['phase']} for {cell_text(found['cell'])}"
-    text += f" · {_intent_text(found['intent'])}"
-    why = [each for each in (found["code"], found["problem"]) if each]
-    return " · ".join([text, ": ".join(why)]) if why else text
+def _attempt_text(record: Document) -> str:
+    text = f"attempt {record['attempt']} {record['phase']} for {cell_text(record['cell'])}"
+    text += f" · {_intent_text(record['intent'])}"
+    details = [detail for detail in (record["code"], record["problem"]) if detail]
+    return " · ".join([text, ": ".join(details)]) if details else text
 
 
-def control_text(found: Document) -> str:
+def control_text(record: Document) -> str:
     """Return an operator's command as text: ``retry acme/order@1 ord-1 by operator``."""
-    if found["action"] == CLOCK:
-        return f"clock is set to {time_text(found['at_ns'])} by {found['principal']}"
-    about = cell_text(found["cell"]) if found["cell"] else found["intent"] or found["value"]
-    if found["cell"] is None:
-        about = _intent_text(about)
-    if found["status"] is not None:
-        about += f" as {found['status']}"
-    parts = [f"{found['action']} {about} by {found['principal']}"]
-    if found["payload"] is not None:
-        parts.append(short(found["payload"]))
-    if found["dropped"]:
-        parts.append(f"{count(found['dropped'], 'event')} dropped")
-    if found["abandoned"]:
-        parts.append(f"{count(len(found['abandoned']), 'intent')} abandoned")
-    if found["why"] is not None:
-        parts.append(short(one_line(found["why"])))
+    if record["action"] == CLOCK:
+        return f"clock is set to {time_text(record['at_ns'])} by {record['principal']}"
+    target = cell_text(record["cell"]) if record["cell"] else record["intent"] or record["value"]
+    if record["cell"] is None:
+        target = _intent_text(target)
+    if record["status"] is not None:
+        target += f" as {record['status']}"
+    parts = [f"{record['action']} {target} by {record['principal']}"]
+    if record["payload"] is not None:
+        parts.append(short(record["payload"]))
+    if record["dropped"]:
+        parts.append(f"{count(record['dropped'], 'event')} dropped")
+    if record["abandoned"]:
+        parts.append(f"{count(len(record['abandoned']), 'intent')} abandoned")
+    if record["why"] is not None:
+        parts.append(short(one_line(record["why"])))
     return " · ".join(parts)
 
 
-def governance_text(found: Document) -> str:
+def governance_text(record: Document) -> str:
     """Return a governance record as text: ``approve 12 by ann``."""
-    parts = [f"{found['action']} {found['proposal']} by {found['principal']}"]
-    if found["document"] is not None:
-        mode = "" if found["mode"] == STRICT else f", mode {found['mode']}"
-        parts.append(f"{found['document'][:15]}… in the place of {found['base'][:15]}…{mode}")
-    if found["report"] is not None:
-        parts.append(f"report {found['report'][:15]}…")
-    if found["seen"] is not None:
-        parts.append(f"has seen {found['seen'][:15]}…")
-    if found["note"] is not None:
-        parts.append(short(one_line(found["note"])))
+    parts = [f"{record['action']} {record['proposal']} by {record['principal']}"]
+    if record["document"] is not None:
+        mode = "" if record["mode"] == STRICT else f", mode {record['mode']}"
+        parts.append(f"{record['document'][:15]}… in the place of {record['base'][:15]}…{mode}")
+    if record["report"] is not None:
+        parts.append(f"report {record['report'][:15]}…")
+    if record["seen"] is not None:
+        parts.append(f"has seen {record['seen'][:15]}…")
+    if record["note"] is not None:
+        parts.append(short(one_line(record["note"])))
     return " · ".join(parts)
 
 
-def _manifest_text(found: Document) -> str:
-    text = f"{found['hash'][:15]}… by {found['principal']}"
-    return f"{text} · proposal {found['proposal']}" if "proposal" in found else text
+def _manifest_text(record: Document) -> str:
+    text = f"{record['hash'][:15]}… by {record['principal']}"
+    return f"{text} · proposal {record['proposal']}" if "proposal" in record else text
 
 
-def _fork_text(found: Document) -> str:
-    text = f"world {found['world'][:15]}…, forked of {found['parent'][:15]}… after record "
-    return f"{text}{found['at']} · open effects: {found['open_work']}"
+def _fork_text(record: Document) -> str:
+    text = f"world {record['world'][:15]}…, forked of {record['parent'][:15]}… after record "
+    return f"{text}{record['at']} · open effects: {record['open_work']}"
 
 
 _SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
     "fork": _fork_text,
-    "genesis": lambda found: (
-        f"world {found['world'][:15]}…, operators "
-        + _some(each["name"] for each in found["operators"])
+    "genesis": lambda record: (
+        f"world {record['world'][:15]}…, operators "
+        + _some(operator["name"] for operator in record["operators"])
     ),
-    "start": lambda found: compact(found["host"]),
+    "start": lambda record: compact(record["host"]),
     "manifest": _manifest_text,
     "event": _event_text,
     "step": _step_text,
@@ -489,7 +496,7 @@ _SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
     "kernel_receipt": _kernel_receipt_text,
     "stream": _stream_text,
     "attempt": _attempt_text,
-    "snapshot": lambda found: f"after record {found['at']}: {found['document'][:15]}…",
+    "snapshot": lambda record: f"after record {record['at']}: {record['document'][:15]}…",
     "control": control_text,
     "governance": governance_text,
 }

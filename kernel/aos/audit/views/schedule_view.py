@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.lens.words import time_text
 from aos.audit.views.annotations import Annotation
 from aos.audit.views.record_view import Document
@@ -36,8 +36,13 @@ def schedules(view: View) -> Document:
         BadUsage: The manifest in force has no schedules.
     """
     _must_have(view)
-    found = (_document(view, cell) for cell in view.state.cells.of(SCHEDULE))
-    return {"schedules": sorted((each for each in found if each), key=lambda each: str(each["id"]))}
+    documents = (_document(view, cell) for cell in view.state.cells.of(SCHEDULE))
+    return {
+        "schedules": sorted(
+            (document for document in documents if document),
+            key=lambda document: str(document["id"]),
+        )
+    }
 
 
 def schedule(view: View, id: str) -> Document:
@@ -49,10 +54,10 @@ def schedule(view: View, id: str) -> Document:
     """
     _must_have(view)
     cell = view.state.cells.get((SCHEDULE, encode(id)))
-    found = None if cell is None else _document(view, cell)
-    if found is None:
+    document = None if cell is None else _document(view, cell)
+    if document is None:
         raise Refused(f"there is no schedule {id!r} (aos schedule list)")
-    return found
+    return document
 
 
 def _must_have(view: View) -> None:
@@ -80,7 +85,7 @@ def schedule_document(
     return {
         "id": set_["id"],
         "by_manifest": set_["by_manifest"],
-        **_when(set_["when"]),
+        **_rule_document(set_["when"]),
         "start": _time(set_["start"]),
         "end": _time(set_["end"]),
         "catchup_ms": set_["catchup"] // _MS,
@@ -92,7 +97,7 @@ def schedule_document(
         "paused": state["paused"],
         "failed": is_failed,
         "problem": state["problem"],
-        "next": [] if state["paused"] or is_failed else [_time(each) for each in _next(state)],
+        "next": [] if state["paused"] or is_failed else [_time(due_ns) for due_ns in _next(state)],
         "waits_for_end": state["running"],
         **{name: state[name] for name in ("runs", "made_up", "skipped", "overlapped")},
         "recent": [
@@ -110,44 +115,44 @@ def _value(set_: Mapping[str, Any], schemas: Mapping[str, Schema]) -> object:
     }
     at_field = set_["at_field"]
     filled = fields if at_field is None else fields | {at_field: ""}
-    found = shown(schemas.get(set_["event"]), encode(filled))
-    if isinstance(found, dict) and at_field not in fields:
-        found.pop(at_field, None)
-    return found
+    json_value = as_json(schemas.get(set_["event"]), encode(filled))
+    if isinstance(json_value, dict) and at_field not in fields:
+        json_value.pop(at_field, None)
+    return json_value
 
 
-def _when(when: Mapping[str, Any]) -> Document:
-    given = when["$value"]
-    if when["$tag"] == "Cron":
-        return {"cron": given["cron"], "tz": given["tz"], "every_ms": None}
-    return {"cron": None, "tz": None, "every_ms": given["interval"] // _MS}
+def _rule_document(variant: Mapping[str, Any]) -> Document:
+    rule = variant["$value"]
+    if variant["$tag"] == "Cron":
+        return {"cron": rule["cron"], "tz": rule["tz"], "every_ms": None}
+    return {"cron": None, "tz": None, "every_ms": rule["interval"] // _MS}
 
 
 def _next(state: Any) -> list[int]:
     """The next five times: those that the schedule knows, and more by the same rule."""
     if state["problem"] is not None:
         return []
-    known: list[int] = list(state["next"])
-    set_, missing = state["set"], NEXT_SHOWN - len(known)
-    after = known[-1] if known else state["after"]
-    given = set_["when"]["$value"]
+    stored_times: list[int] = list(state["next"])
+    set_, missing = state["set"], NEXT_SHOWN - len(stored_times)
+    after_ns = stored_times[-1] if stored_times else state["after"]
+    rule = set_["when"]["$value"]
     if missing <= 0:
-        more = []
+        later_times = []
     elif set_["when"]["$tag"] == "Cron":
         # Calendars are slow to import, and only these documents need one.
         from aos.manifest.cron_times import CronProblem, next_times  # noqa: PLC0415
 
         try:
-            more = next_times(given["cron"], given["tz"], after, missing)
+            later_times = next_times(rule["cron"], rule["tz"], after_ns, missing)
         except CronProblem:
-            more = []
+            later_times = []
     else:
-        origin, interval = set_["start"] or 0, given["interval"]
-        first = origin + ((after - origin) // interval + 1) * interval
+        origin, interval = set_["start"] or 0, rule["interval"]
+        first = origin + ((after_ns - origin) // interval + 1) * interval
         every = (first + index * interval for index in range(missing))
-        more = [each for each in every if each <= _LAST_NS]
-    found = [*known, *more]
-    return [each for each in found if set_["end"] is None or each <= set_["end"]][:NEXT_SHOWN]
+        later_times = [due_ns for due_ns in every if due_ns <= _LAST_NS]
+    times = [*stored_times, *later_times]
+    return [due_ns for due_ns in times if set_["end"] is None or due_ns <= set_["end"]][:NEXT_SHOWN]
 
 
 def _time(ns: int | None) -> str | None:

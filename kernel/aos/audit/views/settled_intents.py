@@ -21,13 +21,13 @@ Settling: TypeAlias = Receipt | KernelReceipt
 
 _KIND: Final = encode("kind")
 _KINDS: Final = tuple(
-    _KIND + encode(each.KIND)
-    for each in (Receipt, KernelReceipt)
+    _KIND + encode(record_type.KIND)
+    for record_type in (Receipt, KernelReceipt)
 )  # fmt: skip
 
 
 @dataclass(slots=True)
-class Found:
+class SelectedReceipts:
     """The records of the receipts that were found, the latest first, and how many were looked
     at."""
 
@@ -51,10 +51,10 @@ class ReceiptSelection:
         """Whether a receipt is selected by its status and effect alone."""
         return (self.code, self.workflow, self.key_prefix) == (None, None, None)
 
-    def find(self, journal: Journal, lens: Lens, *, last: int) -> Found:
+    def find(self, journal: Journal, lens: Lens, *, last: int) -> SelectedReceipts:
         """Find the selected receipts up to record ``last``. Only their numbers are kept."""
-        found = Found([])
-        for receipt in self._read(journal, last, found):
+        selected = SelectedReceipts([])
+        for receipt in self._read(journal, last, selected):
             if (
                 self.workflow in (None, receipt.cell[0])
                 and self.effect in (None, receipt.effect)
@@ -64,23 +64,23 @@ class ReceiptSelection:
                     or lens.key_text(receipt.cell, seq=receipt.seq).startswith(self.key_prefix)
                 )
             ):
-                found.seqs.append(receipt.seq)
-        found.seqs.reverse()
-        return found
+                selected.seqs.append(receipt.seq)
+        selected.seqs.reverse()
+        return selected
 
-    def _read(self, journal: Journal, last: int, found: Found) -> Iterator[Settling]:
+    def _read(self, journal: Journal, last: int, selected: SelectedReceipts) -> Iterator[Settling]:
         statuses = STATUSES if self.status is None else (self.status,)
         # Without a status, a code is that of an error: no receipt that is ok has one.
         needles = [
-            encode("status") + encode(each)
-            for each in statuses
-            if not (each == "ok" and self.code is not None)
+            encode("status") + encode(status)
+            for status in statuses
+            if not (status == "ok" and self.code is not None)
         ]
         for frame in journal.frames(first_kept(journal), last):
             for seq, data in enumerate(frame.records, frame.header.first):
                 if seq > last or not _is_settling(data):
                     continue
-                found.looked_at += 1
+                selected.looked_at += 1
                 if any(needle in data for needle in needles):
                     record = from_bytes(data)
                     if isinstance(record, Settling) and self.status in (None, record.status):

@@ -32,7 +32,7 @@ def read_value_hash(word: str) -> Hash:
         raise BadUsage(
             sentence(
                 "not the hash of a value",
-                where=repr(word),
+                location=repr(word),
                 expected="blake3: and 64 lower-case hex digits",
                 hint="aos inspect record SEQ names the values of a record",
             )
@@ -48,10 +48,10 @@ def value_bytes(view: View, word: str) -> bytes:
         Erased: The value was erased.
         Damage: The bytes cannot be read, or do not have this hash.
     """
-    named = _content_hash(view, word)
-    if not view.journal.has_blob(named) and view.journal.erased(named) is None:
-        raise _unknown(named)
-    return view.journal.blob(named)
+    value_hash = _content_hash(view, word)
+    if not view.journal.has_blob(value_hash) and view.journal.erased(value_hash) is None:
+        raise _unknown(value_hash)
+    return view.journal.blob(value_hash)
 
 
 def value(view: View, word: str) -> Document:
@@ -60,19 +60,19 @@ def value(view: View, word: str) -> Document:
     Raises:
         BadUsage: The word is no hash, or the world has never stored the value outside of a record.
     """
-    named = _content_hash(view, word)
-    held, erased_by, size = _records_with(view, named)
-    row = view.journal.erased(named)
-    is_there = view.journal.has_blob(named)
-    if not held and not erased_by and not is_there:
-        raise _unknown(named)
+    value_hash = _content_hash(view, word)
+    reference_rows, erased_by, size = _records_with(view, value_hash)
+    row = view.journal.erased(value_hash)
+    is_there = view.journal.has_blob(value_hash)
+    if not reference_rows and not erased_by and not is_there:
+        raise _unknown(value_hash)
     return {
-        "value": hash_text(named),
+        "value": hash_text(value_hash),
         "size": size if size is not None else row.size if row else None,
         "is_there": is_there,
         "erased_by": erased_by,
-        "records": held[:RECORDS_SHOWN],
-        "total": len(held),
+        "records": reference_rows[:RECORDS_SHOWN],
+        "total": len(reference_rows),
     }
 
 
@@ -90,58 +90,58 @@ def _content_hash(view: View, word: str) -> Hash:
         raise BadUsage(
             sentence(
                 "not the name of a blob",
-                where=repr(word),
+                location=repr(word),
                 expected="sha256: and 64 lower-case hex digits",
             )
         )
-    found = view.journal.named(name)
-    if found is None:
+    blob_hash = view.journal.hash_by_sha256(name)
+    if blob_hash is None:
         raise BadUsage(
             sentence(
                 "no blob of this world has this name",
-                where=word,
+                location=word,
                 hint="only the blobs that modules of the AgentOS SDK use have SHA-256 names",
             )
         )
-    return found
+    return blob_hash
 
 
-def _unknown(named: Hash) -> BadUsage:
+def _unknown(value_hash: Hash) -> BadUsage:
     return BadUsage(
         sentence(
             "the world holds no such value",
-            where=hash_text(named),
+            location=hash_text(value_hash),
             hint="only values of more than 1,024 bytes lie outside their records",
         )
     )
 
 
-def _records_with(view: View, named: Hash) -> tuple[list[Document], list[int], int | None]:
+def _records_with(view: View, value_hash: Hash) -> tuple[list[Document], list[int], int | None]:
     """Return the places that refer to a value, the records that erase it, and its size."""
-    held: list[Document] = []
+    reference_rows: list[Document] = []
     erased_by: list[int] = []
     size = None
     for frame in view.journal.frames(first_kept(view.journal), view.state.next_seq - 1):
         for data in frame.records:
             # Searching for the bytes costs a fraction of decoding.
-            record = from_bytes(data) if data.find(named) >= 0 else None
+            record = from_bytes(data) if data.find(value_hash) >= 0 else None
             if record is None:
                 continue
-            if isinstance(record, Control) and record.value == named:
+            if isinstance(record, Control) and record.value == value_hash:
                 erased_by.append(record.seq)
             cell: CellId | None = getattr(record, "cell", None)
-            for where, ref in references(record):
-                if ref.hash != named:
+            for path, ref in references(record):
+                if ref.hash != value_hash:
                     continue
                 size = ref.size
-                held.append(
+                reference_rows.append(
                     {
                         "record": record.seq,
                         "kind": record.KIND,
-                        "where": where,
+                        "where": path,
                         "cell": None
                         if cell is None
                         else cell_document(cell, view.lens, seq=record.seq),
                     }
                 )
-    return held, erased_by, size
+    return reference_rows, erased_by, size

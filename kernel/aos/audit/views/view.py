@@ -28,7 +28,7 @@ class View:
 
     ``now_ns`` is the time that waiting is measured against, by default the journal's clock.
     ``is_past`` says that the state is that of a record before the end. ``lens`` shows values in
-    lists, ``whole`` shows them at full length.
+    lists, ``full_lens`` shows them at full length.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class View:
         self.now_ns = state.clock_ns if now_ns is None else now_ns
         self.manifests = Manifests.of(state, journal)
         self.lens = Lens(self.manifests, journal.blob)
-        self.whole = Lens(self.manifests, journal.blob, most=ALL_BYTES)
+        self.full_lens = Lens(self.manifests, journal.blob, value_bytes_max=ALL_BYTES)
         self.records = Records(journal)
         self.running: Running | None = None
         """The process that runs the world, if it was asked."""
@@ -56,11 +56,15 @@ class View:
         self.index: RecordIndex | None = None
         """An index of the journal, in the place of a search of all records, if there is one."""
 
-    def spell(self, *, most: int = LISTED_BYTES) -> None:
-        """Show values for people instead of programs from now on (A-48), in lists up to ``most``
-        bytes of each."""
-        self.lens = Lens(self.manifests, self.journal.blob, most=most, spelled=True)
-        self.whole = Lens(self.manifests, self.journal.blob, most=ALL_BYTES, spelled=True)
+    def spell(self, *, bytes_max: int = LISTED_BYTES) -> None:
+        """Show values for people instead of programs from now on (A-48), in lists up to
+        ``bytes_max`` bytes of each."""
+        self.lens = Lens(
+            self.manifests, self.journal.blob, value_bytes_max=bytes_max, for_people=True
+        )
+        self.full_lens = Lens(
+            self.manifests, self.journal.blob, value_bytes_max=ALL_BYTES, for_people=True
+        )
 
 
 def _no_limit() -> None:
@@ -68,7 +72,7 @@ def _no_limit() -> None:
 
 
 def page(
-    name: str, found: Sequence[T], limit: int, offset: int, row: Callable[[T], Document]
+    name: str, rows: Sequence[T], limit: int, offset: int, row: Callable[[T], Document]
 ) -> Document:
     """Return ``{name: rows, "total", "offset", "next_offset"}``; only the rows of the page are
     made.
@@ -77,7 +81,7 @@ def page(
         BadUsage: ``limit`` or ``offset`` is out of range.
     """
     end = page_end(limit, offset)
-    return paged(name, found[offset:end], len(found), offset, row)
+    return paged(name, rows[offset:end], len(rows), offset, row)
 
 
 def page_end(limit: int, offset: int) -> int:
@@ -88,7 +92,7 @@ def page_end(limit: int, offset: int) -> int:
     """
     check_limit(limit)
     if offset < 0:
-        raise BadUsage(sentence("offset", expected="0 or more", found=str(offset)))
+        raise BadUsage(sentence("offset", expected="0 or more", actual=str(offset)))
     return offset + limit
 
 
@@ -98,7 +102,7 @@ def paged(
     """Return the document of ``page`` for the ``rows`` of one page out of ``total``."""
     end = offset + len(rows)
     return {
-        name: [row(each) for each in rows],
+        name: [row(element) for element in rows],
         "total": total,
         "offset": offset,
         "next_offset": end if end < total and rows else None,
@@ -108,10 +112,10 @@ def paged(
 def check_limit(limit: int) -> None:
     """Raise ``BadUsage`` for a limit that is out of range."""
     if not 1 <= limit <= LIMIT_MAX:
-        raise BadUsage(sentence("limit", expected=f"1 to {LIMIT_MAX}", found=str(limit)))
+        raise BadUsage(sentence("limit", expected=f"1 to {LIMIT_MAX}", actual=str(limit)))
 
 
-def check_word(what: str, word: str | None, known: Collection[str]) -> None:
-    """Raise ``BadUsage`` for a word that is not one of ``known``."""
-    if word is not None and word not in known:
-        raise BadUsage(sentence(f"no {what} is {word!r}", expected="one of " + ", ".join(known)))
+def check_word(noun: str, word: str | None, choices: Collection[str]) -> None:
+    """Raise ``BadUsage`` for a word that is not one of ``choices``."""
+    if word is not None and word not in choices:
+        raise BadUsage(sentence(f"no {noun} is {word!r}", expected="one of " + ", ".join(choices)))

@@ -29,7 +29,8 @@ def world(view: View) -> Document:
         "world": hash_text(state.world),
         "world_key": key_text(state.world_key),
         "operators": [
-            {"name": each.name, "public_key": key_text(each.key)} for each in state.operators
+            {"name": operator.name, "public_key": key_text(operator.key)}
+            for operator in state.operators
         ],
         "semantics": state.semantics,
         "created_ns": first.stamp.ns,
@@ -49,7 +50,9 @@ def world(view: View) -> Document:
         "submissions": len(state.submissions),
         "at": state.next_seq - 1 if view.is_past else None,
         "snapshot": _snapshot(state),
-        "ancestors": [{"world": hash_text(each.world), "at": each.at} for each in state.ancestors],
+        "ancestors": [
+            {"world": hash_text(ancestor.world), "at": ancestor.at} for ancestor in state.ancestors
+        ],
     }
 
 
@@ -98,14 +101,14 @@ def cell_counts(state: State) -> Document:
 def intent_counts(state: State) -> Document:
     """Count the open intents by effect and executor."""
     open_ones = state.intents.values()
-    by_effect = Counter(each.effect.name for each in open_ones)
+    by_effect = Counter(intent.effect.name for intent in open_ones)
     return {
         "open": len(open_ones),
         "abandoned": len(state.abandoned),
         "by_effect": dict(sorted(by_effect.items())),
         "by_executor": _by_executor(state),
         "timers": _timers(state),
-        "oldest_open_ns": next((each.opened_ns for each in open_ones), None),
+        "oldest_open_ns": next((intent.opened_ns for intent in open_ones), None),
         "halted": _halted(state),
     }
 
@@ -113,37 +116,47 @@ def intent_counts(state: State) -> Document:
 def _by_executor(state: State) -> Document:
     """Count the open intents of each executor, and those whose attempt is not their first. Timers
     are no work of an executor: ``_timers`` counts them."""
-    found: dict[str, Document] = {}
-    for each in state.intents.values():
-        if each.effect.name == TIMER:
+    counts_by_executor: dict[str, Document] = {}
+    for intent in state.intents.values():
+        if intent.effect.name == TIMER:
             continue
-        counts = found.setdefault(
-            each.effect.executor,
-            {"open": 0, "retried": 0, "oldest_open_ns": each.opened_ns, "oldest_retried_ns": None},
+        counts = counts_by_executor.setdefault(
+            intent.effect.executor,
+            {
+                "open": 0,
+                "retried": 0,
+                "oldest_open_ns": intent.opened_ns,
+                "oldest_retried_ns": None,
+            },
         )
         counts["open"] += 1
-        if state.attempt(each) > 1:
+        if state.attempt(intent) > 1:
             counts["retried"] += 1
             if counts["oldest_retried_ns"] is None:
-                counts["oldest_retried_ns"] = each.opened_ns
-    return dict(sorted(found.items()))
+                counts["oldest_retried_ns"] = intent.opened_ns
+    return dict(sorted(counts_by_executor.items()))
 
 
 def _timers(state: State) -> Document:
     """Count the timers that are set, in the order of their setting."""
-    opened = [each.opened_ns for each in state.intents.values() if each.effect.name == TIMER]
-    return {"open": len(opened), "oldest_open_ns": opened[0] if opened else None}
+    opened_times_ns = [
+        intent.opened_ns for intent in state.intents.values() if intent.effect.name == TIMER
+    ]
+    return {
+        "open": len(opened_times_ns),
+        "oldest_open_ns": opened_times_ns[0] if opened_times_ns else None,
+    }
 
 
 def _halted(state: State) -> list[Document]:
     """The held and parked effects, counted by effect, phase and code; the oldest of each."""
-    found: dict[tuple[str, str, str, str], list[int]] = {}
+    halted_since: dict[tuple[str, str, str, str], list[int]] = {}
     for intent in state.halts:
-        opened = state.intents[intent]
-        halt = state.halt(opened)
+        opened_intent = state.intents[intent]
+        halt = state.halt(opened_intent)
         if halt is not None:
-            key = (opened.effect.name, opened.effect.executor, halt.phase, halt.code)
-            found.setdefault(key, []).append(halt.since_ns)
+            key = (opened_intent.effect.name, opened_intent.effect.executor, halt.phase, halt.code)
+            halted_since.setdefault(key, []).append(halt.since_ns)
     return [
         {
             "effect": effect,
@@ -153,7 +166,7 @@ def _halted(state: State) -> list[Document]:
             "count": len(since),
             "oldest_ns": min(since),
         }
-        for (effect, executor, phase, code), since in sorted(found.items())
+        for (effect, executor, phase, code), since in sorted(halted_since.items())
     ]
 
 
@@ -184,18 +197,18 @@ def manifest(view: View, name: str | None = None) -> Document:
         "workflows": [_workflow(manifest.workflows[name]) for name in sorted(manifest.workflows)],
         "effects": [_effect(manifest.effects[name]) for name in sorted(manifest.effects)],
         "modules": [
-            {"name": each.name, "hash": hash_text(each.hash), "abi": each.abi}
-            for _, each in sorted(manifest.modules.items())
+            {"name": module.name, "hash": hash_text(module.hash), "abi": module.abi}
+            for _, module in sorted(manifest.modules.items())
         ],
         "schemas": sorted(manifest.schemas),
         "routes": [
             {
-                "event": each.event,
-                "workflow": each.workflow,
-                "key_field": each.key_field,
-                "creates": each.creates,
+                "event": route.event,
+                "workflow": route.workflow,
+                "key_field": route.key_field,
+                "creates": route.creates,
             }
-            for each in manifest.subscriptions
+            for route in manifest.subscriptions
         ],
         "ingress": None if manifest.ingress is None else sorted(manifest.ingress),
         "executors": _executors(manifest),
@@ -206,8 +219,8 @@ def manifest(view: View, name: str | None = None) -> Document:
 def _definition(definitions: list[Any], name: str) -> Document:
     for node in definitions:
         if node["name"] == name:
-            found: Document = node
-            return found
+            definition: Document = node
+            return definition
     names = [node["name"] for node in definitions if name in node["name"]]
     raise BadUsage(
         sentence(
@@ -256,11 +269,11 @@ def _executors(manifest: Effective) -> list[Document] | None:
         return None
     return [
         {
-            "name": each.name,
-            "public_key": key_text(each.public_key),
-            "effects": sorted(each.effects),
-            "retired_keys": sorted(map(key_text, each.retired_keys)),
-            "revoked_keys": sorted(map(key_text, each.revoked_keys)),
+            "name": executor.name,
+            "public_key": key_text(executor.public_key),
+            "effects": sorted(executor.effects),
+            "retired_keys": sorted(map(key_text, executor.retired_keys)),
+            "revoked_keys": sorted(map(key_text, executor.revoked_keys)),
         }
-        for _, each in sorted(manifest.executors.items())
+        for _, executor in sorted(manifest.executors.items())
     ]

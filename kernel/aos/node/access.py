@@ -40,20 +40,20 @@ class Door:
 
 
 def headers_of(
-    fields: Iterable[tuple[bytes, bytes]], once: AbstractSet[bytes]
+    fields: Iterable[tuple[bytes, bytes]], single_names: AbstractSet[bytes]
 ) -> dict[bytes, bytes]:
     """Return the headers of a request. Several fields of one name are one list (RFC 9110, 5.3).
 
     Raises:
-        Problem: A header of ``once`` is given twice, which could mean something else to a proxy
-            (400).
+        Problem: A header of ``single_names`` is given twice, which could mean something else to a
+            proxy (400).
     """
-    found: dict[bytes, bytes] = {}
+    combined: dict[bytes, bytes] = {}
     for name, value in fields:
-        if name in found and name in once:
+        if name in combined and name in single_names:
             raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
-        found[name] = b", ".join((found[name], value)) if name in found else value
-    return found
+        combined[name] = b", ".join((combined[name], value)) if name in combined else value
+    return combined
 
 
 def check_origin(door: Door, headers: Mapping[bytes, bytes], scheme: str) -> None:
@@ -76,10 +76,12 @@ def check_origin(door: Door, headers: Mapping[bytes, bytes], scheme: str) -> Non
     origin = headers.get(b"origin")
     if origin is None:
         return
-    found = origin.decode("latin-1").lower()
-    if found not in (f"http://{host}", f"https://{host}"):
+    origin_text = origin.decode("latin-1").lower()
+    if origin_text not in (f"http://{host}", f"https://{host}"):
         raise Problem(
-            403, "origin_is_foreign", f"Origin: expected none or the node's, found {found[:100]!r}"
+            403,
+            "origin_is_foreign",
+            f"Origin: expected none or the node's, found {origin_text[:100]!r}",
         )
 
 
@@ -87,8 +89,8 @@ def _is_own(host: str, door: Door, scheme: str) -> bool:
     name, colon, port = host.rpartition(":")
     if not colon or host.endswith("]"):
         name, port = host, "443" if scheme == "https" else "80"
-    own = {*_LOCAL_NAMES, door.host if ":" not in (door.host or "") else f"[{door.host}]"}
-    return name in own and port == str(door.port)
+    own_names = {*_LOCAL_NAMES, door.host if ":" not in (door.host or "") else f"[{door.host}]"}
+    return name in own_names and port == str(door.port)
 
 
 def caller_of(
@@ -101,19 +103,19 @@ def caller_of(
     """
     if door.is_own_socket:
         return OWNER
-    given = headers.get(b"authorization")
+    authorization = headers.get(b"authorization")
     current = tokens.now()
-    if given is None:
+    if authorization is None:
         return None if tokens.exist or not door.is_loopback else LOCAL
-    secret = bearer(given)
-    found = None if secret is None else current.find(secret, now_ns=now_ns)
-    if found is None:
+    secret = bearer(authorization)
+    token = None if secret is None else current.find(secret, now_ns=now_ns)
+    if token is None:
         raise Problem(
             401, "token_is_invalid",
             "the token is not valid: unknown, expired or revoked (make one: aos token create)",
             headers=_CHALLENGE,
         )  # fmt: skip
-    return found
+    return token
 
 
 def check_scope(caller: Token | None, route: ApiRoute) -> Token:

@@ -37,7 +37,7 @@ class AccessLog:
         line = {
             "time": time_text(time.time_ns()),
             "method": method,
-            "path": excerpt(path, most=_PATH_CHARACTERS_MAX),
+            "path": excerpt(path, characters_max=_PATH_CHARACTERS_MAX),
             "status": status,
             "ms": round(seconds * 1000, 3),
             "received": received,

@@ -36,7 +36,7 @@ def reference(kind: type) -> Schema:
 
 def one_of(*kinds: type) -> Schema:
     """Return the schema of an answer that is one of several documents."""
-    return {"anyOf": [reference(each) for each in kinds]}
+    return {"anyOf": [reference(kind) for kind in kinds]}
 
 
 def union_of(kinds: types.UnionType) -> Schema:
@@ -47,14 +47,14 @@ def union_of(kinds: types.UnionType) -> Schema:
 def components(schemas: object) -> dict[str, Schema]:
     """Return the schema of each type that ``schemas`` refer to, and of those that these refer to,
     by name. ``schemas`` is any document with references that ``reference`` has made."""
-    found: dict[str, Schema] = {}
+    schema_by_name: dict[str, Schema] = {}
     todo = sorted(_referred(schemas), reverse=True)
     while todo:
         name = todo.pop()
-        if name not in found:
-            found[name] = _object(_TYPES[name])
-            todo += sorted(_referred(found[name]) - found.keys(), reverse=True)
-    return dict(sorted(found.items()))
+        if name not in schema_by_name:
+            schema_by_name[name] = _object(_TYPES[name])
+            todo += sorted(_referred(schema_by_name[name]) - schema_by_name.keys(), reverse=True)
+    return dict(sorted(schema_by_name.items()))
 
 
 def register(*modules: types.ModuleType) -> None:
@@ -63,7 +63,7 @@ def register(*modules: types.ModuleType) -> None:
     Raises:
         ValueError: Two have the same name.
     """
-    for name, kind in (each for module in modules for each in vars(module).items()):
+    for name, kind in (member for module in modules for member in vars(module).items()):
         is_document = is_typeddict(kind) and not name.startswith("_")
         if is_document and _TYPES.setdefault(name, kind) is not kind:
             raise ValueError(f"two types of documents are called {name}")
@@ -74,33 +74,33 @@ _TYPES: Final[dict[str, Any]] = {}
 
 def _referred(schema: object) -> set[str]:
     """The names of the types that a schema refers to."""
-    found: set[str] = set()
+    names: set[str] = set()
     todo = [schema]
     while todo:
         match todo.pop():
             case {"$ref": str(place)} if place.startswith(PREFIX):
-                found.add(place.removeprefix(PREFIX))
+                names.add(place.removeprefix(PREFIX))
             case dict() as fields:
                 todo += fields.values()
             case list() | tuple() as items:
                 todo += items
-    return found & _TYPES.keys()
+    return names & _TYPES.keys()
 
 
 def _object(kind: Any) -> Schema:
     hints = get_type_hints(kind, include_extras=True)
-    optional = {name for name, each in hints.items() if get_origin(each) is NotRequired}
-    found: dict[str, object] = {
+    optional = {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
+    schema: dict[str, object] = {
         "type": "object",
         **({"description": " ".join(kind.__doc__.split())} if kind.__doc__ else {}),
         "properties": {
-            name: _schema(get_args(each)[0] if name in optional else each)
-            for name, each in hints.items()
+            name: _schema(get_args(hint)[0] if name in optional else hint)
+            for name, hint in hints.items()
         },
     }
     if required := [name for name in hints if name not in optional]:
-        found["required"] = required
-    return found
+        schema["required"] = required
+    return schema
 
 
 def _schema(kind: Any) -> Schema:
@@ -119,12 +119,12 @@ def _schema(kind: Any) -> Schema:
     if origin is Literal:
         return {"type": "string", "enum": list(arguments)}
     if origin in (Union, types.UnionType):
-        return _union([_schema(each) for each in arguments])
+        return _union([_schema(argument) for argument in arguments])
     raise ValueError(f"no schema of {kind}")
 
 
 def _union(schemas: list[Schema]) -> Schema:
     """One schema of several; plain ones together are a list of types."""
-    if all(set(each) == {"type"} for each in schemas):
-        return {"type": [each["type"] for each in schemas]}
+    if all(set(schema) == {"type"} for schema in schemas):
+        return {"type": [schema["type"] for schema in schemas]}
     return {"anyOf": schemas}

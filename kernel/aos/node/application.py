@@ -128,8 +128,8 @@ class _Exchange:
         door = Door(*self._scope["server"])
         check_origin(door, self._headers, self._scope["scheme"])
         if route.scope is not None:
-            known = caller_of(door, self._headers, self._services.tokens, now_ns=time.time_ns())
-            self.caller = check_scope(known, route)
+            token = caller_of(door, self._headers, self._services.tokens, now_ns=time.time_ns())
+            self.caller = check_scope(token, route)
             self._services.rates.check(self.caller)
             self._services.rates.use(self.caller)
         query = read_query(route, self._scope["query_string"])
@@ -164,14 +164,14 @@ class _Exchange:
                 404, "path_is_unknown", f"nothing is at {path[:100]} (GET /v1/openapi.json lists "
                 "every path)",
             )  # fmt: skip
-        found = methods.get(GET if method == HEAD else method)
-        if found is None or (method == HEAD and found.media is not None):
+        route = methods.get(GET if method == HEAD else method)
+        if route is None or (method == HEAD and route.media is not None):
             allowed = ", ".join(methods)
             raise Problem(
                 405, "method_is_not_allowed", f"{path}: expected {allowed}, found {method[:20]}",
                 headers={"allow": allowed},
             )  # fmt: skip
-        return found
+        return route
 
     async def _read_body(self, call: ApiCall, take: Callable[[int], None]) -> None:
         route = call.route
@@ -193,7 +193,7 @@ class _Exchange:
         declared = self._headers.get(b"content-length")
         data = await bodies.receive_body(
             self._receive,
-            most=bodies.BATCH_BYTES_MAX if route.is_batch else bodies.MIB,
+            bytes_max=bodies.BATCH_BYTES_MAX if route.is_batch else bodies.MIB,
             declared=int(declared) if declared is not None and declared.isdigit() else None,
             take=take,
         )
@@ -203,8 +203,8 @@ class _Exchange:
             call.body = data
         elif route.body is not None:
             call.is_cbor = kind == bodies.CBOR
-            given = await bodies.parse_aside(kind, data)
-            call.body = json_schema.read(route.body, given)
+            value = await bodies.parse_aside(kind, data)
+            call.body = json_schema.read(route.body, value)
         elif data:
             raise Problem(400, "body_is_invalid", f"{route.path}: expected no body")
 
@@ -214,9 +214,9 @@ class _Exchange:
         if kind is None:
             return await handler(self._services, call)
         with self._services.sessions.hold(call.caller, kind) as session:
-            found = await raced(session, handler(self._services, call), self._receive)
-        assert isinstance(found, ApiReply | ApiStream)
-        return found
+            answer = await raced(session, handler(self._services, call), self._receive)
+        assert isinstance(answer, ApiReply | ApiStream)
+        return answer
 
     async def _stream(self, stream: ApiStream) -> None:
         assert self.caller is not None
@@ -267,8 +267,8 @@ class _Exchange:
         await self._send({"type": "http.response.start", "status": status, "headers": fields})
 
     def _accept(self) -> str | None:
-        found = self._headers.get(b"accept")
-        return None if found is None else found.decode("latin-1")
+        accept = self._headers.get(b"accept")
+        return None if accept is None else accept.decode("latin-1")
 
 
 _ONCE: Final = frozenset(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from aos.audit.lens.gate_document import gate_document
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.core.journal.records import CellId
 from aos.errors import AosError
 from aos.host.apply.apply import left_by
@@ -34,15 +34,19 @@ from aos.values.digests import content_hash
 
 def main() -> int:
     head: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
-    document, *wasm = [sys.stdin.buffer.read(each) for each in head["lengths"]]
-    modules = {content_hash(each): each for each in wasm}
-    world, asked = Path(sys.argv[1]), head.get("report")
+    document, *wasm = [sys.stdin.buffer.read(size) for size in head["lengths"]]
+    modules = {content_hash(module): module for module in wasm}
+    world, report_options = Path(sys.argv[1]), head.get("report")
     try:
         loaded = Loaded(effective=Effective.from_document(document), modules=modules)
-        found = _flows(world, loaded) if asked is None else _report(world, loaded, **asked)
+        answer = (
+            _flows(world, loaded)
+            if report_options is None
+            else _report(world, loaded, **report_options)
+        )
     except AosError as error:
-        found = {"problem": str(error)}
-    json.dump(found, sys.stdout)
+        answer = {"problem": str(error)}
+    json.dump(answer, sys.stdout)
     return 0
 
 
@@ -50,7 +54,7 @@ def _flows(world: Path, loaded: Loaded) -> dict[str, object]:
     effective = loaded.effective
 
     def key(cell: CellId) -> object:
-        return shown(effective.workflows[cell[0]].key, cell[1]) if cell[1] else None
+        return as_json(effective.workflows[cell[0]].key, cell[1]) if cell[1] else None
 
     return gate_document(gate_flows(world, loaded), key)
 
@@ -65,8 +69,14 @@ def _report(
         ways = ways_out(world, loaded, applied.blockers, mode=mode, leave_cells=leave_cells)
     with open_reader(world) as reader:
         leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
-        missing = {each.hash for each in loaded.effective.modules.values()} - loaded.modules.keys()
-        stored = {each: reader.store.blob(each) for each in missing if reader.store.has_blob(each)}
+        missing = {
+            module.hash for module in loaded.effective.modules.values()
+        } - loaded.modules.keys()
+        stored = {
+            module_hash: reader.store.blob(module_hash)
+            for module_hash in missing
+            if reader.store.has_blob(module_hash)
+        }
     complete = replace(loaded, modules={**loaded.modules, **stored})
     return {**apply_report(applied, gate, ways, complete), "leaves": list(leaves)}
 

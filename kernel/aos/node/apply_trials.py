@@ -35,13 +35,13 @@ class ApplyTrials:
         Raises:
             Problem: Flows would stop with the fault ``diverged`` (409), or it takes too long (503).
         """
-        found = await self._tried(document, modules, {})
-        stopped = found.get("diverge", ())
+        outcome = await self._try_manifest(document, modules, {})
+        stopped = outcome.get("diverge", ())
         if stopped:
             raise Problem(
                 409, "flows_diverge",
                 f"the new code does not fit the history of {len(stopped):,} of "
-                f"{count(found['checked'], 'flow')} in progress (apply it with mode pin, without "
+                f"{count(outcome['checked'], 'flow')} in progress (apply it with mode pin, without "
                 'upgrade "in_place"; or with allow_diverged)',
                 blockers=stopped,
             )  # fmt: skip
@@ -61,17 +61,17 @@ class ApplyTrials:
             Problem: The manifest cannot be read, or a module is refused (422); it takes too long
                 (503).
         """
-        asked = {"mode": mode, "leave_cells": leave_cells, "show": show}
-        found = await self._tried(document, modules, {"report": asked})
-        if "problem" in found:
-            raise Problem(422, "manifest_is_invalid", found["problem"])
-        return found
+        options = {"mode": mode, "leave_cells": leave_cells, "show": show}
+        outcome = await self._try_manifest(document, modules, {"report": options})
+        if "problem" in outcome:
+            raise Problem(422, "manifest_is_invalid", outcome["problem"])
+        return outcome
 
-    async def _tried(
-        self, document: bytes, modules: Mapping[Hash, bytes], asked: Mapping[str, object]
+    async def _try_manifest(
+        self, document: bytes, modules: Mapping[Hash, bytes], options: Mapping[str, object]
     ) -> dict[str, Any]:
         parts = [document, *modules.values()]
-        head = json.dumps({"lengths": [len(each) for each in parts], **asked}).encode()
+        head = json.dumps({"lengths": [len(part) for part in parts], **options}).encode()
         async with self._turn:
             return await self._run(head + b"\n" + b"".join(parts))
 
@@ -96,5 +96,5 @@ class ApplyTrials:
             raise Problem(
                 500, "gate_has_ended", "the process that tries the manifest ended unexpectedly"
             )
-        found: dict[str, Any] = json.loads(data)
-        return found
+        outcome: dict[str, Any] = json.loads(data)
+        return outcome

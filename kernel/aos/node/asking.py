@@ -39,7 +39,7 @@ async def ask_cell(services: Services, schema: str, value: Any, name: str) -> An
         seq, to, until_settled=False, seconds=ANSWER_S, store=services.follower.store
     )
     run = waits[0].run if waits else None
-    found = annotation_of(run, services.follower.store) if isinstance(run, Step) else None
-    if found is None:
+    annotation = annotation_of(run, services.follower.store) if isinstance(run, Step) else None
+    if annotation is None:
         raise Problem(503, "no_answer", f"{name} has not answered (send it again)", retry_after_s=1)
-    return found
+    return annotation

@@ -49,8 +49,8 @@ class ClientGoneError(Exception):
 class BodyRoom:
     """The memory for all bodies together."""
 
-    def __init__(self, most: int = BODIES_BYTES_MAX) -> None:
-        self._free = most
+    def __init__(self, bytes_max: int = BODIES_BYTES_MAX) -> None:
+        self._free = bytes_max
 
     @contextmanager
     def share(self) -> Iterator[Callable[[int], None]]:
@@ -58,10 +58,10 @@ class BodyRoom:
 
         It raises Problem (429) if there are not so many.
         """
-        taken = 0
+        taken_bytes = 0
 
         def take(size: int) -> None:
-            nonlocal taken
+            nonlocal taken_bytes
             if size > self._free:
                 raise Problem(
                     429, "bodies_have_no_room",
@@ -69,30 +69,30 @@ class BodyRoom:
                     "moment)", retry_after_s=1,
                 )  # fmt: skip
             self._free -= size
-            taken += size
+            taken_bytes += size
 
         try:
             yield take
         finally:
-            self._free += taken
+            self._free += taken_bytes
 
 
 async def receive_body(
     receive: Receive,
     *,
-    most: int,
+    bytes_max: int,
     declared: int | None,
     take: Callable[[int], None],
     seconds: float = BODY_S,
 ) -> bytes:
-    """Receive a body of at most ``most`` bytes, counted as they come.
+    """Receive a body of at most ``bytes_max`` bytes, counted as they come.
 
     Raises:
         Problem: It is longer (413), or does not arrive in time (408), or has no room (429).
         ClientGoneError: The connection was closed before its end.
     """
-    if declared is not None and declared > most:
-        raise too_large(most)
+    if declared is not None and declared > bytes_max:
+        raise too_large(bytes_max)
     parts: list[bytes] = []
     size = 0
     try:
@@ -103,8 +103,8 @@ async def receive_body(
                     raise ClientGoneError
                 part: bytes = message.get("body", b"")
                 size += len(part)
-                if size > most:
-                    raise too_large(most)
+                if size > bytes_max:
+                    raise too_large(bytes_max)
                 take(len(part))
                 parts.append(part)
                 if not message.get("more_body", False):
@@ -115,9 +115,9 @@ async def receive_body(
         ) from None
 
 
-def too_large(most: int) -> Problem:
-    """The problem of a body of more than ``most`` bytes."""
-    return Problem(413, "body_is_too_large", f"the body: expected at most {most:,} bytes")
+def too_large(bytes_max: int) -> Problem:
+    """The problem of a body of more than ``bytes_max`` bytes."""
+    return Problem(413, "body_is_too_large", f"the body: expected at most {bytes_max:,} bytes")
 
 
 def media_type(content_type: str | None, allowed: tuple[str, ...]) -> str:
@@ -129,8 +129,8 @@ def media_type(content_type: str | None, allowed: tuple[str, ...]) -> str:
     if content_type is None:
         return allowed[0]
     kind, *parameters = (part.strip().lower() for part in content_type.split(";"))
-    charsets = [each for each in parameters if each.startswith("charset=")]
-    is_utf8 = all(each.strip('"') in ("charset=utf-8", 'charset="utf-8') for each in charsets)
+    charsets = [parameter for parameter in parameters if parameter.startswith("charset=")]
+    is_utf8 = all(charset.strip('"') in ("charset=utf-8", 'charset="utf-8') for charset in charsets)
     if kind == FORM and allowed[0] == JSON:
         kind = JSON
     if kind not in allowed or not is_utf8:
@@ -201,7 +201,7 @@ def _cbor_value(value: Any) -> Any:
         case dict():
             return {key: _cbor_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [_cbor_value(each) for each in value]
+            return [_cbor_value(element) for element in value]
         case int() if not cbor.INTEGER_MIN <= value <= cbor.INTEGER_MAX:
             return str(value)
         case float():

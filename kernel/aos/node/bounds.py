@@ -139,8 +139,8 @@ class BoundedProtocol(HttpToolsProtocol):
             return Delivery.READ
         # A Unix socket reports an error only if bytes of it were not read. A TCP connection can be
         # reset by others: a router, or the system of a machine that has started again.
-        own = self.transport.get_extra_info("socket")
-        is_local = own is not None and own.family == socket.AF_UNIX
+        sock = self.transport.get_extra_info("socket")
+        is_local = sock is not None and sock.family == socket.AF_UNIX
         return Delivery.UNREAD if is_local else Delivery.IN_DOUBT
 
     def is_closed_by_client(self) -> bool:
@@ -148,11 +148,11 @@ class BoundedProtocol(HttpToolsProtocol):
         yet."""
         if self._is_lost or self.transport.is_closing():
             return True
-        own = self.transport.get_extra_info("socket")
-        if own is None:
+        sock = self.transport.get_extra_info("socket")
+        if sock is None:
             return False
         state = select.poll()
-        state.register(own.fileno(), select.POLLRDHUP)
+        state.register(sock.fileno(), select.POLLRDHUP)
         return bool(state.poll(0))
 
     def data_received(self, data: bytes) -> None:
@@ -334,7 +334,8 @@ def _check_framing(version: str, headers: Sequence[tuple[bytes, bytes]]) -> None
         raise _RequestIsMalformedError
     accepted = b",".join(value for name, value in headers if name == b"te")
     if any(
-        each.partition(b";")[0].strip(BLANKS).lower() == b"chunked" for each in accepted.split(b",")
+        coding.partition(b";")[0].strip(BLANKS).lower() == b"chunked"
+        for coding in accepted.split(b",")
     ):
         raise _RequestIsMalformedError
 

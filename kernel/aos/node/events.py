@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.views.record_view import Document
 from aos.core.decide.answers import Answer, Duplicate, Refusal
 from aos.core.journal.inputs import EventInput
@@ -39,13 +39,13 @@ async def send_events(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/events``: one event, or a batch in which each item has its own answer."""
     if "items" in call.body:
         return await _send_batch(services, call)
-    if call.size > (most := event_body_max(services)):
-        raise too_large(most)
+    if call.size > (bytes_max := event_body_max(services)):
+        raise too_large(bytes_max)
     item = _item(call.body, is_cbor=call.is_cbor, key=_idempotency_key(call))
     if (problem := event_not_allowed(call.caller, item.schema, item.value)) is not None:
         raise problem
     [answer] = await sent_events(services, [item])
-    sent = await _known(services, answer)
+    sent = await _sent_of(services, answer)
     _note_caller(services, call, [sent])
     if call.query["wait"] == DURABLE:
         return ApiReply(document=sent.document(services))
@@ -58,42 +58,44 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
             400, "idempotency_key_is_for_one",
             "Idempotency-Key belongs to one event: give each item of a batch its submission_id",
         )  # fmt: skip
-    items = [_item(each, is_cbor=call.is_cbor) for each in call.body["items"]]
+    items = [_item(fields, is_cbor=call.is_cbor) for fields in call.body["items"]]
     services.rates.use(call.caller, len(items) - 1)
-    problems = [event_not_allowed(call.caller, each.schema, each.value) for each in items]
-    allowed = [each for each, why in zip(items, problems, strict=True) if why is None]
+    problems = [event_not_allowed(call.caller, item.schema, item.value) for item in items]
+    allowed = [item for item, denial in zip(items, problems, strict=True) if denial is None]
     answers = iter(await sent_events(services, allowed))
-    found: list[_Sent | Problem] = []
-    for why in problems:
-        if why is not None:
-            found.append(why)
+    results: list[_Sent | Problem] = []
+    for denial in problems:
+        if denial is not None:
+            results.append(denial)
             continue
         try:
-            found.append(await _known(services, next(answers)))
+            results.append(await _sent_of(services, next(answers)))
         except Problem as problem:
-            found.append(problem)
-    _note_caller(services, call, found)
+            results.append(problem)
+    _note_caller(services, call, results)
     if call.query["wait"] == DURABLE:
-        return ApiReply(document={"items": [_item_document(each, services) for each in found]})
-    return await _waited(services, call, found, is_one=False)
+        return ApiReply(
+            document={"items": [_item_document(result, services) for result in results]}
+        )
+    return await _waited(services, call, results, is_one=False)
 
 
-def _note_caller(services: Services, call: ApiCall, found: Sequence[_Sent | Problem]) -> None:
+def _note_caller(services: Services, call: ApiCall, results: Sequence[_Sent | Problem]) -> None:
     """Keep the trace context of a request for the spans of its events (N-84)."""
     if services.spans is None:
         return
     context = read_traceparent(call.headers.get(b"traceparent"))
     if context is None:
         return
-    for each in found:
-        if isinstance(each, _Sent) and not each.is_duplicate:
-            services.spans.callers.add(each.seq, context)
+    for result in results:
+        if isinstance(result, _Sent) and not result.is_duplicate:
+            services.spans.callers.add(result.seq, context)
 
 
-def _item_document(found: _Sent | Problem, services: Services) -> Document:
-    if isinstance(found, Problem):
-        return {"problem": found.document()}
-    return found.document(services)
+def _item_document(result: _Sent | Problem, services: Services) -> Document:
+    if isinstance(result, Problem):
+        return {"problem": result.document()}
+    return result.document(services)
 
 
 def event_body_max(services: Services) -> int:
@@ -103,26 +105,26 @@ def event_body_max(services: Services) -> int:
     return min(4 * limits.event_bytes // 3 + FIELDS_BYTES, BATCH_BYTES_MAX)
 
 
-def _item(given: Mapping[str, Any], *, is_cbor: bool, key: str | None = None) -> Item:
-    value, submission_id = given["value"], given.get("submission_id")
+def _item(fields: Mapping[str, Any], *, is_cbor: bool, key: str | None = None) -> Item:
+    value, submission_id = fields["value"], fields.get("submission_id")
     if key is not None and submission_id not in (None, key):
         raise Problem(
             400, "submission_ids_differ", "Idempotency-Key and submission_id are not the same",
             pointer="/submission_id",
         )  # fmt: skip
     return Item(
-        schema=given["schema"],
+        schema=fields["schema"],
         value=encode(value) if is_cbor else value,
         submission_id=submission_id if key is None else key,
     )
 
 
 def _idempotency_key(call: ApiCall) -> str | None:
-    given = call.headers.get(b"idempotency-key")
-    if given is None:
+    header = call.headers.get(b"idempotency-key")
+    if header is None:
         return None
     try:
-        return given.decode()
+        return header.decode()
     except UnicodeDecodeError:
         raise Problem(
             400, "idempotency_key_is_invalid", "Idempotency-Key: expected UTF-8"
@@ -141,7 +143,7 @@ def not_allowed(caller: Token, schema: str) -> Problem | None:
         return None
     return Problem(
         403, "token_does_not_allow",
-        f"the token {caller.name} may not send {excerpt(schema, most=100)}",
+        f"the token {caller.name} may not send {excerpt(schema, characters_max=100)}",
     )  # fmt: skip
 
 
@@ -169,7 +171,7 @@ async def sent_events(services: Services, items: Sequence[Item]) -> list[Answer]
     for _ in range(SPELLED_MAX):
         manifest = services.follower.state.manifest
         spelt = [spell(item, manifest) for item in items]
-        inputs = [each for each in spelt if isinstance(each, EventInput)]
+        inputs = [event for event in spelt if isinstance(event, EventInput)]
         try:
             answers: list[Answer] = []
             if inputs:
@@ -177,8 +179,8 @@ async def sent_events(services: Services, items: Sequence[Item]) -> list[Answer]
         except ManifestChanged:
             await services.follower.advance_to()
             continue
-        given = iter(answers)
-        return [each if isinstance(each, Refusal) else next(given) for each in spelt]
+        remaining_answers = iter(answers)
+        return [event if isinstance(event, Refusal) else next(remaining_answers) for event in spelt]
     raise Problem(
         503, "manifest_changes", "another manifest came into force again and again (send again)",
         retry_after_s=1,
@@ -197,27 +199,29 @@ class _Sent(NamedTuple):
     def document(
         self, services: Services, outcomes: Mapping[CellId, Document] | None = None
     ) -> Document:
-        known = outcomes or {}
-        found: Document = {
+        outcome_by_cell = outcomes or {}
+        document: Document = {
             "seq": self.seq,
             "duplicate": self.is_duplicate,
             "to": None
             if self.to is None
-            else [_cell_document(services, each) | known.get(each, {}) for each in self.to],
+            else [
+                _cell_document(services, cell) | outcome_by_cell.get(cell, {}) for cell in self.to
+            ],
         }
         if self.ended:
-            found["ended"] = [_cell_document(services, each) for each in self.ended]
-        return found
+            document["ended"] = [_cell_document(services, cell) for cell in self.ended]
+        return document
 
 
 def _cell_document(services: Services, cell: CellId) -> Document:
     manifest = services.follower.state.manifest
     workflow = manifest.workflows.get(cell[0]) if manifest else None
-    key = shown(workflow.key if workflow else None, cell[1]) if cell[1] else None
+    key = as_json(workflow.key if workflow else None, cell[1]) if cell[1] else None
     return {"workflow": cell[0], "key": key}
 
 
-async def _known(services: Services, answer: Answer) -> _Sent:
+async def _sent_of(services: Services, answer: Answer) -> _Sent:
     match answer:
         case Refusal():
             raise refused(answer, services.follower.state.manifest)
@@ -227,35 +231,35 @@ async def _known(services: Services, answer: Answer) -> _Sent:
 
 
 async def _waited(
-    services: Services, call: ApiCall, found: Sequence[_Sent | Problem], *, is_one: bool
+    services: Services, call: ApiCall, results: Sequence[_Sent | Problem], *, is_one: bool
 ) -> ApiReply:
     """Wait for the outcomes of all events together, at most ``timeout_ms``."""
-    sent = [each for each in found if isinstance(each, _Sent)]
+    sent = [result for result in results if isinstance(result, _Sent)]
     waited = iter(
         await asyncio.gather(
             *(
                 services.waiting.wait(
-                    each.seq,
-                    each.to or (),
+                    event.seq,
+                    event.to or (),
                     until_settled=call.query["wait"] == SETTLED,
                     seconds=call.query["timeout_ms"] / 1000,
                     store=services.follower.store,
                 )
-                for each in sent
+                for event in sent
             )
         )
     )
     view, with_state = services.view(), call.query.get("state", False)
     are_over = True
     documents: list[Document] = []
-    for each in found:
-        if isinstance(each, Problem):
-            documents.append({"problem": each.document()})
+    for result in results:
+        if isinstance(result, Problem):
+            documents.append({"problem": result.document()})
             continue
         waits, is_over = next(waited)
         are_over = are_over and is_over
         outcomes = {wait.cell: wait_document(view, wait, with_state=with_state) for wait in waits}
-        documents.append(each.document(services, outcomes))
+        documents.append(result.document(services, outcomes))
     return ApiReply(
         document=documents[0] if is_one else {"items": documents}, status=200 if are_over else 202
     )

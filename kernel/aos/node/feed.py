@@ -30,8 +30,8 @@ def emitted(
     view: View, schemas: Collection[str], first: int, last: int
 ) -> Iterator[tuple[int, int, dict[str, object]]]:
     """Yield (record, place in it, document) of each event of these schemas that a step emitted."""
-    lens: Lens = view.whole
-    names = [each.encode() for each in schemas]
+    lens: Lens = view.full_lens
+    names = [schema.encode() for schema in schemas]
     for frame in view.journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
             if not first <= seq <= last:
@@ -42,14 +42,14 @@ def emitted(
                 view.manifests.add(seq, manifest)
             if not isinstance(record, Step):
                 continue
-            for place, event in enumerate(record.events):
+            for index, event in enumerate(record.events):
                 if event.schema in schemas:
                     yield (
                         seq,
-                        place,
+                        index,
                         {
                             "seq": seq,
-                            "index": place,
+                            "index": index,
                             "schema": event.schema,
                             "value": lens.event(event.schema, event.value, seq=seq),
                             "workflow": record.cell[0],

@@ -87,13 +87,13 @@ class Settings:
     @classmethod
     def read(cls, line: str) -> Self:
         """Read one line of JSON. Raises ValueError, KeyError or TypeError for another."""
-        given = json.loads(line)
+        fields = json.loads(line)
         return cls(
-            world=Path(given["world"]),
-            tcp=given["tcp"],
-            unix=given["unix"],
-            tls=given["tls"],
-            operator_key=given["operator_key"],
+            world=Path(fields["world"]),
+            tcp=fields["tcp"],
+            unix=fields["unix"],
+            tls=fields["tls"],
+            operator_key=fields["operator_key"],
         )
 
 
@@ -160,7 +160,7 @@ async def serve(
         folder.path,
         follower.head_seq,
         _report,
-        place=folder.path / OF_NODE,
+        index_folder=folder.path / OF_NODE,
         share=SHARE_WITH_KERNEL,
     )
     readers = Readers(folder.path, index=lambda: index.folder)
@@ -177,7 +177,7 @@ async def serve(
         trials=ApplyTrials(folder.path),
         index=IndexedReading(folder.path, node.search, _report),
         has_operator_key=settings.operator_key,
-        webhooks=[WebhookPoster(each, folder, follower, _report) for each in node.webhooks],
+        webhooks=[WebhookPoster(webhook, folder, follower, _report) for webhook in node.webhooks],
     )
     services.spans = _spans(folder, follower)
     await follower.start()
@@ -209,7 +209,7 @@ async def serve(
         read_certificate(settings, [server for server, _ in servers])
 
     def on_head(_: int, figures: LiveFigures) -> None:
-        counters.heard(figures)
+        counters.note_figures(figures)
         follower.head_arrived()
 
     async with contextlib.AsyncExitStack() as stack:
@@ -232,9 +232,15 @@ async def serve(
             asyncio.ensure_future(batches.run()),
             *((asyncio.ensure_future(services.index.run()),) if node.search else ()),
             asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
-            *(asyncio.ensure_future(keep_posting(each, _report)) for each in services.webhooks),
+            *(
+                asyncio.ensure_future(keep_posting(webhook, _report))
+                for webhook in services.webhooks
+            ),
             *(() if spans is None else (asyncio.ensure_future(keep_exporting(spans, _report)),)),
-            *(asyncio.ensure_future(each.serve(sockets=[own])) for each, own in servers),
+            *(
+                asyncio.ensure_future(http_server.serve(sockets=[sock]))
+                for http_server, sock in servers
+            ),
         ]
         over: asyncio.Future[Any] = asyncio.ensure_future(until_over.wait())
         drained: asyncio.Future[Any] = asyncio.ensure_future(_drained(app, is_replaced))
@@ -242,12 +248,14 @@ async def serve(
         for server, _ in servers:
             await server.is_up.wait()
         _say_ready()
-        done, _ = await asyncio.wait({over, drained, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-        for each in (over, drained):
-            each.cancel()
+        finished, _ = await asyncio.wait(
+            {over, drained, *tasks}, return_when=asyncio.FIRST_COMPLETED
+        )
+        for future in (over, drained):
+            future.cancel()
         services.sessions.close()
-        for each in done & set(tasks):
-            each.result()
+        for future in finished & set(tasks):
+            future.result()
     return REPLACE if is_replaced.is_set() else 0
 
 
@@ -278,9 +286,9 @@ class _Later:
         if self.listener is not None:
             self.listener.rebased(state)
 
-    def taken(self, record: Record, state: State) -> None:
+    def on_record(self, record: Record, state: State) -> None:
         if self.listener is not None:
-            self.listener.taken(record, state)
+            self.listener.on_record(record, state)
 
 
 async def _worked(work: LeasedWork, has_begun: Callable[[], None]) -> None:
@@ -341,13 +349,13 @@ def _doors(settings: Settings) -> list[tuple[int, dict[str, str | None] | None]]
 
 
 def _server(app: Any, fd: int, tls: dict[str, str | None] | None) -> tuple[_Server, socket.socket]:
-    own = socket.socket(fileno=fd)
-    own.setblocking(False)
-    more: dict[str, Any] = {}
+    sock = socket.socket(fileno=fd)
+    sock.setblocking(False)
+    tls_options: dict[str, Any] = {}
     if tls is not None:
-        more = {"ssl_certfile": tls["cert"], "ssl_keyfile": tls["key"]}
+        tls_options = {"ssl_certfile": tls["cert"], "ssl_keyfile": tls["key"]}
         if tls.get("client_ca") is not None:
-            more |= {"ssl_ca_certs": tls["client_ca"], "ssl_cert_reqs": ssl.CERT_REQUIRED}
+            tls_options |= {"ssl_ca_certs": tls["client_ca"], "ssl_cert_reqs": ssl.CERT_REQUIRED}
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
@@ -361,9 +369,9 @@ def _server(app: Any, fd: int, tls: dict[str, str | None] | None) -> tuple[_Serv
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=_SHUTDOWN_S,
-        **more,
+        **tls_options,
     )
-    return _Server(config), own
+    return _Server(config), sock
 
 
 def _report(text: str) -> None:
@@ -380,9 +388,9 @@ def _say_ready() -> None:
 def _more_descriptors() -> None:
     """Each connection is a descriptor, and many systems allow 1,024 by default."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * CONNECTIONS_MAX + 512
-    if soft < wanted:
-        high = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    descriptors_min = 2 * CONNECTIONS_MAX + 512
+    if soft < descriptors_min:
+        high = descriptors_min if hard == resource.RLIM_INFINITY else min(descriptors_min, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (high, hard))
 
 

@@ -29,7 +29,7 @@ async def govern(services: Services, call: ApiCall) -> ApiReply:
     if body["action"] == PROPOSE and not is_signed:
         body = await _with_patch(services, body)
     hashes = hashes_named(body)
-    given = GovernanceInput(
+    governance_input = GovernanceInput(
         action=body["action"],
         principal=body.get("principal", ""),
         signature=body.get("signature", b""),
@@ -45,7 +45,9 @@ async def govern(services: Services, call: ApiCall) -> ApiReply:
         note=body.get("note"),
     )
     submit = services.link.govern if is_signed else services.link.govern_here
-    document = admitted(services, await submit(given, services.staged.named(hashes)))
+    document = admitted(
+        services, await submit(governance_input, services.staged.modules_of(hashes))
+    )
     services.staged.forget(hashes)
     return ApiReply(document={"seq": document["seq"]})
 
@@ -104,25 +106,27 @@ async def proposed(services: Services, body: Mapping[str, Any]) -> dict[str, Any
         raise Problem(400, "body_is_invalid", "body: expected one of document and proposal")
     if "document" in body:
         return dict(body)
-    more = [name for name in ("mode", "leaves", "leave_cells", "modules") if name in body]
-    if more:
+    extra_names = [name for name in ("mode", "leaves", "leave_cells", "modules") if name in body]
+    if extra_names:
         raise Problem(
-            400, "body_is_invalid", f"body: expected no {more[0]}: it is that of the proposal"
+            400,
+            "body_is_invalid",
+            f"body: expected no {extra_names[0]}: it is that of the proposal",
         )
     await services.follower.advance_to()
-    found = open_proposal(services.follower.state, body["proposal"])
-    if isinstance(found, Refusal):
-        raise refused(found, services.follower.state.manifest)
-    document = await services.read(lambda view: view.journal.blob(found.document.hash))
+    proposal = open_proposal(services.follower.state, body["proposal"])
+    if isinstance(proposal, Refusal):
+        raise refused(proposal, services.follower.state.manifest)
+    document = await services.read(lambda view: view.journal.blob(proposal.document.hash))
     return {
         **body,
         "document": document,
-        "mode": found.mode or STRICT,
-        "leaves": list(found.leaves),
-        "leave_cells": bool(found.leaves),
+        "mode": proposal.mode or STRICT,
+        "leaves": list(proposal.leaves),
+        "leave_cells": bool(proposal.leaves),
     }
 
 
 def hashes_named(body: Mapping[str, Any]) -> list[Hash]:
     """The modules that a body names."""
-    return [hash for each in body.get("modules", ()) if (hash := hash_named(each)) is not None]
+    return [hash for module in body.get("modules", ()) if (hash := hash_named(module)) is not None]

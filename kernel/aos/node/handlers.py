@@ -60,22 +60,22 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     operation, query = call.route.operation, call.query
     work = await _work(services) if operation in ASKING and "at" not in query else None
     if operation in SEARCHING:
-        found = await _searched(services, operation, query)
+        document = await _searched(services, operation, query)
     elif operation in NAMING and "where" in query:
-        asked = {**query, "aliases": services.index.settings}
-        found = await services.readers.document(operation, asked, work)
+        full_query = {**query, "aliases": services.index.settings}
+        document = await services.readers.document(operation, full_query, work)
     elif is_long(operation, query):
-        found = await services.readers.document(operation, query, work)
+        document = await services.readers.document(operation, query, work)
     else:
 
         def make(view: View) -> Document:
             view.running = running_of(work)
             return read_document(view, operation, query)
 
-        found = await services.read(make)
+        document = await services.read(make)
     if operation == "read_world":
-        found = await _with_process(services, found, is_past="at" in query)
-    return ApiReply(document=found)
+        document = await _with_process(services, document, is_past="at" in query)
+    return ApiReply(document=document)
 
 
 async def _searched(services: Services, operation: str, query: Mapping[str, Any]) -> Document:
@@ -83,11 +83,11 @@ async def _searched(services: Services, operation: str, query: Mapping[str, Any]
     index = services.index
     await services.follower.advance_to()
     state = services.follower.state
-    asked = {**query, "aliases": index.settings}
-    found = None
+    full_query = {**query, "aliases": index.settings}
+    document = None
     if index.has(state, operation, query):
-        found = await index.document(operation, asked)
-    return found or await services.readers.document(operation, asked, None)
+        document = await index.document(operation, full_query)
+    return document or await services.readers.document(operation, full_query, None)
 
 
 async def _work(services: Services) -> Document | None:
@@ -97,7 +97,7 @@ async def _work(services: Services) -> Document | None:
         return None
 
 
-async def _with_process(services: Services, found: Document, *, is_past: bool) -> Document:
+async def _with_process(services: Services, document: Document, *, is_past: bool) -> Document:
     """Add the process that runs the world, and how the world came here, as the CLI does."""
     process = None
     if not is_past:
@@ -110,7 +110,7 @@ async def _with_process(services: Services, found: Document, *, is_past: bool) -
     origin = origin_at(services.folder.path)
     return {
         "path": None,
-        **found,
+        **document,
         "process": process,
         "origin": None if origin is None else origin.value,
     }

@@ -22,8 +22,8 @@ async def answer_health(_services: Services, _: ApiCall) -> ApiReply:
 async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
     """``GET /readyz``: 200 if every condition is met, else 503."""
     counters = services.counters
-    heard = counters.heard_at
-    is_open = heard is not None and time.monotonic() - heard < BEHIND_S
+    heard_at = counters.heard_at
+    is_open = heard_at is not None and time.monotonic() - heard_at < BEHIND_S
     conditions = {
         "world_is_open": is_open,
         "follower_is_current": _lag_s(services) < BEHIND_S,

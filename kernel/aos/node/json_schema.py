@@ -57,7 +57,7 @@ def read(schema: Schema, value: object, pointer: str = "") -> object:
     kinds = [kinds] if isinstance(kinds, str) else kinds
     kind = _kind(value)
     if kind not in kinds:
-        raise _misfit(pointer, " or ".join(_WORDS[each] for each in kinds), value)
+        raise _misfit(pointer, " or ".join(_WORDS[expected_kind] for expected_kind in kinds), value)
     match value:
         case dict():
             return _read_object(schema, value, pointer)
@@ -96,45 +96,49 @@ def _kind(value: object) -> str:
 def _read_any(schemas: list[Schema], value: object, pointer: str) -> object:
     """Read a value by the alternative that has most of its fields: its problem explains best. One
     whose constants it has comes before all others."""
-    given: dict[object, object] = value if isinstance(value, dict) else {}
+    members: dict[object, object] = value if isinstance(value, dict) else {}
 
     def fit(schema: Schema) -> tuple[bool, int]:
         properties: Mapping[str, Schema] = schema.get("properties", {})
-        constants = {name: each["const"] for name, each in properties.items() if "const" in each}
-        has_constants = all(given.get(name) == found for name, found in constants.items())
-        return bool(constants) and has_constants, len(given.keys() & properties.keys())
+        constants = {
+            name: member_schema["const"]
+            for name, member_schema in properties.items()
+            if "const" in member_schema
+        }
+        has_constants = all(members.get(name) == constant for name, constant in constants.items())
+        return bool(constants) and has_constants, len(members.keys() & properties.keys())
 
     return read(max(schemas, key=fit), value, pointer)
 
 
 def _read_bytes(schema: Schema, value: object, pointer: str) -> bytes:
-    found = value
+    content = value
     if isinstance(value, str):
-        found = base64_bytes(value)
-    if not isinstance(found, bytes):
+        content = base64_bytes(value)
+    if not isinstance(content, bytes):
         raise _misfit(pointer, "bytes: in JSON as base64 text", value)
-    _check_range(pointer, len(found), schema.get("minLength"), schema.get("maxLength"), "bytes")
-    return found
+    _check_range(pointer, len(content), schema.get("minLength"), schema.get("maxLength"), "bytes")
+    return content
 
 
 def _read_object(schema: Schema, value: dict[object, object], pointer: str) -> dict[object, object]:
-    known: Mapping[str, Schema] = schema.get("properties", {})
+    properties: Mapping[str, Schema] = schema.get("properties", {})
     if schema.get("additionalProperties", True) is False:
         for name in value:
-            if name not in known:
-                raise _unknown(pointer, name, known)
+            if name not in properties:
+                raise _unknown(pointer, name, properties)
     for name in schema.get("required", ()):
         if name not in value:
             raise Problem(
-                400, "body_is_invalid", f"{_place(pointer)}: {name} is missing",
+                400, "body_is_invalid", f"{_body_path(pointer)}: {name} is missing",
                 pointer=f"{pointer}/{_escaped(name)}",
             )  # fmt: skip
     _check_range(
         pointer, len(value), schema.get("minProperties"), schema.get("maxProperties"), "fields"
     )
     return {
-        name: read(known[name], item, f"{pointer}/{_escaped(name)}")
-        if isinstance(name, str) and name in known
+        name: read(properties[name], item, f"{pointer}/{_escaped(name)}")
+        if isinstance(name, str) and name in properties
         else item
         for name, item in value.items()
     }
@@ -143,11 +147,11 @@ def _read_object(schema: Schema, value: dict[object, object], pointer: str) -> d
 def _read_list(schema: Schema, value: list[object], pointer: str) -> list[object]:
     _check_range(pointer, len(value), schema.get("minItems"), schema.get("maxItems"), "items")
     items = schema.get("items", {})
-    return [read(items, each, f"{pointer}/{index}") for index, each in enumerate(value)]
+    return [read(items, element, f"{pointer}/{index}") for index, element in enumerate(value)]
 
 
-def _check_range(pointer: str, found: int, low: int | None, high: int | None, unit: str) -> None:
-    if (low is None or found >= low) and (high is None or found <= high):
+def _check_range(pointer: str, actual: int, low: int | None, high: int | None, unit: str) -> None:
+    if (low is None or actual >= low) and (high is None or actual <= high):
         return
     if high is None:
         expected = f"at least {low}"
@@ -157,34 +161,35 @@ def _check_range(pointer: str, found: int, low: int | None, high: int | None, un
         expected = f"{low} to {high}"
     raise Problem(
         400, "body_is_invalid",
-        f"{_place(pointer)}: expected {expected}{' ' if unit else ''}{unit}, found {found}",
+        f"{_body_path(pointer)}: expected {expected}{' ' if unit else ''}{unit}, found {actual}",
         pointer=pointer,
     )  # fmt: skip
 
 
-def _unknown(pointer: str, name: object, known: Mapping[str, Schema]) -> Problem:
-    shown = excerpt(str(name), most=60)
-    near = difflib.get_close_matches(shown, known, n=1)
+def _unknown(pointer: str, name: object, properties: Mapping[str, Schema]) -> Problem:
+    name_text = excerpt(str(name), characters_max=60)
+    near = difflib.get_close_matches(name_text, properties, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     return Problem(
         400, "body_is_invalid",
-        f"{_place(pointer)}: {shown!r} is unknown here: expected {', '.join(known)}{hint}",
-        pointer=f"{pointer}/{_escaped(shown)}",
+        f"{_body_path(pointer)}: {name_text!r} is unknown here: expected "
+        f"{', '.join(properties)}{hint}",
+        pointer=f"{pointer}/{_escaped(name_text)}",
     )  # fmt: skip
 
 
 def _misfit(pointer: str, expected: str, value: object) -> Problem:
     kind = _kind(value)
-    shown = _WORDS.get(kind, "bytes")
+    actual = _WORDS.get(kind, "bytes")
     if kind in ("string", "integer", "boolean"):
-        shown = excerpt(repr(value), most=60)
+        actual = excerpt(repr(value), characters_max=60)
     return Problem(
-        400, "body_is_invalid", f"{_place(pointer)}: expected {expected}, found {shown}",
+        400, "body_is_invalid", f"{_body_path(pointer)}: expected {expected}, found {actual}",
         pointer=pointer,
     )  # fmt: skip
 
 
-def _place(pointer: str) -> str:
+def _body_path(pointer: str) -> str:
     return f"body {pointer}" if pointer else "body"
 
 
@@ -197,7 +202,7 @@ def check_schema(schema: Schema) -> None:
     unknown = set(schema) - KEYWORDS
     if unknown:
         raise ValueError(f"keywords that are not read: {sorted(unknown)}")
-    for each in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())):
-        check_schema(each)
+    for subschema in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())):
+        check_schema(subschema)
     if "items" in schema:
         check_schema(schema["items"])

@@ -49,9 +49,9 @@ class ListTime:
 
 def timed(view: View, limit: ListTime) -> View:
     """Return the same view, whose documents have the time of one list."""
-    found = View(view.state, TimedJournal(view.journal, limit), now_ns=view.now_ns)
-    found.check_time = limit.check
-    return found
+    timed_view = View(view.state, TimedJournal(view.journal, limit), now_ns=view.now_ns)
+    timed_view.check_time = limit.check
+    return timed_view
 
 
 class TimedJournal:
@@ -71,9 +71,9 @@ class TimedJournal:
         return self._journal.frame_at(seq)
 
     def intents(self) -> Iterator[tuple[Hash, IntentRow]]:
-        for each in self._journal.intents():
+        for row in self._journal.intents():
             self._time.check()
-            yield each
+            yield row
 
     def head(self) -> Head | None:
         return self._journal.head()
@@ -87,8 +87,8 @@ class TimedJournal:
     def blob_size(self, hash: Hash) -> int | None:
         return self._journal.blob_size(hash)
 
-    def named(self, sha256: bytes) -> Hash | None:
-        return self._journal.named(sha256)
+    def hash_by_sha256(self, sha256: bytes) -> Hash | None:
+        return self._journal.hash_by_sha256(sha256)
 
     def erased(self, hash: Hash) -> ErasedRow | None:
         return self._journal.erased(hash)

@@ -59,7 +59,7 @@ class LocalWorkers:
 
     def start(self) -> None:
         """Start the workers. They wait for the node if it does not answer yet."""
-        self._tasks = [asyncio.create_task(self._supervise(each)) for each in self._specs]
+        self._tasks = [asyncio.create_task(self._supervise(spec)) for spec in self._specs]
 
     async def _supervise(self, spec: str) -> None:
         """Run one worker after another, until that is pointless or the node stops."""
@@ -95,7 +95,7 @@ class LocalWorkers:
 
     async def _live(self, spec: str) -> int:
         """Run one worker from its start to its end; return its exit code. Raises OSError."""
-        paths = os.pathsep.join(each for each in sys.path if each)
+        paths = os.pathsep.join(path for path in sys.path if path)
         process = self._processes[spec] = await asyncio.create_subprocess_exec(
             *COMMAND, str(self._world), spec,
             stdin=subprocess.PIPE,

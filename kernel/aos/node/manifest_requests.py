@@ -16,14 +16,14 @@ async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
     body = await proposed(services, call.body)
     hashes = hashes_named(body)
     modules, mode, leaves = (
-        services.staged.named(hashes),
+        services.staged.modules_of(hashes),
         body.get("mode", STRICT),
         tuple(body.get("leaves", ())),
     )
     if not body.get("allow_diverged", False):
         await services.trials.check(body["document"], modules)
     if signed:
-        given = ManifestInput(
+        manifest_input = ManifestInput(
             document=body["document"],
             principal=body["principal"],
             serial=body["serial"],
@@ -32,7 +32,7 @@ async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
             leaves=leaves,
             proposal=body.get("proposal"),
         )
-        answer = await services.link.apply(given, modules)
+        answer = await services.link.apply(manifest_input, modules)
     else:
         answer = await services.link.apply_here(
             body["document"], modules, mode=mode, leaves=leaves, proposal=body.get("proposal")
@@ -50,7 +50,7 @@ async def try_manifest(services: Services, call: ApiCall) -> ApiReply:
     hashes = hashes_named(body)
     report = await services.trials.report(
         body["document"],
-        services.staged.named(hashes),
+        services.staged.modules_of(hashes),
         mode=body.get("mode", STRICT),
         leave_cells=body.get("leave_cells", False),
         show=body.get("show", 0),

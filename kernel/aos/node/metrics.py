@@ -46,7 +46,7 @@ class Counters:
     def rebased(self, state: State) -> None:
         """Records that the follower passed over are not counted."""
 
-    def taken(self, record: Record, state: State) -> None:  # noqa: ARG002  # a listener's
+    def on_record(self, record: Record, state: State) -> None:  # noqa: ARG002  # a listener's
         """Count a record."""
         self.records[record.KIND] += 1
         match record:
@@ -55,7 +55,7 @@ class Counters:
             case Faulted():
                 self.faults[record.fault.kind.value] += 1
 
-    def heard(self, figures: object) -> None:
+    def note_figures(self, figures: object) -> None:
         """Take new figures of the kernel process."""
         self.figures = figures
         self.heard_at = time.monotonic()
@@ -72,11 +72,11 @@ class Counters:
 
     def duration_buckets(self) -> tuple[list[tuple[str, float]], float]:
         """Return the cumulative buckets of all requests, and the sum of their seconds."""
-        found, total = [], 0
+        buckets, total = [], 0
         for bound in (*_BUCKETS_S, float("inf")):
             total += self._seconds[bound]
-            found.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
-        return found, self._seconds_sum
+            buckets.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
+        return buckets, self._seconds_sum
 
 
 class _Collector(Collector):
@@ -127,18 +127,18 @@ def _world(services: Services) -> Iterator[Any]:
 def _intents(state: State) -> Iterator[Any]:
     numbers: Counter[str] = Counter()
     oldest: dict[str, int] = {}
-    for each in state.intents.values():
-        numbers[each.effect.name] += 1
-        oldest.setdefault(each.effect.name, each.opened_ns)
-    opened = GaugeMetricFamily("aos_open_intents", "Open intents.", labels=["effect"])
+    for intent in state.intents.values():
+        numbers[intent.effect.name] += 1
+        oldest.setdefault(intent.effect.name, intent.opened_ns)
+    open_intents = GaugeMetricFamily("aos_open_intents", "Open intents.", labels=["effect"])
     since = GaugeMetricFamily(
         "aos_oldest_open_intent_timestamp_seconds", "When the oldest open intent was opened.",
         labels=["effect"],
     )  # fmt: skip
     for effect, number in sorted(numbers.items()):
-        opened.add_metric([effect], number)
+        open_intents.add_metric([effect], number)
         since.add_metric([effect], oldest[effect] / 1e9)
-    yield opened
+    yield open_intents
     yield since
     yield _gauge("halted_intents", "Open intents that were held or parked.", len(state.halts))
 
@@ -187,12 +187,12 @@ def _front(services: Services) -> Iterator[Any]:
             f"open_{kind}s", f"Open requests of the kind {kind}.", services.sessions.count(kind)
         )
     if services.work is not None:
-        found = services.work.figures()
-        yield _gauge("tasks_leased", "Tasks that a worker holds.", found.leased)
-        yield _gauge("tasks_offered", "Tasks that wait for a worker.", found.offered)
-        yield _gauge("tasks_parked", "Tasks that no worker gets until a retry.", found.parked)
+        figures = services.work.figures()
+        yield _gauge("tasks_leased", "Tasks that a worker holds.", figures.leased)
+        yield _gauge("tasks_offered", "Tasks that wait for a worker.", figures.offered)
+        yield _gauge("tasks_parked", "Tasks that no worker gets until a retry.", figures.parked)
         lost = CounterMetricFamily("aos_leases_lost", "Leases that were lost.")
-        lost.add_metric([], found.lost)
+        lost.add_metric([], figures.lost)
         yield lost
     yield from _webhooks(services)
     yield from _spans(services.spans, services.follower.seq)
@@ -218,10 +218,10 @@ def _webhooks(services: Services) -> Iterator[Any]:
     lag = GaugeMetricFamily(
         "aos_webhook_lag_records", "Records whose events are not posted yet.", labels=["webhook"]
     )
-    for each in services.webhooks:
-        name = each.webhook.name
-        posts.add_metric([name, "accepted"], each.posted)
-        posts.add_metric([name, "failed"], each.failed)
-        lag.add_metric([name], max(0, services.follower.seq + 1 - each.position))
+    for webhook in services.webhooks:
+        name = webhook.webhook.name
+        posts.add_metric([name, "accepted"], webhook.posted)
+        posts.add_metric([name, "failed"], webhook.failed)
+        lag.add_metric([name], max(0, services.follower.seq + 1 - webhook.position))
     yield posts
     yield lag

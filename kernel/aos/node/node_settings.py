@@ -58,15 +58,15 @@ def read_settings(path: Path) -> NodeSettings:
     """
     file = path / FILE_NAME
     try:
-        with PlainFolder.named(path) as folder:
-            found = tomllib.loads(folder.read(FILE_NAME, BYTES_MAX).decode())
+        with PlainFolder.at_user_path(path) as folder:
+            table = tomllib.loads(folder.read(FILE_NAME, BYTES_MAX).decode())
     except FileNotFoundError:
         return NodeSettings()
     except OSError as error:
         raise BadUsage(f"{file}: the file cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadUsage(f"{file}: the file is not TOML: {excerpt(str(error))}") from error
-    return _Reading(file).settings(found)
+    return _Reading(file).settings(table)
 
 
 def _is_schema(name: object) -> bool:
@@ -79,147 +79,155 @@ class _Reading:
 
     file: Path
 
-    def settings(self, found: Mapping[str, Any]) -> NodeSettings:
-        self._known(found, ("effects", "webhooks", "search"), "")
+    def settings(self, table: Mapping[str, Any]) -> NodeSettings:
+        self._check_keys(table, ("effects", "webhooks", "search"), "")
         limits = {}
-        for name, given in self._table(found.get("effects", {}), "effects").items():
-            where = f'effects."{name}"'
+        for name, value in self._table(table.get("effects", {}), "effects").items():
+            key_path = f'effects."{name}"'
             if not is_name(name) or is_run_by_node(name):
-                raise self._invalid(where, "an effect such as com.acme/charge@1", repr(name))
-            limits[name] = self._limit(self._table(given, where), where)
-        webhooks = self._table(found.get("webhooks", {}), "webhooks")
+                raise self._invalid(key_path, "an effect such as com.acme/charge@1", repr(name))
+            limits[name] = self._limit(self._table(value, key_path), key_path)
+        webhooks = self._table(table.get("webhooks", {}), "webhooks")
         return NodeSettings(
             limits=limits,
             webhooks=tuple(self._webhook(name, webhooks[name]) for name in sorted(webhooks)),
             search={
-                name: self._attributes(name, given)
-                for name, given in self._table(found.get("search", {}), "search").items()
+                name: self._attributes(name, value)
+                for name, value in self._table(table.get("search", {}), "search").items()
             },
         )
 
-    def _attributes(self, workflow: str, found: object) -> Mapping[str, str]:
-        where = f'search."{workflow}"'
+    def _attributes(self, workflow: str, value: object) -> Mapping[str, str]:
+        key_path = f'search."{workflow}"'
         if not is_name(workflow):
-            raise self._invalid(where, "a workflow such as shop/order@1", repr(workflow))
-        given = self._table(found, where)
-        if len(given) > ATTRIBUTES_MAX:
-            raise self._invalid(where, f"at most {ATTRIBUTES_MAX} attributes", str(len(given)))
-        for name, path in given.items():
+            raise self._invalid(key_path, "a workflow such as shop/order@1", repr(workflow))
+        attributes = self._table(value, key_path)
+        if len(attributes) > ATTRIBUTES_MAX:
+            raise self._invalid(
+                key_path, f"at most {ATTRIBUTES_MAX} attributes", str(len(attributes))
+            )
+        for name, path in attributes.items():
             if name in OF_EVERY_CELL or (workflow == LINEAR and name in LINEAR_NAMES):
-                raise self._invalid(f"{where}.{name}", "a name that is not one of every cell", name)
+                raise self._invalid(
+                    f"{key_path}.{name}", "a name that is not one of every cell", name
+                )
             if not _ATTRIBUTE.fullmatch(name):
-                raise self._invalid(where, "names of letters, digits and underscores", repr(name))
+                raise self._invalid(
+                    key_path, "names of letters, digits and underscores", repr(name)
+                )
             if not isinstance(path, str) or not _STATE_PATH.fullmatch(path):
                 expected = "a path into the state, such as customer.id"
-                raise self._invalid(f"{where}.{name}", expected, repr(path))
-        return dict(given)
+                raise self._invalid(f"{key_path}.{name}", expected, repr(path))
+        return dict(attributes)
 
-    def _webhook(self, name: str, found: object) -> Webhook:
-        where = f'webhooks."{name}"'
+    def _webhook(self, name: str, value: object) -> Webhook:
+        key_path = f'webhooks."{name}"'
         if not _WEBHOOK.fullmatch(name):
             expected = "a name of 1 to 64 letters, digits, dots, dashes and underscores"
-            raise self._invalid(where, expected, repr(name))
-        given = self._table(found, where)
-        self._known(given, _WEBHOOK_KEYS, where)
-        url, schemas = given.get("url"), given.get("schemas")
+            raise self._invalid(key_path, expected, repr(name))
+        table = self._table(value, key_path)
+        self._check_keys(table, _WEBHOOK_KEYS, key_path)
+        url, schemas = table.get("url"), table.get("schemas")
         if not isinstance(url, str) or not _URL.fullmatch(url):
             expected = "a URL with http:// or https://, without user and password"
             # It may have a token in it.
-            found = "another text" if isinstance(url, str) else repr(url)
-            raise self._invalid(f"{where}.url", expected, found)
+            value = "another text" if isinstance(url, str) else repr(url)
+            raise self._invalid(f"{key_path}.url", expected, value)
         if not isinstance(schemas, list) or not schemas or not all(map(_is_schema, schemas)):
             expected = 'names of schemas, such as ["shop/OrderShipped@1"]'
-            raise self._invalid(f"{where}.schemas", expected, repr(schemas))
-        first = self._whole(given, "from", SEQ_MAX, where) if "from" in given else None
-        secret = self._secret(given.get("secret"), f"{where}.secret")
+            raise self._invalid(f"{key_path}.schemas", expected, repr(schemas))
+        first = self._integer(table, "from", SEQ_MAX, key_path) if "from" in table else None
+        secret = self._secret(table.get("secret"), f"{key_path}.secret")
         return Webhook(name=name, url=url, schemas=frozenset(schemas), secret=secret, first=first)
 
-    def _secret(self, given: object, where: str) -> bytes:
+    def _secret(self, value: object, key_path: str) -> bytes:
         """Read the file of a secret, next to the settings unless its path is absolute."""
         expected = "a file, mode 0600, with whsec_ and base64 of 24 to 64 bytes"
-        if not isinstance(given, str) or not given:
-            raise self._invalid(where, expected, repr(given))
-        path = self.file.parent / given
+        if not isinstance(value, str) or not value:
+            raise self._invalid(key_path, expected, repr(value))
+        path = self.file.parent / value
         try:
-            with PlainFolder.named(path.parent) as folder:
-                found = folder.check_file(path.name)
-                if found is None:
-                    raise self._invalid(where, expected, f"no file {path}")
-                if stat.S_IMODE(found.st_mode) & 0o077:
-                    mode = f"mode {stat.S_IMODE(found.st_mode):04o} of {path}"
-                    raise self._invalid(where, expected, mode)
+            with PlainFolder.at_user_path(path.parent) as folder:
+                file_stat = folder.check_file(path.name)
+                if file_stat is None:
+                    raise self._invalid(key_path, expected, f"no file {path}")
+                if stat.S_IMODE(file_stat.st_mode) & 0o077:
+                    mode = f"mode {stat.S_IMODE(file_stat.st_mode):04o} of {path}"
+                    raise self._invalid(key_path, expected, mode)
                 text = folder.read(path.name, BYTES_MAX).strip()
         except OSError as error:
-            raise self._invalid(where, expected, f"{path}: {error.strerror}") from error
+            raise self._invalid(key_path, expected, f"{path}: {error.strerror}") from error
         try:
             secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
         except ValueError:
             secret = b""
         if not text.startswith(SECRET_PREFIX) or not 24 <= len(secret) <= 64:
-            raise self._invalid(where, expected, f"something else in {path}")
+            raise self._invalid(key_path, expected, f"something else in {path}")
         return secret
 
-    def _limit(self, given: Mapping[str, Any], where: str) -> Limit:
-        self._known(given, _EFFECT_KEYS, where)
-        if not {"concurrency", "rate"} & set(given):
-            raise self._invalid(where, "concurrency or rate", "neither")
-        if "burst" in given and "rate" not in given:
-            raise self._invalid(f"{where}.burst", "a rate with it", "none")
+    def _limit(self, table: Mapping[str, Any], key_path: str) -> Limit:
+        self._check_keys(table, _EFFECT_KEYS, key_path)
+        if not {"concurrency", "rate"} & set(table):
+            raise self._invalid(key_path, "concurrency or rate", "neither")
+        if "burst" in table and "rate" not in table:
+            raise self._invalid(f"{key_path}.burst", "a rate with it", "none")
         concurrency = burst = None
-        if "concurrency" in given:
-            concurrency = self._whole(given, "concurrency", CONCURRENCY_MAX, where)
-        if "burst" in given:
-            burst = self._whole(given, "burst", BURST_MAX, where)
+        if "concurrency" in table:
+            concurrency = self._integer(table, "concurrency", CONCURRENCY_MAX, key_path)
+        if "burst" in table:
+            burst = self._integer(table, "burst", BURST_MAX, key_path)
         return Limit(
             concurrency=concurrency,
-            interval_ns=self._interval_ns(given.get("rate"), f"{where}.rate"),
+            interval_ns=self._interval_ns(table.get("rate"), f"{key_path}.rate"),
             burst=burst or 1,
-            by=self._paths(given.get("by", []), f"{where}.by"),
+            by=self._paths(table.get("by", []), f"{key_path}.by"),
         )
 
-    def _interval_ns(self, given: object, where: str) -> int:
-        if given is None:
+    def _interval_ns(self, value: object, key_path: str) -> int:
+        if value is None:
             return 0
-        interval_ns = interval_of(given)
+        interval_ns = interval_of(value)
         if interval_ns is None:
-            raise self._invalid(where, EXAMPLES, repr(given))
+            raise self._invalid(key_path, EXAMPLES, repr(value))
         return interval_ns
 
-    def _paths(self, given: object, where: str) -> tuple[str, ...]:
-        if not isinstance(given, list) or not all(
-            isinstance(each, str) and _PATH.fullmatch(each) for each in given
+    def _paths(self, value: object, key_path: str) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(
+            isinstance(path, str) and _PATH.fullmatch(path) for path in value
         ):
-            raise self._invalid(where, 'paths of the params, such as ["merchant.id"]', repr(given))
-        return tuple(given)
+            raise self._invalid(
+                key_path, 'paths of the params, such as ["merchant.id"]', repr(value)
+            )
+        return tuple(value)
 
-    def _whole(self, table: Mapping[str, Any], key: str, most: int, where: str) -> int:
+    def _integer(self, table: Mapping[str, Any], key: str, maximum: int, key_path: str) -> int:
         number = table[key]
-        if type(number) is not int or not 1 <= number <= most:
-            expected = f"a whole number from 1 to {most:,}"
-            raise self._invalid(f"{where}.{key}", expected, repr(number))
+        if type(number) is not int or not 1 <= number <= maximum:
+            expected = f"a whole number from 1 to {maximum:,}"
+            raise self._invalid(f"{key_path}.{key}", expected, repr(number))
         return number
 
-    def _table(self, given: object, where: str) -> Mapping[str, Any]:
-        if not isinstance(given, dict):
-            raise self._invalid(where, "a table", repr(given))
-        return given
+    def _table(self, value: object, key_path: str) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise self._invalid(key_path, "a table", repr(value))
+        return value
 
-    def _known(self, table: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
-        known = list(keys)
+    def _check_keys(self, table: Mapping[str, Any], keys: Iterable[str], key_path: str) -> None:
+        known_keys = list(keys)
         for key in table:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-                place = f"{where}.{key}" if where else key
+            if key not in known_keys:
+                near = difflib.get_close_matches(key, known_keys, n=1, cutoff=0.0)
+                subject = f"{key_path}.{key}" if key_path else key
                 raise BadUsage(
                     sentence(
-                        f"{place} is not a key",
-                        where=str(self.file),
-                        expected=f"one of {', '.join(known)}",
+                        f"{subject} is not a key",
+                        location=str(self.file),
+                        expected=f"one of {', '.join(known_keys)}",
                         hint=f"did you mean {near[0]}?",
                     )
                 )
 
-    def _invalid(self, where: str, expected: str, found: str) -> BadUsage:
+    def _invalid(self, key_path: str, expected: str, actual: str) -> BadUsage:
         return BadUsage(
-            sentence(where, where=str(self.file), expected=expected, found=excerpt(found))
+            sentence(key_path, location=str(self.file), expected=expected, actual=excerpt(actual))
         )

@@ -89,11 +89,11 @@ def document() -> dict[str, Any]:
 
 
 def _operation(route: ApiRoute) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": route.operation,
         "tags": [_TAG_OF.get(route.path.removeprefix("/v1").split("/")[1], "reads")],
         "summary": route.summary,
-        "parameters": [_parameter(each) for each in route.query],
+        "parameters": [_parameter(parameter) for parameter in route.query],
         "responses": {
             "200": _success(route),
             **({"202": {**_success(route), "description": "The wait has ended early."}}
@@ -102,57 +102,59 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
         },
     }  # fmt: skip
     if route.is_unmet:
-        unmet = found["responses"]["503"]
+        unmet = operation["responses"]["503"]
         unmet["content"] = {JSON: {"schema": route.answer}, **unmet["content"]}
     if route.operation == "send_events":
-        found["parameters"].append(
+        operation["parameters"].append(
             {
                 "name": "Idempotency-Key", "in": "header", "schema": {"type": "string"},
                 "description": "The submission id of one event: the world takes it once.",
             }
         )  # fmt: skip
     if route.media == "text/event-stream":
-        found["parameters"].append(
+        operation["parameters"].append(
             {
                 "name": "Last-Event-ID", "in": "header", "schema": {"type": "string"},
                 "description": "The id of the last event received: continue after it.",
             }
         )  # fmt: skip
     if route.scope is None:
-        found["security"] = [{}]
+        operation["security"] = [{}]
     else:
-        found["x-scope"] = route.scope
+        operation["x-scope"] = route.scope
     if route.body is not None:
-        found["requestBody"] = {
+        operation["requestBody"] = {
             "required": True,
             "content": {JSON: {"schema": as_json(route.body)}, CBOR: {"schema": route.body}},
         }
     if route.bytes_type is not None:
-        found["requestBody"] = {"required": True, "content": {route.bytes_type: {"schema": {}}}}
-    return found
+        operation["requestBody"] = {"required": True, "content": {route.bytes_type: {"schema": {}}}}
+    return operation
 
 
 def as_json(schema: Any) -> Any:
     """The schema of a body in JSON: the lengths of bytes become those of their base64."""
     if isinstance(schema, list):
-        return [as_json(each) for each in schema]
+        return [as_json(element) for element in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: as_json(each) for name, each in schema.items()}
-    if found.get("contentEncoding") == "base64":
-        found |= {
-            name: -(-found[name] // 3) * 4 for name in ("minLength", "maxLength") if name in found
+    converted = {name: as_json(member) for name, member in schema.items()}
+    if converted.get("contentEncoding") == "base64":
+        converted |= {
+            name: -(-converted[name] // 3) * 4
+            for name in ("minLength", "maxLength")
+            if name in converted
         }
-    return found
+    return converted
 
 
-def _parameter(given: Parameter) -> dict[str, Any]:
+def _parameter(parameter: Parameter) -> dict[str, Any]:
     return {
-        "name": given.name,
+        "name": parameter.name,
         "in": "query",
-        "description": given.help,
-        "required": given.required,
-        "schema": given.schema,
+        "description": parameter.help,
+        "required": parameter.required,
+        "schema": parameter.schema,
     }
 
 
@@ -160,21 +162,21 @@ def _success(route: ApiRoute) -> dict[str, Any]:
     if route.answer is None:
         assert route.media is not None
         return {"description": "Success.", "content": {route.media.split(";")[0]: {"schema": {}}}}
-    found: dict[str, Any] = {
+    response: dict[str, Any] = {
         "description": "Success.",
         "content": {kind: {"schema": route.answer} for kind in (JSON, CBOR)},
     }
     if route.links:
-        found["links"] = {
-            f"{route.operation}_{each.operation}": {
-                "operationId": each.operation,
+        response["links"] = {
+            f"{route.operation}_{link.operation}": {
+                "operationId": link.operation,
                 "parameters": {
-                    name: f"$response.body#{pointer}" for name, pointer in each.query.items()
+                    name: f"$response.body#{pointer}" for name, pointer in link.query.items()
                 },
             }
-            for each in route.links
+            for link in route.links
         }
-    return found
+    return response
 
 
 def _problems(route: ApiRoute) -> Iterable[int]:

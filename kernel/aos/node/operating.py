@@ -37,7 +37,7 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
         "why": body.get("why"),
     }
     if signed:
-        given = ControlInput(
+        control_input = ControlInput(
             action=body["action"],
             principal=body["principal"],
             serial=body["serial"],
@@ -45,7 +45,7 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
             restamp=True if body.get("restamp") else None,
             **fields,
         )
-        answer = await services.link.control(given)
+        answer = await services.link.control(control_input)
     else:
         answer = await services.link.operate(body["action"], **fields)
     return ApiReply(document=admitted(services, answer))
@@ -106,8 +106,8 @@ async def _payload(services: Services, body: dict[str, Any]) -> bytes | None:
         Problem: It is given twice (400), or does not fit the effect (422).
     """
     if "payload" not in body:
-        given: bytes | None = body.get("payload_cbor")
-        return given
+        payload_cbor: bytes | None = body.get("payload_cbor")
+        return payload_cbor
     if "payload_cbor" in body:
         raise Problem(
             400, "body_is_invalid", "body: expected at most one of payload and payload_cbor"
@@ -115,10 +115,10 @@ async def _payload(services: Services, body: dict[str, Any]) -> bytes | None:
     await services.follower.advance_to()
     state = services.follower.state
     intent = hash_named(body.get("intent"))
-    opened = None if intent is None else state.intents.get(intent)
-    if opened is None:
+    open_intent = None if intent is None else state.intents.get(intent)
+    if open_intent is None:
         return encode(None)  # the world refuses the command for its intent
-    schema = opened.effect.receipt if body.get("status") == "ok" else EFFECT_ERROR
+    schema = open_intent.effect.receipt if body.get("status") == "ok" else EFFECT_ERROR
     try:
         if state.manifest is not None and schema.name in state.manifest.sealing:
             problem = sealing_problem(schema, body["payload"], state.manifest.schemas)
@@ -141,10 +141,10 @@ def admitted(services: Services, answer: Answer) -> dict[str, Any]:
     """Return the effects of a command that was admitted. Raises: Problem: It is refused."""
     if isinstance(answer, Refusal):
         raise refused(answer, services.follower.state.manifest)
-    found: dict[str, Any] = {"seq": answer.seq}
+    document: dict[str, Any] = {"seq": answer.seq}
     if isinstance(answer, Admitted):
-        found |= {"dropped": answer.dropped, "abandoned": answer.abandoned}
-    return found
+        document |= {"dropped": answer.dropped, "abandoned": answer.abandoned}
+    return document
 
 
 async def stage_module(services: Services, call: ApiCall) -> ApiReply:
@@ -160,5 +160,5 @@ async def stage_module(services: Services, call: ApiCall) -> ApiReply:
 
 async def make_snapshot(services: Services, _: ApiCall) -> ApiReply:
     """``POST /v1/snapshots``."""
-    made = await services.link.snapshot()
-    return ApiReply(document={**made.to_message(), "document": hash_text(made.document)})
+    snapshot = await services.link.snapshot()
+    return ApiReply(document={**snapshot.to_message(), "document": hash_text(snapshot.document)})

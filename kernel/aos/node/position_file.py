@@ -30,18 +30,18 @@ class PositionFile:
             OSError: It cannot be read.
         """
         try:
-            with self._folder.opened() as world, world.inner(NODE) as node:
-                found = json.loads(node.inner(self._kind).read(self.path.name, self._bytes_max))
+            with self._folder.open_plain() as world, world.inner(NODE) as node:
+                document = json.loads(node.inner(self._kind).read(self.path.name, self._bytes_max))
         except FileNotFoundError:
             return None
-        if not isinstance(found, dict) or found.get("version") != _FORMAT:
+        if not isinstance(document, dict) or document.get("version") != _FORMAT:
             raise ValueError("another format")
-        return found
+        return document
 
     def save(self, document: Mapping[str, Any]) -> None:
         """Replace the file. It is durable on return. Raises OSError."""
         with (
-            self._folder.opened() as world,
+            self._folder.open_plain() as world,
             world.inner(NODE, make=True) as node,
             node.inner(self._kind, make=True) as folder,
         ):

@@ -23,21 +23,21 @@ def read_query(route: ApiRoute, query: bytes) -> dict[str, Any]:
     Raises:
         Problem: A parameter is unknown, missing, given twice, or of another type (400).
     """
-    known = {each.name: each for each in route.query}
+    parameters = {parameter.name: parameter for parameter in route.query}
     texts: dict[str, list[str]] = {}
     for name, text in _pairs(query):
-        if name not in known:
-            raise _unknown(name, list(known))
+        if name not in parameters:
+            raise _unknown(name, list(parameters))
         texts.setdefault(name, []).append(text)
-    found: dict[str, Any] = {}
-    for each in route.query:
-        if each.name in texts:
-            found[each.name] = _read(each, texts[each.name])
-        elif each.required:
-            raise Problem(400, "query_is_invalid", f"{each.name}: expected this parameter")
-        elif "default" in each.schema:
-            found[each.name] = each.schema["default"]
-    return found
+    values: dict[str, Any] = {}
+    for parameter in route.query:
+        if parameter.name in texts:
+            values[parameter.name] = _read(parameter, texts[parameter.name])
+        elif parameter.required:
+            raise Problem(400, "query_is_invalid", f"{parameter.name}: expected this parameter")
+        elif "default" in parameter.schema:
+            values[parameter.name] = parameter.schema["default"]
+    return values
 
 
 def pairs_of(text: bytes, *, fields_max: int = FIELDS_MAX) -> list[tuple[str, str]]:
@@ -47,7 +47,7 @@ def pairs_of(text: bytes, *, fields_max: int = FIELDS_MAX) -> list[tuple[str, st
     Raises:
         ValueError: It is something else, or not UTF-8, or has more fields.
     """
-    parts = [each for each in text.decode("ascii").split("&") if each]
+    parts = [part for part in text.decode("ascii").split("&") if part]
     if not parts:
         return []
     return parse_qsl(
@@ -93,15 +93,17 @@ def _checked(parameter: Parameter, value: object) -> object:
 
 
 def _misfit(parameter: Parameter, expected: str, text: str) -> Problem:
-    found = excerpt(repr(text), most=60)
-    return Problem(400, "query_is_invalid", f"{parameter.name}: expected {expected}, found {found}")
-
-
-def _unknown(name: str, known: list[str]) -> Problem:
-    shown = excerpt(name, most=60)
-    near = difflib.get_close_matches(shown, known, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    expected = ", ".join(known) if known else "no parameter"
+    actual = excerpt(repr(text), characters_max=60)
     return Problem(
-        400, "query_is_invalid", f"query: {shown!r} is unknown here: expected {expected}{hint}"
+        400, "query_is_invalid", f"{parameter.name}: expected {expected}, found {actual}"
+    )
+
+
+def _unknown(name: str, names: list[str]) -> Problem:
+    name_text = excerpt(name, characters_max=60)
+    near = difflib.get_close_matches(name_text, names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    expected = ", ".join(names) if names else "no parameter"
+    return Problem(
+        400, "query_is_invalid", f"query: {name_text!r} is unknown here: expected {expected}{hint}"
     )

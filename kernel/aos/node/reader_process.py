@@ -44,14 +44,14 @@ async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
             request = json.loads(data)
             try:
                 if "at" in request["query"]:
-                    found = _past(path, request)
+                    document = _past(path, request)
                 else:
                     if follower is None:
-                        opened = Follower(path, [])
-                        await opened.start()
-                        follower = opened
-                    found = await _present(follower, request)
-                answer: Document = {"status": 200, "document": found}
+                        new_follower = Follower(path, [])
+                        await new_follower.start()
+                        follower = new_follower
+                    document = await _present(follower, request)
+                answer: Document = {"status": 200, "document": document}
             except AosError as error:
                 problem = problem_of(error, path, unknown=404)
                 answer = {"status": problem.status, "problem": problem.document()}

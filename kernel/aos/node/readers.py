@@ -79,15 +79,15 @@ class Readers:
             "seconds": list_s,
         }
         try:
-            return await self._made(request)
+            return await self._ask_process(request)
         except Problem as problem:
             if problem.rule != _ENDED or index is None:
                 raise
-            return await self._made({**request, "index": None})
+            return await self._ask_process({**request, "index": None})
         finally:
             self._free.release()
 
-    async def _made(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask_process(self, request: Mapping[str, Any]) -> dict[str, Any]:
         process = self._idle.pop() if self._idle else await self._started()
         return await self._ask(process, request)
 
@@ -123,8 +123,8 @@ class Readers:
         if "problem" in answer:
             problem = answer["problem"]
             raise Problem(answer["status"], problem["rule"], problem["detail"])
-        found: dict[str, Any] = answer["document"]
-        return found
+        document: dict[str, Any] = answer["document"]
+        return document
 
     async def close(self) -> None:
         """End the processes."""

@@ -67,7 +67,7 @@ def _selection(query: Query) -> CellSelection:
         older_than_ns=_span(query.get("older_than")),
         pinned=query.get("pinned", False),
         fault=query.get("fault"),
-        where=query.get("where"),
+        condition=query.get("where"),
         aliases=query.get("aliases", {}),
     )
 
@@ -80,7 +80,7 @@ def _cells(view: View, query: Query) -> Document:
         with_state=query.get("state", False),
         limit=query["limit"],
         offset=query["offset"],
-        after=query.get("after"),
+        after_place=query.get("after"),
     )
 
 
@@ -91,10 +91,10 @@ def _cell_counts(view: View, query: Query) -> Document:
 def _span(text: str | None) -> int | None:
     if text is None:
         return None
-    found = duration_ns(text)
-    if found is None or found < 0:
+    span_ns = duration_ns(text)
+    if span_ns is None or span_ns < 0:
         raise BadUsage(f"older_than: expected a duration such as 90s, 5m or 2d, found {text!r}")
-    return found
+    return span_ns
 
 
 def _cell(view: View, query: Query) -> Document:
@@ -112,7 +112,7 @@ def _intents(view: View, query: Query) -> Document:
         workflow=query.get("workflow"),
         effect=query.get("effect"),
         key_prefix=query.get("key_prefix"),
-        where=query.get("where"),
+        condition=query.get("where"),
         aliases=query.get("aliases", {}),
         limit=query["limit"],
         offset=query["offset"],
@@ -127,7 +127,7 @@ def _faults(view: View, query: Query) -> Document:
     selection = CellSelection(
         workflow=query.get("workflow"),
         fault=query.get("kind"),
-        where=query.get("where"),
+        condition=query.get("where"),
         aliases=query.get("aliases", {}),
     )
     return cell_view.faults(view, selection, limit=query["limit"], offset=query["offset"])
@@ -172,11 +172,11 @@ def _trace(view: View, query: Query) -> Document:
         words.append(query["key"])
     is_drawn = query.get("drawn", False)
     if is_drawn:
-        view.spell(most=DRAWN_BYTES_MAX)
-    found = trace(view, words, follow_events=query.get("follow_events", False))
+        view.spell(bytes_max=DRAWN_BYTES_MAX)
+    trace_graph = trace(view, words, follow_events=query.get("follow_events", False))
     if is_drawn:
-        return {"lines": to_documents(lines(found, width=query.get("width")))}
-    document: Document = found.to_document()
+        return {"lines": to_documents(lines(trace_graph, width=query.get("width")))}
+    document: Document = trace_graph.to_document()
     return document
 
 
@@ -376,9 +376,9 @@ def running_of(work: Document | None) -> Running | None:
     return Running(
         effects=frozenset(work["effects"]),
         tasks={
-            bytes.fromhex(each["intent"].removeprefix("blake3:")): RunningTask(
-                each["phase"], each["attempt"], each["since_ns"]
+            bytes.fromhex(task["intent"].removeprefix("blake3:")): RunningTask(
+                task["phase"], task["attempt"], task["since_ns"]
             )
-            for each in work["tasks"]
+            for task in work["tasks"]
         },
     )

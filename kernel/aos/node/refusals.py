@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.search.where import WhereInvalid
 from aos.audit.views.cell_view import NoSuchCell
 from aos.core.decide.answers import Refusal, Rule
@@ -103,9 +103,9 @@ def refused(answer: Refusal, manifest: Effective | None = None) -> Problem:
     """Return the problem of a refusal. ``manifest`` shows the keys of its blockers."""
     status = STATUSES[answer.rule]
     blockers = [
-        {"kind": each.kind, "workflow": each.cell[0], "key": _key(each.cell, manifest),
-         "detail": each.detail}
-        for each in answer.blockers
+        {"kind": blocker.kind, "workflow": blocker.cell[0], "key": _key(blocker.cell, manifest),
+         "detail": blocker.detail}
+        for blocker in answer.blockers
     ]  # fmt: skip
     return Problem(
         status,
@@ -118,7 +118,7 @@ def refused(answer: Refusal, manifest: Effective | None = None) -> Problem:
 
 def _key(cell: tuple[str, bytes], manifest: Effective | None) -> object:
     workflow = manifest.workflows.get(cell[0]) if manifest else None
-    return shown(workflow.key if workflow else None, cell[1]) if cell[1] else None
+    return as_json(workflow.key if workflow else None, cell[1]) if cell[1] else None
 
 
 def problem_of(error: AosError, world: Path, *, unknown: int = 400) -> Problem:

@@ -96,12 +96,12 @@ class ApiRoute:
 
 
 def _closed(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    found: dict[str, object] = {
+    schema: dict[str, object] = {
         "type": "object", "properties": properties, "additionalProperties": False,
     }  # fmt: skip
     if required:
-        found["required"] = list(required)
-    return found
+        schema["required"] = list(required)
+    return schema
 
 
 register(shown, given)

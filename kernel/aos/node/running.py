@@ -43,7 +43,7 @@ LISTEN: Final = ListenAddress(host="127.0.0.1", port=7460)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class NodeAddresses:
     """A node that answers: its address and the paths that it serves. ``is_open`` is whether clients
     on this machine need no token."""
 
@@ -70,7 +70,7 @@ class NodeOptions:
     report: Report = report_to_stderr
     on_fold: Progress | None = None
     on_started: Callable[[Started], None] | None = None
-    on_open: Callable[[Opened], None] = lambda _: None
+    on_open: Callable[[NodeAddresses], None] = lambda _: None
     on_status: Callable[[Status], None] | None = None
     on_coverage: Callable[[Coverage, Effective], None] | None = None
     front: Sequence[str] = field(default=COMMAND)
@@ -142,11 +142,11 @@ async def _with_front(
 ) -> AsyncIterator[None]:
     """Serve the world while the block runs (H-82a)."""
     loop = asyncio.get_running_loop()
-    with own_socket(running.folder) as own:
-        doors = [own] if tcp is None else [tcp, own]
+    with own_socket(running.folder) as unix_socket:
+        doors = [unix_socket] if tcp is None else [tcp, unix_socket]
         front = Supervision(
-            settings(options, running.folder, tcp=tcp, own=own),
-            [each.fileno() for each in doors],
+            settings(options, running.folder, tcp=tcp, unix_socket=unix_socket),
+            [door.fileno() for door in doors],
             report=running.report,
             failed=running.fail,
             command=options.front,
@@ -162,7 +162,7 @@ async def _with_front(
                 loop.add_signal_handler(signal.SIGHUP, front.reload)
             if await front.start(running.hurry):
                 workers.start()
-                options.on_open(_opened(options, running.folder, tcp))
+                options.on_open(_addresses_of(options, running.folder, tcp))
             yield
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
@@ -172,14 +172,18 @@ async def _with_front(
 
 
 def settings(
-    options: NodeOptions, folder: WorldFolder, *, tcp: socket.socket | None, own: socket.socket
+    options: NodeOptions,
+    folder: WorldFolder,
+    *,
+    tcp: socket.socket | None,
+    unix_socket: socket.socket,
 ) -> dict[str, Any]:
     """The front's settings: its first line on stdin."""
     tls = options.tls
     return {
         "world": str(folder.path.absolute()),
         "tcp": None if tcp is None else tcp.fileno(),
-        "unix": own.fileno(),
+        "unix": unix_socket.fileno(),
         "address": None if tcp is None else actual(tcp).text,
         "tls": None
         if tls is None
@@ -193,9 +197,11 @@ def settings(
     }
 
 
-def _opened(options: NodeOptions, folder: WorldFolder, tcp: socket.socket | None) -> Opened:
+def _addresses_of(
+    options: NodeOptions, folder: WorldFolder, tcp: socket.socket | None
+) -> NodeAddresses:
     scheme = "http" if options.tls is None else "https"
-    return Opened(
+    return NodeAddresses(
         url="" if tcp is None else f"{scheme}://{actual(tcp).text}",
         own_socket=folder.path / NODE / HTTP_SOCKET,
         is_open=tcp is not None and not len(load(folder)),

@@ -26,10 +26,10 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 async def create_schedule(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/schedules/create``: answered once the schedule is set."""
-    given = {name: value for name, value in call.body.items() if name != "replace"}
+    fields = {name: value for name, value in call.body.items() if name != "replace"}
     manifest = _manifest(services)
     try:
-        entry = schedule_of(given)
+        entry = schedule_of(fields)
         value = set_value(entry, manifest.schemas, manifest.plans)
     except ScheduleInvalid as problem:
         raise Problem(
@@ -40,16 +40,18 @@ async def create_schedule(services: Services, call: ApiCall) -> ApiReply:
         raise barred
     if not call.body.get("replace", False):
         _must_be_new(services, entry.id)
-    return await _asked(services, call, SET, value)
+    return await _ask_schedule(services, call, SET, value)
 
 
 async def command_schedule(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/schedules/command``: pause, resume, trigger or delete a schedule."""
     _manifest(services)
-    return await _asked(services, call, COMMANDS[call.body["action"]], {"id": call.body["id"]})
+    return await _ask_schedule(
+        services, call, COMMANDS[call.body["action"]], {"id": call.body["id"]}
+    )
 
 
-async def _asked(
+async def _ask_schedule(
     services: Services, call: ApiCall, schema: str, value: Mapping[str, Any]
 ) -> ApiReply:
     if not call.caller.allows(SEND, schema):

@@ -29,17 +29,17 @@ READING: Final = "read"
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One long request. ``why`` is the reason why the node ended it."""
+    """One long request. ``end_reason`` is the reason why the node ended it."""
 
     token: Token
     kind: str
     task: asyncio.Task[object] | None = None
-    why: str | None = None
+    end_reason: str | None = None
 
-    def end(self, why: str) -> None:
+    def end(self, reason: str) -> None:
         """Cancel the request."""
-        if self.why is None:
-            self.why = why
+        if self.end_reason is None:
+            self.end_reason = reason
             if self.task is not None:
                 self.task.cancel()
 
@@ -48,7 +48,7 @@ class Sessions:
     """The long requests of a front, each with its token."""
 
     def __init__(self, *, streams_max: int = STREAMS_MAX, waits_max: int = WAITS_MAX) -> None:
-        self._most = {STREAM: streams_max, POLL: POLLS_MAX, WAIT: waits_max, READING: waits_max}
+        self._limits = {STREAM: streams_max, POLL: POLLS_MAX, WAIT: waits_max, READING: waits_max}
         self._open: set[Session] = set()
         self.stopping = asyncio.Event()
 
@@ -59,7 +59,7 @@ class Sessions:
 
     def count(self, kind: str) -> int:
         """Return how many requests of this kind are open."""
-        return sum(each.kind == kind for each in self._open)
+        return sum(session.kind == kind for session in self._open)
 
     @contextmanager
     def hold(self, token: Token, kind: str) -> Iterator[Session]:
@@ -70,10 +70,10 @@ class Sessions:
         """
         if self.is_stopping and kind in (STREAM, POLL):
             raise stopping_problem()
-        if self.count(kind) >= self._most[kind]:
+        if self.count(kind) >= self._limits[kind]:
             raise Problem(
                 429, f"{kind}s_are_full",
-                f"{self._most[kind]} {kind}s are open already (end one, or try again later)",
+                f"{self._limits[kind]} {kind}s are open already (end one, or try again later)",
                 retry_after_s=5,
             )  # fmt: skip
         session = Session(token, kind)
@@ -86,24 +86,26 @@ class Sessions:
     def stop(self) -> None:
         """End all streams and polls, and take no more."""
         self.stopping.set()
-        for each in list(self._open):
-            if each.kind in (STREAM, POLL):
-                each.end("stopping")
+        for session in list(self._open):
+            if session.kind in (STREAM, POLL):
+                session.end("stopping")
 
     def close(self) -> None:
         """End every long request, because the front ends: each is answered with 503."""
         self.stopping.set()
-        for each in list(self._open):
-            each.end("stopping")
+        for session in list(self._open):
+            session.end("stopping")
 
     async def watch(self, tokens: LiveTokens, now_ns: Callable[[], int]) -> None:
         """End the requests of tokens that are revoked or expired, until this is canceled."""
         while True:
             await asyncio.sleep(LOOK_S)
-            found = tokens.now()
-            for each in list(self._open):
-                if each.token.digest is not None and not found.has(each.token, now_ns=now_ns()):
-                    each.end("revoked")
+            current_tokens = tokens.now()
+            for session in list(self._open):
+                if session.token.digest is not None and not current_tokens.has(
+                    session.token, now_ns=now_ns()
+                ):
+                    session.end("revoked")
 
 
 async def raced(
@@ -121,16 +123,16 @@ async def raced(
     """
     task = asyncio.ensure_future(work)
     session.task = task
-    gone = asyncio.ensure_future(_gone(receive))
+    disconnect = asyncio.ensure_future(_until_disconnect(receive))
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if task.done() and not task.cancelled():
             return task.result()
     finally:
-        for each in (task, gone):
-            each.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
-    match session.why:
+        for future in (task, disconnect):
+            future.cancel()
+        await asyncio.gather(task, disconnect, return_exceptions=True)
+    match session.end_reason:
         case "revoked":
             raise Problem(401, "token_is_invalid", "the token was revoked, or has expired")
         case "stopping":
@@ -138,7 +140,7 @@ async def raced(
     raise ClientGoneError
 
 
-async def _gone(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+async def _until_disconnect(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

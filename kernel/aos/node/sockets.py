@@ -48,7 +48,7 @@ class ListenAddress:
                 sentence(
                     "--listen",
                     expected="HOST:PORT, such as 127.0.0.1:7460 or [::1]:7460",
-                    found=repr(text),
+                    actual=repr(text),
                 )
             )
         return cls(host=host[1:-1] if is_bracketed else host, port=int(port))
@@ -83,9 +83,9 @@ class Tls:
             raise Refused(
                 sentence(
                     "others may read this secret key",
-                    where=str(self.key),
+                    location=str(self.key),
                     expected="mode 0600",
-                    found=f"mode {mode:04o}",
+                    actual=f"mode {mode:04o}",
                     hint=f"chmod 600 {shell_word(self.key)}",
                 )
             )
@@ -114,10 +114,10 @@ def tcp_socket(address: ListenAddress) -> Iterator[socket.socket]:
         Unavailable: The port is taken, or this system does not allow it.
     """
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise BadUsage(f"--listen {address.text}: there is no such host: {error}") from error
-    family, kind, protocol, _, name = found[0]
+    family, kind, protocol, _, name = addresses[0]
     with socket.socket(family, kind, protocol) as listener:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -148,7 +148,7 @@ def own_socket(folder: WorldFolder) -> Iterator[socket.socket]:
     """
     path = folder.path / NODE / HTTP_SOCKET
     try:
-        with folder.opened() as world, world.inner(NODE, make=True):
+        with folder.open_plain() as world, world.inner(NODE, make=True):
             pass
         listener = listen_at(path, backlog=BACKLOG)
     except OSError as error:
@@ -157,7 +157,7 @@ def own_socket(folder: WorldFolder) -> Iterator[socket.socket]:
         try:
             yield listener
         finally:
-            with contextlib.suppress(OSError), PlainFolder.named(path.parent) as inner:
+            with contextlib.suppress(OSError), PlainFolder.at_user_path(path.parent) as inner:
                 inner.remove(HTTP_SOCKET)
 
 

@@ -36,9 +36,9 @@ class KeptModules:
         for hash, (since_s, _) in list(self._modules.items()):
             if now_s - since_s > KEPT_S:
                 del self._modules[hash]
-        found = content_hash(wasm)
-        self._modules.pop(found, None)
-        size = len(wasm) + sum(len(each) for _, each in self._modules.values())
+        module_hash = content_hash(wasm)
+        self._modules.pop(module_hash, None)
+        size = len(wasm) + sum(len(module) for _, module in self._modules.values())
         if size > self._bytes_max or len(self._modules) >= STAGED_MODULES_MAX:
             raise Problem(
                 429, "modules_have_no_room",
@@ -46,25 +46,26 @@ class KeptModules:
                 f"{self._bytes_max:,} bytes together (send the manifest, or wait ten minutes)",
                 retry_after_s=60,
             )  # fmt: skip
-        self._modules[found] = now_s, wasm
-        return found
+        self._modules[module_hash] = now_s, wasm
+        return module_hash
 
-    def named(self, hashes: Sequence[Hash]) -> dict[Hash, bytes]:
+    def modules_of(self, hashes: Sequence[Hash]) -> dict[Hash, bytes]:
         """Return the modules with these hashes.
 
         Raises:
             Problem: One was not sent, or is no longer kept (404).
         """
-        for index, each in enumerate(hashes):
-            if each not in self._modules:
+        for index, module_hash in enumerate(hashes):
+            if module_hash not in self._modules:
                 raise Problem(
                     404, "module_is_unknown",
-                    f"module {excerpt(hash_text(each))} was not sent in the last ten minutes "
+                    f"module {excerpt(hash_text(module_hash))} was not sent in the last ten "
+                    "minutes "
                     "(send it to /v1/modules first)", pointer=f"/modules/{index}",
                 )  # fmt: skip
-        return {each: self._modules[each][1] for each in hashes}
+        return {module_hash: self._modules[module_hash][1] for module_hash in hashes}
 
     def forget(self, hashes: Sequence[Hash]) -> None:
         """Drop modules that a manifest has brought into the world."""
-        for each in hashes:
-            self._modules.pop(each, None)
+        for module_hash in hashes:
+            self._modules.pop(module_hash, None)

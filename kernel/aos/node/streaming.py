@@ -53,16 +53,16 @@ async def stream_journal(services: Services, call: ApiCall) -> ApiStream:
         follower, call, default=follower.seq + 1,
         resumed=None if resumed is None else resumed[0] + 1,
     )  # fmt: skip
-    own = View(services.follower.state, services.follower.store)
+    stream_view = View(services.follower.state, services.follower.store)
     if call.query.get("spelled", False):
-        own.spell()
-        reader = RecordReader(own.journal, own.lens)
+        stream_view.spell()
+        reader = RecordReader(stream_view.journal, stream_view.lens)
     else:
-        reader = RecordReader(own.journal, own.whole)
+        reader = RecordReader(stream_view.journal, stream_view.full_lens)
 
     def window(start: int, last: int) -> Iterator[bytes]:
-        for found in reader.forward(start, last, selection=selected):
-            yield _event(str(found["seq"]), found["kind"], found)
+        for record in reader.forward(start, last, selection=selected):
+            yield _event(str(record["seq"]), record["kind"], record)
 
     return ApiStream(parts=_parts(services.follower, first, window), media=EVENT_STREAM)
 
@@ -71,8 +71,8 @@ async def stream_feed(services: Services, call: ApiCall) -> ApiStream:
     """``GET /v1/feed``. The id of an event is the record of its step and its place in it."""
     await services.follower.advance_to()
     schemas = frozenset(call.query["schema"])
-    own = View(services.follower.state, services.follower.store)
-    unknown = unknown_schemas(own, schemas)
+    stream_view = View(services.follower.state, services.follower.store)
+    unknown = unknown_schemas(stream_view, schemas)
     if unknown:
         raise Problem(
             404, "schema_is_unknown", f"no manifest of this world has {min(unknown)[:200]!r}"
@@ -82,12 +82,12 @@ async def stream_feed(services: Services, call: ApiCall) -> ApiStream:
         services.follower, call, default=first_kept(services.follower.store),
         resumed=None if resumed is None else resumed[0],
     )  # fmt: skip
-    after = resumed if resumed is not None and resumed[1] is not None else None
+    cursor = resumed if resumed is not None and resumed[1] is not None else None
 
     def window(start: int, last: int) -> Iterator[bytes]:
-        for seq, place, found in emitted(own, schemas, start, last):
-            if after is None or (seq, place) > (after[0], after[1] or 0):
-                yield _event(f"{seq}.{place}", None, found)
+        for seq, index, event in emitted(stream_view, schemas, start, last):
+            if cursor is None or (seq, index) > (cursor[0], cursor[1] or 0):
+                yield _event(f"{seq}.{index}", None, event)
 
     if resumed is not None and resumed[1] is None:
         first = max(first, resumed[0] + 1)
@@ -99,13 +99,13 @@ def _resumed(call: ApiCall) -> tuple[int, int | None] | None:
     header = call.headers.get(b"last-event-id")
     if header is None:
         return None
-    found = _ID.fullmatch(header.decode("latin-1"))
-    if found is None:
+    match = _ID.fullmatch(header.decode("latin-1"))
+    if match is None:
         raise Problem(
             400, "last_event_id_is_invalid",
             f"Last-Event-ID: expected the id of an event of this stream, found {header[:40]!r}",
         )  # fmt: skip
-    return int(found[1]), None if found[2] is None else int(found[2])
+    return int(match[1]), None if match[2] is None else int(match[2])
 
 
 def _first(follower: Follower, call: ApiCall, *, default: int, resumed: int | None) -> int:
@@ -115,11 +115,11 @@ def _first(follower: Follower, call: ApiCall, *, default: int, resumed: int | No
         Problem: It was pruned (410), or it is after the next record (404).
     """
     first: int = max(1, resumed if resumed is not None else call.query.get("from", default))
-    kept = first_kept(follower.store)
-    if first < kept:
+    oldest_seq = first_kept(follower.store)
+    if first < oldest_seq:
         raise Problem(
             410, "record_was_pruned",
-            f"record {first} was moved to an archive: the journal begins at record {kept}",
+            f"record {first} was moved to an archive: the journal begins at record {oldest_seq}",
         )  # fmt: skip
     if first > follower.seq + 1:
         raise Problem(
@@ -149,6 +149,6 @@ async def _parts(follower: Follower, first: int, window: Window) -> AsyncIterato
             yield _COMMENT
 
 
-def _event(id: str, kind: str | None, found: object) -> bytes:
+def _event(id: str, kind: str | None, document: object) -> bytes:
     name = f"event: {kind}\n" if kind else ""
-    return f"id: {id}\n{name}data: ".encode() + write_json(found) + b"\n\n"
+    return f"id: {id}\n{name}data: ".encode() + write_json(document) + b"\n\n"

@@ -61,7 +61,7 @@ class FrontProcess:
         self.exited: asyncio.Future[int] = loop.create_future()
         """Its exit code."""
         self._is_read: asyncio.Future[None] = loop.create_future()
-        paths = os.pathsep.join(each for each in sys.path if each)
+        paths = os.pathsep.join(path for path in sys.path if path)
         self._process = subprocess.Popen(  # noqa: S603  # the command is ours
             command,
             stdin=subprocess.PIPE,

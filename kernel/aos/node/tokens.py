@@ -85,7 +85,7 @@ class Scope:
                     "not a scope",
                     expected="send[:SCHEMA], read, work[:EFFECT] or operate; SCHEMA and EFFECT may "
                     "end with *",
-                    found=repr(text),
+                    actual=repr(text),
                 )
             )
         if not colon:
@@ -124,7 +124,7 @@ class Token:
 
     def allows(self, verb: str, name: str | None = None) -> bool:
         """Return whether a scope of this token allows ``verb`` for ``name``."""
-        return any(each.allows(verb, name) for each in self.scopes)
+        return any(scope.allows(verb, name) for scope in self.scopes)
 
     def is_expired(self, now_ns: int) -> bool:
         """Return whether its date has passed."""
@@ -134,7 +134,7 @@ class Token:
         """The document of ``aos token list --json``."""
         return {
             "name": self.name,
-            "scopes": [each.text for each in self.scopes],
+            "scopes": [scope.text for scope in self.scopes],
             "created_ns": self.created_ns,
             "expires_ns": self.expires_ns,
             "rate": self.rate,
@@ -161,11 +161,11 @@ class Tokens:
     def find(self, secret: str, *, now_ns: int) -> Token | None:
         """Return the valid token with this secret. Every digest is compared, in constant time."""
         digest = content_hash(secret.encode("utf-8", "surrogatepass"))
-        found = None
+        matching = None
         for token in self.by_name.values():
             if token.digest is not None and hmac.compare_digest(token.digest, digest):
-                found = token
-        return None if found is None or found.is_expired(now_ns) else found
+                matching = token
+        return None if matching is None or matching.is_expired(now_ns) else matching
 
     def has(self, token: Token, *, now_ns: int) -> bool:
         """Return whether this token is still the valid one of its name."""
@@ -180,7 +180,7 @@ def load(folder: WorldFolder) -> Tokens:
         Refused: Others than its owner may read it.
         Unavailable: It cannot be read.
     """
-    with folder.opened() as world:
+    with folder.open_plain() as world:
         try:
             with world.inner(NODE) as node:
                 return _read(node)
@@ -217,18 +217,18 @@ def create(
             sentence(
                 "not a name of a token",
                 expected="1 to 64 letters, digits, dots, dashes and underscores",
-                found=repr(name),
+                actual=repr(name),
             )
         )
     if not 0 < len(scopes) <= SCOPES_MAX:
         raise BadUsage(
-            sentence("scopes of a token", expected=f"1 to {SCOPES_MAX}", found=str(len(scopes)))
+            sentence("scopes of a token", expected=f"1 to {SCOPES_MAX}", actual=str(len(scopes)))
         )
     if rate is not None and interval_of(rate) is None:
-        raise BadUsage(sentence("rate of a token", expected=EXAMPLES, found=repr(rate)))
+        raise BadUsage(sentence("rate of a token", expected=EXAMPLES, actual=repr(rate)))
     if not 1 <= burst <= BURST_MAX:
         raise BadUsage(
-            sentence("burst of a token", expected=f"1 to {BURST_MAX:,}", found=f"{burst:,}")
+            sentence("burst of a token", expected=f"1 to {BURST_MAX:,}", actual=f"{burst:,}")
         )
     assert len(secret) == SECRET_BYTES, "a secret has 32 bytes"
     text = SECRET_PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
@@ -312,10 +312,10 @@ class LiveTokens:
 
     def _marked(self) -> tuple[int, int, int] | None:
         try:
-            found = os.lstat(self._folder.path / NODE / TOKENS)
+            file_stat = os.lstat(self._folder.path / NODE / TOKENS)
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return file_stat.st_ino, file_stat.st_mtime_ns, file_stat.st_size
 
 
 @contextlib.contextmanager
@@ -326,7 +326,7 @@ def _changing(folder: WorldFolder) -> Iterator[dict[str, Token]]:
         Unavailable: They cannot be written. Nothing has changed.
     """
     try:
-        with folder.opened() as world, world.inner(NODE, make=True) as node:
+        with folder.open_plain() as world, world.inner(NODE, make=True) as node:
             lock = node.open(_LOCK, os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -344,52 +344,52 @@ def _changing(folder: WorldFolder) -> Iterator[dict[str, Token]]:
 
 def _read(node: PlainFolder) -> Tokens:
     path = node.path / TOKENS
-    found = node.check_file(TOKENS)
-    if found is None:
+    file_stat = node.check_file(TOKENS)
+    if file_stat is None:
         return Tokens({})
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if stat.S_IMODE(file_stat.st_mode) & 0o077:
         raise Refused(
             sentence(
                 "others may read or change the tokens",
-                where=str(path),
+                location=str(path),
                 expected="mode 0600",
-                found=f"mode {stat.S_IMODE(found.st_mode):04o}",
+                actual=f"mode {stat.S_IMODE(file_stat.st_mode):04o}",
                 hint=f"chmod 600 {shell_word(path)}",
             )
         )
     try:
-        given: Any = parse_json(
+        document: Any = parse_json(
             node.read(TOKENS, _FILE_BYTES_MAX).decode(), max_bytes=_FILE_BYTES_MAX
         )
-        if given["version"] != _FORMAT:
-            raise ValueError(f"version {given['version']!r}")
-        tokens = [_token(each) for each in given["tokens"]]
+        if document["version"] != _FORMAT:
+            raise ValueError(f"version {document['version']!r}")
+        tokens = [_token(fields) for fields in document["tokens"]]
     except (ValueProblem, ValueError, KeyError, TypeError, AttributeError, BadUsage) as problem:
         raise Damage(
             sentence(
                 f"the file of tokens cannot be read: {problem}",
-                where=str(path),
+                location=str(path),
                 hint="restore a backup, or remove it and make the tokens again",
             )
         ) from problem
-    return Tokens({each.name: each for each in tokens})
+    return Tokens({token.name: token for token in tokens})
 
 
-def _token(given: dict[str, Any]) -> Token:
+def _token(fields: dict[str, Any]) -> Token:
     """Raises ValueError, KeyError, TypeError, ValueProblem or BadUsage for anything that
     ``_write`` does not write."""
-    name, expires_ns, created_ns = given["name"], given["expires_ns"], given["created_ns"]
+    name, expires_ns, created_ns = fields["name"], fields["expires_ns"], fields["created_ns"]
     if not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise ValueError(f"name {name!r}")
     if not (isinstance(created_ns, int) and isinstance(expires_ns, int | None)):
         raise TypeError("times are whole numbers")
-    rate, burst = given.get("rate"), given.get("burst", 1)
+    rate, burst = fields.get("rate"), fields.get("burst", 1)
     if not ((rate is None or interval_of(rate)) and type(burst) is int and burst >= 1):
         raise ValueError(f"rate {rate!r}, burst {burst!r}")
     return Token(
         name=name,
-        scopes=tuple(map(Scope.read, given["scopes"])),
-        digest=parse_hash(given["digest"]),
+        scopes=tuple(map(Scope.read, fields["scopes"])),
+        digest=parse_hash(fields["digest"]),
         created_ns=created_ns,
         expires_ns=expires_ns,
         rate=rate,
@@ -402,9 +402,9 @@ def _write(node: PlainFolder, tokens: dict[str, Token]) -> None:
     document = {
         "version": _FORMAT,
         "tokens": [
-            {**each.to_document(), "digest": hash_text(each.digest)}
-            for each in tokens.values()
-            if each.digest is not None
+            {**token.to_document(), "digest": hash_text(token.digest)}
+            for token in tokens.values()
+            if token.digest is not None
         ],
     }
     node.put(TOKENS, f"{json.dumps(document, indent=1)}\n".encode())
@@ -412,9 +412,9 @@ def _write(node: PlainFolder, tokens: dict[str, Token]) -> None:
 
 def bearer(header: bytes) -> str | None:
     """Return the secret of an ``Authorization`` header; None if it is of another scheme."""
-    scheme, _, rest = header.partition(b" ")
+    scheme, _, credentials = header.partition(b" ")
     if scheme.lower() != b"bearer":
         return None
     with contextlib.suppress(UnicodeDecodeError):
-        return rest.strip().decode("ascii")
+        return credentials.strip().decode("ascii")
     return None

@@ -46,7 +46,7 @@ class OutcomeWait:
     cell: CellId
     seq: int
     until_settled: bool
-    done: asyncio.Event = field(default_factory=asyncio.Event)
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
     run: Run | None = None
     has_run: bool = False
     is_out: bool = False
@@ -55,7 +55,7 @@ class OutcomeWait:
 
     def look(self, state: State) -> None:
         """Find out from the cell whether the wait is over."""
-        if self.done.is_set() or state.next_seq <= self.seq:
+        if self.finished.is_set() or state.next_seq <= self.seq:
             return  # it is over, or the event itself is not folded yet
         cell = state.cells.get(self.cell)
         if not self.is_out:
@@ -67,11 +67,11 @@ class OutcomeWait:
         self.status = _DELETED if cell is None else cell.status
         if not self.until_settled and isinstance(self.run, Step):
             self.status = self.run.status
-        self.done.set()
+        self.finished.set()
 
     def take(self, run: Run, state: State) -> None:
         """Take a step or a fault of the cell."""
-        if self.done.is_set():
+        if self.finished.is_set():
             return  # several records are folded before the request continues
         if run.entry == (self.seq, 0):
             self.has_run = self.is_out = isinstance(run, Step)
@@ -116,7 +116,7 @@ class OutcomeWaits:
             for wait in waits:
                 wait.look(state)
 
-    def taken(self, record: Record, state: State) -> None:
+    def on_record(self, record: Record, state: State) -> None:
         """Take a record; look at the waits for its cell."""
         self._state = state
         cell: CellId | None = getattr(record, "cell", None)
@@ -156,7 +156,7 @@ class OutcomeWaits:
                 self._begin(wait, store)
             async with asyncio.timeout(seconds):
                 for wait in waits:
-                    await wait.done.wait()
+                    await wait.finished.wait()
         except TimeoutError:
             return waits, False
         finally:
@@ -172,7 +172,7 @@ class OutcomeWaits:
         run = self._recent.get((wait.cell, wait.seq))
         cell = state.cells.get(wait.cell)
         if run is None and (cell is None or not _is_queued(cell, wait.seq)):
-            run = _found(store, wait.cell, wait.seq, state.next_seq - 1)
+            run = _find_run(store, wait.cell, wait.seq, state.next_seq - 1)
         if run is not None:
             wait.take(run, state)
         wait.look(state)
@@ -186,7 +186,7 @@ class OutcomeWaits:
             del self._waits[wait.cell]
 
 
-def _found(store: Store, cell: CellId, seq: int, last: int) -> Run | None:
+def _find_run(store: Store, cell: CellId, seq: int, last: int) -> Run | None:
     """Read the step that took an event from the journal; None if it is far away or pruned."""
     try:
         for frame in store.frames(seq, min(last, seq + SCANNED_MAX)):
@@ -231,19 +231,19 @@ def wait_document(view: View, wait: OutcomeWait, *, with_state: bool) -> Documen
     """Return the answer for one cell: its status, the record of its last step that the wait saw,
     the annotation of that step, and with ``with_state`` the state."""
     run = wait.run
-    found: Document = {
+    document: Document = {
         "ran": wait.has_run,
         "status": wait.status or None,
         "record": None if run is None else run.seq,
         "annotation": None,
     }
     if isinstance(run, Step) and run.ann is not None:
-        found["annotation"] = view.whole.annotations(run, run.ann)
+        document["annotation"] = view.full_lens.annotations(run, run.ann)
     if isinstance(run, Faulted):
-        found["fault"] = {"kind": run.fault.kind.value, "message": run.fault.message}
+        document["fault"] = {"kind": run.fault.kind.value, "message": run.fault.message}
     if with_state:
         slot = run.state if isinstance(run, Step) else None
-        found["state"] = (
-            view.whole.state(run, slot) if isinstance(run, Step) and slot is not None else None
+        document["state"] = (
+            view.full_lens.state(run, slot) if isinstance(run, Step) and slot is not None else None
         )
-    return found
+    return document

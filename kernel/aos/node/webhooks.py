@@ -59,7 +59,7 @@ WAIT_S: Final = 15.0
 
 _BYTES_MAX: Final = 4_096
 
-Place = tuple[int, int]
+EventPosition = tuple[int, int]
 """A step and the place of an event in it."""
 
 
@@ -94,36 +94,36 @@ class Position:
         self._file = PositionFile(folder, FOLDER, name, bytes_max=_BYTES_MAX)
         self._name = name
 
-    def load(self) -> Place | None:
+    def load(self) -> EventPosition | None:
         """Return the position; None if there is none yet.
 
         Raises:
             BadUsage: The file is not one of ours.
         """
         try:
-            found = self._file.load()
+            document = self._file.load()
         except ValueError:
-            found = {}
-        if found is None:
+            document = {}
+        if document is None:
             return None
-        if not _is_position(found):
+        if not _is_position(document):
             raise BadUsage(
                 sentence(
                     f"the position of the webhook {self._name} cannot be read",
-                    where=str(self._file.path),
+                    location=str(self._file.path),
                     hint="remove the file: the webhook begins again, at the next record or at its "
                     "`from`",
                 )
             )
-        return found["seq"], found["index"]
+        return document["seq"], document["index"]
 
-    def save(self, place: Place) -> None:
+    def save(self, position: EventPosition) -> None:
         """Replace the file. It is durable on return."""
-        self._file.save({"seq": place[0], "index": place[1]})
+        self._file.save({"seq": position[0], "index": position[1]})
 
 
-def _is_position(found: dict[str, Any]) -> bool:
-    return all(type(found.get(name)) is int and found[name] >= 0 for name in ("seq", "index"))
+def _is_position(document: dict[str, Any]) -> bool:
+    return all(type(document.get(name)) is int and document[name] >= 0 for name in ("seq", "index"))
 
 
 class WebhookPoster:
@@ -150,9 +150,9 @@ class WebhookPoster:
         self._follower = follower
         self._file = Position(folder, webhook.name)
         self._redactor = _redactor(webhook)
-        self._report = self._redactor.before(report)
+        self._report = self._redactor.redacting(report)
         self._transport = transport
-        self._said: str | None = None
+        self._reported_problem: str | None = None
         self._view: View | None = None
 
     async def run(self) -> None:
@@ -165,28 +165,28 @@ class WebhookPoster:
         import httpx  # noqa: PLC0415
 
         await self._follower.advance_to()
-        place = await self._begun()
+        position = await self._begun()
         async with httpx.AsyncClient(
             timeout=ANSWER_S, trust_env=False, transport=self._transport
         ) as client:
-            saved = self.position = place[0]
+            saved = self.position = position[0]
             while True:
                 await self._follower.advance_to()
                 last = self._follower.seq
-                while place[0] <= last:
-                    until = min(last, place[0] + WINDOW - 1)
-                    for event in list(self._events(place, until)):
+                while position[0] <= last:
+                    until = min(last, position[0] + WINDOW - 1)
+                    for event in list(self._events(position, until)):
                         await self._accepted(client, event)
-                        saved, place = event["seq"], (event["seq"], event["index"] + 1)
-                        await asyncio.to_thread(self._file.save, place)
-                    self.position, place = until + 1, (until + 1, 0)
+                        saved, position = event["seq"], (event["seq"], event["index"] + 1)
+                        await asyncio.to_thread(self._file.save, position)
+                    self.position, position = until + 1, (until + 1, 0)
                     if self.position - saved >= SAVED_RECORDS:
-                        await asyncio.to_thread(self._file.save, place)
+                        await asyncio.to_thread(self._file.save, position)
                         saved = self.position
                     await asyncio.sleep(0)
-                await self._follower.wait_past(place[0] - 1, WAIT_S)
+                await self._follower.wait_past(position[0] - 1, WAIT_S)
 
-    async def _begun(self) -> Place:
+    async def _begun(self) -> EventPosition:
         """The position of the file, or the first one, which is saved."""
         follower, name = self._follower, self.webhook.name
         unknown = unknown_schemas(self._now(), self.webhook.schemas)
@@ -194,24 +194,26 @@ class WebhookPoster:
             self._report(
                 f"webhook {name}: no manifest of this world has {', '.join(sorted(unknown))} yet"
             )
-        found = await asyncio.to_thread(self._file.load)
-        place = found or (self.webhook.first or follower.seq + 1, 0)
-        if place[0] > follower.seq + 1:
+        saved = await asyncio.to_thread(self._file.load)
+        position = saved or (self.webhook.first or follower.seq + 1, 0)
+        if position[0] > follower.seq + 1:
             self._report(
-                f"webhook {name}: it had posted up to record {place[0] - 1}, and the journal ends "
+                f"webhook {name}: it had posted up to record {position[0] - 1}, and the journal "
+                "ends "
                 f"at {follower.seq} (an older backup?): it continues with the next record"
             )
-            place = (follower.seq + 1, 0)
-        kept = first_kept(follower.store)
-        if place[0] < kept:
+            position = (follower.seq + 1, 0)
+        oldest_seq = first_kept(follower.store)
+        if position[0] < oldest_seq:
             self._report(
-                f"webhook {name}: records {place[0]} to {kept - 1} were moved to an archive and "
+                f"webhook {name}: records {position[0]} to {oldest_seq - 1} were moved to an "
+                "archive and "
                 "are not posted"
             )
-            place = (kept, 0)
-        if place != found:
-            await asyncio.to_thread(self._file.save, place)
-        return place
+            position = (oldest_seq, 0)
+        if position != saved:
+            await asyncio.to_thread(self._file.save, position)
+        return position
 
     def _now(self) -> View:
         follower = self._follower
@@ -219,9 +221,9 @@ class WebhookPoster:
             self._view = View(follower.state, follower.store)
         return self._view
 
-    def _events(self, place: Place, last: int) -> list[dict[str, Any]]:
-        found = emitted(self._now(), self.webhook.schemas, place[0], last)
-        return [event for seq, index, event in found if (seq, index) >= place]
+    def _events(self, position: EventPosition, last: int) -> list[dict[str, Any]]:
+        events = emitted(self._now(), self.webhook.schemas, position[0], last)
+        return [event for seq, index, event in events if (seq, index) >= position]
 
     async def _accepted(self, client: httpx.AsyncClient, event: dict[str, Any]) -> None:
         """Post an event until the receiver has accepted it."""
@@ -232,13 +234,13 @@ class WebhookPoster:
             problem, wait_s = await self._post(client, id, body)
             if problem is None:
                 self.posted += 1
-                if self._said is not None:
+                if self._reported_problem is not None:
                     self._report(f"webhook {self.webhook.name}: posts again")
-                    self._said = None
+                    self._reported_problem = None
                 return
             self.failed += 1
-            if problem != self._said:
-                self._said = problem
+            if problem != self._reported_problem:
+                self._reported_problem = problem
                 self._report(f"webhook {self.webhook.name}: event {id}: {problem}; it is repeated")
             await asyncio.sleep(min(max(wait_s, pause_s), RETRY_AFTER_S_MAX))
             pause_s = min(pause_s * 2, PAUSE_S_MAX)
@@ -260,7 +262,10 @@ class WebhookPoster:
             return f"no answer within {self.answer_s:g} s", 0.0
         except httpx.HTTPError as error:
             words = str(error) or type(error).__name__
-            return f"no answer ({self._redactor.line(words, most=EXCERPT_CHARACTERS_MAX)})", 0.0
+            return (
+                f"no answer ({self._redactor.line(words, characters_max=EXCERPT_CHARACTERS_MAX)})",
+                0.0,
+            )
         if answer.is_success:
             return None, 0.0
         return f"answered {answer.status_code}", retry_after_s(
@@ -285,8 +290,8 @@ async def _skim(answer: httpx.Response) -> None:
 def _redactor(webhook: Webhook) -> Redactor:
     """Finds the secrets of a webhook in texts for the log (X-69b)."""
     name = f"webhook {webhook.name}"
-    own = SecretValue(name=name, value=webhook.secret, hosts=None)
-    return Redactor([own, *url_secrets(webhook.url, name)])
+    signing_secret = SecretValue(name=name, value=webhook.secret, hosts=None)
+    return Redactor([signing_secret, *url_secrets(webhook.url, name)])
 
 
 def event_id(world: Hash, seq: int, index: int) -> str:

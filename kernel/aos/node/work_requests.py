@@ -62,15 +62,15 @@ async def release_tasks(services: Services, call: ApiCall) -> ApiReply:
 async def _split(call: ApiCall, field: str, of_effects: _OfEffects, of_steps: _OfSteps) -> ApiReply:
     """Let each kind answer its items; the answers are in the order of the items."""
     items: list[Body] = call.body[field]
-    steps = [each for each in items if is_step(each["task"])]
+    steps = [item for item in items if is_step(item["task"])]
     if not steps:
         return ApiReply(document=await of_effects(call.body, call.caller))
-    effects = [each for each in items if not is_step(each["task"])]
-    answers, rest = await asyncio.gather(
+    effects = [item for item in items if not is_step(item["task"])]
+    answers, effect_answers = await asyncio.gather(
         of_steps(steps, call.body, call.caller), _of_effects(call, field, effects, of_effects)
     )
-    of_kind = {True: iter(answers), False: iter(rest)}
-    return ApiReply(document={"answers": [next(of_kind[is_step(each["task"])]) for each in items]})
+    of_kind = {True: iter(answers), False: iter(effect_answers)}
+    return ApiReply(document={"answers": [next(of_kind[is_step(item["task"])]) for item in items]})
 
 
 async def _of_effects(

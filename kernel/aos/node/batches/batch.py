@@ -70,10 +70,10 @@ class BatchJob:
 
     def to_document(self, *, is_long: bool = True) -> dict[str, Any]:
         """The document of ``aos batch show --json``; a row of the list without refusals."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "id": self.id,
             "status": self.status,
-            **{name: each for name, each in asdict(self.order).items() if each is not None},
+            **{name: value for name, value in asdict(self.order).items() if value is not None},
             "total": self.total,
             "done": self.next - self.refused,
             "refused": self.refused,
@@ -84,8 +84,8 @@ class BatchJob:
             "problem": self.problem,
         }
         if is_long:
-            found["refusals"] = [dict(each) for each in self.refusals]
-        return found
+            document["refusals"] = [dict(refusal) for refusal in self.refusals]
+        return document
 
     def to_row(self) -> dict[str, Any]:
         """The content of its file."""
@@ -94,17 +94,17 @@ class BatchJob:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """Raises: KeyError, TypeError, ValueError: The row is not that of a batch."""
-        given = {name: each for name, each in row.items() if name != "version"}
-        found = cls(
+        fields = {name: value for name, value in row.items() if name != "version"}
+        batch = cls(
             **{
-                **given,
-                "order": BatchOrder(**given["order"]),
-                "refusals": tuple(given["refusals"]),
+                **fields,
+                "order": BatchOrder(**fields["order"]),
+                "refusals": tuple(fields["refusals"]),
             }
         )
-        numbers = (found.total, found.seq, found.next, found.refused, found.created_ns)
-        if not all(type(each) is int and each >= 0 for each in numbers):
+        numbers = (batch.total, batch.seq, batch.next, batch.refused, batch.created_ns)
+        if not all(type(number) is int and number >= 0 for number in numbers):
             raise ValueError("a count is no whole number")
-        if not found.refused <= found.next <= found.total:
+        if not batch.refused <= batch.next <= batch.total:
             raise ValueError("the counts contradict each other")
-        return found
+        return batch

@@ -36,23 +36,23 @@ class BatchFiles:
 
     def begin(self, batch: BatchJob, lines: Sequence[str]) -> None:
         """Keep a new batch with the lines of its items. It is durable on return."""
-        with self._opened(make=True) as batches, batches.inner(batch.id, make=True) as folder:
+        with self._open_batches(make=True) as batches, batches.inner(batch.id, make=True) as folder:
             for name in (_BATCH, _ITEMS):
                 folder.remove(name)
-            folder.put(_ITEMS, "".join(f"{each}\n" for each in lines).encode())
+            folder.put(_ITEMS, "".join(f"{line}\n" for line in lines).encode())
             _replace(folder, batch)
             batches.sync()
 
     def save(self, batch: BatchJob) -> None:
         """Replace the state of a batch. It is durable on return."""
-        with self._opened() as batches, batches.inner(batch.id) as folder:
+        with self._open_batches() as batches, batches.inner(batch.id) as folder:
             _replace(folder, batch)
 
     def load(self) -> tuple[list[BatchJob], list[str]]:
         """All batches by time, and the names of those that are damaged."""
-        found, damaged = [], []
+        jobs, damaged = [], []
         try:
-            batches = self._opened()
+            batches = self._open_batches()
         except FileNotFoundError:
             return [], []
         with batches:
@@ -62,12 +62,12 @@ class BatchFiles:
                         row = json.loads(folder.read(_BATCH, _BATCH_BYTES_MAX))
                     if row.get("version") != _FORMAT or row["id"] != name:
                         raise ValueError("another format")
-                    found.append(BatchJob.from_row(row))
+                    jobs.append(BatchJob.from_row(row))
                 except FileNotFoundError:
                     continue  # it had not begun
                 except (ValueError, KeyError, TypeError, AttributeError, Damage):
                     damaged.append(name)
-        return sorted(found, key=lambda each: (each.created_ns, each.id)), sorted(damaged)
+        return sorted(jobs, key=lambda job: (job.created_ns, job.id)), sorted(damaged)
 
     def items(self, batch: BatchJob) -> list[BatchItem]:
         """The items of a batch.
@@ -76,28 +76,28 @@ class BatchFiles:
             Damage: The file is not as it was written.
         """
         try:
-            with self._opened() as batches, batches.inner(batch.id) as folder:
+            with self._open_batches() as batches, batches.inner(batch.id) as folder:
                 lines = folder.read(_ITEMS, _ITEMS_BYTES_MAX).decode().splitlines()
-            found = [BatchItem.from_line(each) for each in lines]
+            items = [BatchItem.from_line(line) for line in lines]
         except (ValueError, FileNotFoundError) as error:
             raise Damage(f"the items of batch {batch.id} are damaged") from error
-        if len(found) != batch.total:
+        if len(items) != batch.total:
             raise Damage(
                 f"the items of batch {batch.id} are damaged: expected {batch.total:,}, found "
-                f"{len(found):,}"
+                f"{len(items):,}"
             )
-        return found
+        return items
 
     def remove(self, batches: Iterable[BatchJob]) -> None:
         """Remove the files of batches. Their empty folders stay; they are no batches."""
-        with self._opened() as opened:
+        with self._open_batches() as root:
             for batch in batches:
-                with opened.inner(batch.id) as folder:
+                with root.inner(batch.id) as folder:
                     for name in (_BATCH, _ITEMS):
                         folder.remove(name)
 
-    def _opened(self, *, make: bool = False) -> PlainFolder:
-        with self._folder.opened() as world, world.inner(NODE, make=make) as node:
+    def _open_batches(self, *, make: bool = False) -> PlainFolder:
+        with self._folder.open_plain() as world, world.inner(NODE, make=make) as node:
             return node.inner(FOLDER, make=make)
 
 

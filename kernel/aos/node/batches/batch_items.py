@@ -60,16 +60,16 @@ def batch_items(view: View, query: Mapping[str, Any]) -> Document:
     action = query["action"]
     selection = CellSelection(
         workflow=query.get("workflow"),
-        where=query.get("where"),
+        condition=query.get("where"),
         pinned=action == UNPIN,
         aliases=query["aliases"],
     ).resolved(view.state)
     cells = _candidates(view, selection, action)
-    found = sorted((each for each in cells if selection.has(view, each)), key=_by_id)
+    selected_cells = sorted((cell for cell in cells if selection.has(view, cell)), key=_by_id)
     if action in (RETRY, SKIP):
-        found.sort(key=lambda cell: cell.fault_seq or 0)
+        selected_cells.sort(key=lambda cell: cell.fault_seq or 0)
     lines = []
-    for item in _items(view, found, action, query.get("effect")):
+    for item in _items(view, selected_cells, action, query.get("effect")):
         lines.append(item.to_line())
         if len(lines) > ITEMS_MAX:
             raise BadUsage(
@@ -103,8 +103,8 @@ def _items(
     intents = view.state.intents
     name = effect
     if effect is not None:
-        name = find_effect(view.state, effect, {each.effect.name for each in intents.values()})
+        name = find_effect(view.state, effect, {intent.effect.name for intent in intents.values()})
     for cell in cells:
-        for each in sorted(cell.inflight):
-            if name in (None, intents[each].effect.name):
-                yield BatchItem(cell.id, each)
+        for intent_hash in sorted(cell.inflight):
+            if name in (None, intents[intent_hash].effect.name):
+                yield BatchItem(cell.id, intent_hash)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.core.decide.admit import admit_event
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.identity import ENTROPY_BYTES
@@ -56,7 +56,7 @@ async def begin_batch(services: Services, call: ApiCall) -> ApiReply:
             must_sign(services)
         earlier = batches.get(id)
         if earlier is not None:
-            return _again(earlier, order)
+            return _repeated_answer(earlier, order)
         if batches.in_progress >= RUNNING_MAX:
             raise Problem(
                 429, "too_many_batches",
@@ -66,18 +66,18 @@ async def begin_batch(services: Services, call: ApiCall) -> ApiReply:
     await services.follower.advance_to()
     seq = services.follower.seq
     query = {**_query(order), "aliases": services.index.settings}
-    found = await services.readers.document("list_batch_items", query, None)
-    lines = found["items"]
+    document = await services.readers.document("list_batch_items", query, None)
+    lines = document["items"]
     batch = BatchJob(
         id=id, order=order, created_ns=time.time_ns(), token=call.caller.name,
         total=len(lines), seq=seq,
     )  # fmt: skip
     _check_event(services, batch, lines)
     if is_dry:
-        first = [_item_document(services, BatchItem.from_line(each)) for each in lines]
+        first = [_item_document(services, BatchItem.from_line(line)) for line in lines]
         return ApiReply(document={"total": len(lines), "first": first[:FIRST_SHOWN]})
     if (earlier := batches.get(id)) is not None:  # sent again while its cells were listed
-        return _again(earlier, order)
+        return _repeated_answer(earlier, order)
     try:
         await batches.begin(batch, lines)
     except OSError as error:
@@ -93,20 +93,20 @@ async def read_batches(services: Services, _: ApiCall) -> ApiReply:
     """``GET /v1/batches``."""
     batches = await _batches(services)
     return ApiReply(
-        document={"batches": [each.to_document(is_long=False) for each in batches.all()]}
+        document={"batches": [batch.to_document(is_long=False) for batch in batches.all()]}
     )
 
 
 async def read_batch(services: Services, call: ApiCall) -> ApiReply:
     """``GET /v1/batch``."""
     batches = await _batches(services)
-    return ApiReply(document=_known(batches, call.query["id"]).to_document())
+    return ApiReply(document=_existing_batch(batches, call.query["id"]).to_document())
 
 
 async def stop_batch(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/batches/stop``: answered once nothing of it is in progress."""
     batches = await _batches(services)
-    _known(batches, call.body["id"])
+    _existing_batch(batches, call.body["id"])
     batch = await batches.stop(call.body["id"])
     return ApiReply(document=batch.to_document())
 
@@ -118,14 +118,14 @@ async def _batches(services: Services) -> Batches:
     return services.batches
 
 
-def _known(batches: Batches, id: str) -> BatchJob:
+def _existing_batch(batches: Batches, id: str) -> BatchJob:
     batch = batches.get(id)
     if batch is None:
         raise Problem(404, "batch_is_unknown", f"there is no batch {excerpt(id)}")
     return batch
 
 
-def _again(earlier: BatchJob, order: BatchOrder) -> ApiReply:
+def _repeated_answer(earlier: BatchJob, order: BatchOrder) -> ApiReply:
     """The answer to a request that was sent again."""
     if earlier.order != order:
         raise Problem(
@@ -158,15 +158,15 @@ def _order(call: ApiCall, body: Mapping[str, Any]) -> BatchOrder:
     return order
 
 
-def _check_placeholders(value: object, where: str) -> None:
+def _check_placeholders(value: object, path: str) -> None:
     if isinstance(value, dict):
         if PLACEHOLDER in value and value != {PLACEHOLDER: "key"}:
-            raise _invalid(f'{where}: expected {{"{PLACEHOLDER}": "key"}} and nothing else')
-        for name, each in value.items():
-            _check_placeholders(each, f"{where}.{name}")
+            raise _invalid(f'{path}: expected {{"{PLACEHOLDER}": "key"}} and nothing else')
+        for name, element in value.items():
+            _check_placeholders(element, f"{path}.{name}")
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            _check_placeholders(each, f"{where}[{index}]")
+        for index, element in enumerate(value):
+            _check_placeholders(element, f"{path}[{index}]")
 
 
 def _invalid(detail: str) -> Problem:
@@ -174,11 +174,11 @@ def _invalid(detail: str) -> Problem:
 
 
 def _query(order: BatchOrder) -> dict[str, Any]:
-    given = {
+    fields = {
         "action": order.action, "workflow": order.workflow, "where": order.where,
         "effect": order.effect,
     }  # fmt: skip
-    return {name: each for name, each in given.items() if each is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _check_event(services: Services, batch: BatchJob, lines: list[str]) -> None:
@@ -188,13 +188,13 @@ def _check_event(services: Services, batch: BatchJob, lines: list[str]) -> None:
     item = BatchItem.from_line(lines[0])
     key = _item_document(services, item)["key"]
     manifest = services.follower.state.manifest
-    found = spell(event_item(batch, item, key), manifest)
-    if not isinstance(found, Refusal):
+    event = spell(event_item(batch, item, key), manifest)
+    if not isinstance(event, Refusal):
         stamp = Stamp(ns=services.follower.state.clock_ns, entropy=bytes(ENTROPY_BYTES))
         read = services.follower.store.blob
-        answer = admit_event(services.follower.state, found, stamp, read)
+        answer = admit_event(services.follower.state, event, stamp, read)
     else:
-        answer = found
+        answer = event
     if isinstance(answer, Refusal) and answer.rule in _OF_ALL_CELLS:
         raise refused(answer, manifest)
 
@@ -202,8 +202,8 @@ def _check_event(services: Services, batch: BatchJob, lines: list[str]) -> None:
 def _item_document(services: Services, item: BatchItem) -> dict[str, Any]:
     manifest = services.follower.state.manifest
     workflow = manifest.workflows.get(item.cell[0]) if manifest else None
-    key = shown(workflow.key if workflow else None, item.cell[1]) if item.cell[1] else None
-    found: dict[str, Any] = {"workflow": item.cell[0], "key": key}
+    key = as_json(workflow.key if workflow else None, item.cell[1]) if item.cell[1] else None
+    document: dict[str, Any] = {"workflow": item.cell[0], "key": key}
     if item.intent is not None:
-        found["intent"] = f"blake3:{item.intent.hex()}"
-    return found
+        document["intent"] = f"blake3:{item.intent.hex()}"
+    return document

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.lens.ports import first_kept
 from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.journal.inputs import CANCEL
@@ -75,12 +75,12 @@ class Batches:
 
     async def run(self) -> None:
         """Load the batches, continue those in progress, and run until cancelled."""
-        found, damaged = await asyncio.to_thread(self._files.load)
+        jobs, damaged = await asyncio.to_thread(self._files.load)
         for name in damaged:
             self._report(f"batch {name}: its file is damaged; it does not continue")
-        self._batches = {each.id: each for each in found}
+        self._batches = {job.id: job for job in jobs}
         await self._services.follower.advance_to()
-        for batch in found:
+        for batch in jobs:
             if not batch.is_over:
                 self._start(batch, is_new=False)
         self.has_loaded.set()
@@ -106,7 +106,7 @@ class Batches:
 
     async def begin(self, batch: BatchJob, lines: Sequence[str]) -> None:
         """Keep a new batch, and run it. Raises OSError; then there is no batch."""
-        over = [each for each in self._batches.values() if each.is_over]
+        over = [job for job in self._batches.values() if job.is_over]
         surplus = over[: max(0, len(self._batches) + 1 - KEPT_MAX)]
         self._batches[batch.id] = batch
         try:
@@ -116,8 +116,8 @@ class Batches:
             raise
         if surplus:
             await asyncio.to_thread(self._files.remove, surplus)
-            for each in surplus:
-                self._batches.pop(each.id, None)
+            for job in surplus:
+                self._batches.pop(job.id, None)
         self._start(batch, is_new=True)
 
     async def stop(self, id: str) -> BatchJob:
@@ -183,7 +183,7 @@ class Batches:
         await self._services.link.operate(CANCEL, intent=Hash(bytes(HASH_BYTES)))
         last = await self._services.follower.advance_to()
         store, action = self._services.follower.store, COMMANDS[batch.order.action]
-        found = set()
+        settled = set()
         for frame in store.frames(max(batch.seq + 1, first_kept(store)), last):
             for data in frame.records:
                 if b"control" not in data:
@@ -191,35 +191,37 @@ class Batches:
                 record = from_bytes(data)
                 if not isinstance(record, Control) or record.action != action:
                     continue
-                found |= {
-                    each
-                    for each in group
-                    if record.intent == each.intent
-                    and (each.intent is not None or record.cell == each.cell)
+                settled |= {
+                    item
+                    for item in group
+                    if record.intent == item.intent
+                    and (item.intent is not None or record.cell == item.cell)
                 }
-        return found
+        return settled
 
     async def _run_groups(
         self, batch: BatchJob, items: Sequence[BatchItem], *, is_new: bool
     ) -> None:
         interval_s = (interval_of(batch.order.rate) or 0) / 1e9
-        most = GROUP_ITEMS if not interval_s else max(1, min(GROUP_ITEMS, int(0.25 / interval_s)))
+        items_max = (
+            GROUP_ITEMS if not interval_s else max(1, min(GROUP_ITEMS, int(0.25 / interval_s)))
+        )
         due_s = time.monotonic()
         while batch.next < batch.total and not self._stops[batch.id].is_set():
             due_s = max(due_s, time.monotonic())
-            group = list(islice(items, batch.next, batch.next + most))
-            taken = await self._taken(batch, group, is_new=is_new)
-            if taken is None:
+            group = list(islice(items, batch.next, batch.next + items_max))
+            answers = await self._send_group(batch, group, is_new=is_new)
+            if answers is None:
                 break
             is_new = True
-            batch = self._counted(batch, group, taken)
+            batch = self._counted(batch, group, answers)
             await self._save(batch)
             due_s += interval_s * len(group)
             await self._pause(batch.id, due_s)
         over = batch.next == batch.total
         await self._save(batch.ended(DONE if over else STOPPED, time.time_ns()))
 
-    async def _taken(
+    async def _send_group(
         self, batch: BatchJob, group: Sequence[BatchItem], *, is_new: bool
     ) -> Sequence[Answer | None] | None:
         """Send a group until the world has taken it; None if the batch is stopped before.
@@ -248,7 +250,9 @@ class Batches:
     ) -> Sequence[Answer | None]:
         services, action = self._services, batch.order.action
         if action == SEND_EVENTS:
-            items = [event_item(batch, each, self._key(each.cell)) for each in group]
+            items = [
+                event_item(batch, batch_item, self._key(batch_item.cell)) for batch_item in group
+            ]
             return await sent_events(services, items)
         if not services.has_operator_key:
             raise Problem(403, "command_is_not_signed", _NOT_SIGNED)
@@ -276,11 +280,11 @@ class Batches:
                 await self._stops[id].wait()
 
     def _counted(
-        self, batch: BatchJob, group: Sequence[BatchItem], taken: Sequence[Answer | None]
+        self, batch: BatchJob, group: Sequence[BatchItem], answers: Sequence[Answer | None]
     ) -> BatchJob:
         refusals = [
             self._refusal(item, answer)
-            for item, answer in zip(group, taken, strict=True)
+            for item, answer in zip(group, answers, strict=True)
             if isinstance(answer, Refusal)
         ]
         return replace(
@@ -305,7 +309,7 @@ class Batches:
     def _key(self, cell: CellId) -> object:
         manifest = self._services.follower.state.manifest
         workflow = manifest.workflows.get(cell[0]) if manifest else None
-        return shown(workflow.key if workflow else None, cell[1]) if cell[1] else None
+        return as_json(workflow.key if workflow else None, cell[1]) if cell[1] else None
 
 
 def event_item(batch: BatchJob, item: BatchItem, key: object) -> Item:
@@ -329,7 +333,7 @@ def with_key(value: Any, key: object) -> Any:
     if isinstance(value, dict):
         if value == {PLACEHOLDER: "key"}:
             return key
-        return {name: with_key(each, key) for name, each in value.items()}
+        return {name: with_key(member, key) for name, member in value.items()}
     if isinstance(value, list):
-        return [with_key(each, key) for each in value]
+        return [with_key(element, key) for element in value]
     return value

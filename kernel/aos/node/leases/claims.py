@@ -54,14 +54,14 @@ class ClaimDesk:
         self._answered.repeated(key)
         await self._end_earlier(key)
         self._desk.leases.expire(self._desk.clock())
-        self._desk.polls.heard(holder)
+        self._desk.polls.note_request(holder)
         self._desk.flush()
-        found = self._desk.leases.claimed(holder, body["claim"])
-        if not found:
+        grants = self._desk.leases.claimed(holder, body["claim"])
+        if not grants:
             poll = self._poll(body, token, holder)
             poll.is_gone = connection.is_gone
             self._claiming[key] = poll
-            found = await self._granted(poll, body.get("wait_ms", 0) / 1000)
+            grants = await self._granted(poll, body.get("wait_ms", 0) / 1000)
         else:
             await self._desk.synced()
         form = body.get("form", "json")
@@ -69,7 +69,7 @@ class ClaimDesk:
             "world": hash_text(state.world),
             "tasks": [
                 document
-                for intent, epoch in found
+                for intent, epoch in grants
                 if (document := self._document(intent, epoch, form)) is not None
             ],
             "unserved": self._unserved(body, token),
@@ -79,13 +79,13 @@ class ClaimDesk:
             text = hash_text(in_force.hash)
             if body.get("manifest") != text:
                 answer["manifest"] = {"hash": text, "document": in_force.document}
-        self._watch_delivery(key, found, connection)
+        self._watch_delivery(key, grants, connection)
         return answer
 
     def _watch_delivery(
         self,
         key: tuple[LeaseHolder, str],
-        found: Sequence[tuple[Hash, int]],
+        grants: Sequence[tuple[Hash, int]],
         connection: ClientConnection,
     ) -> None:
         """Give the tasks of a claim back if its answer does not reach the client (N-52a).
@@ -96,7 +96,7 @@ class ClaimDesk:
         tasks = self._desk.leases.tasks
         leased = {
             intent: entry.row
-            for intent, epoch in found
+            for intent, epoch in grants
             if (entry := tasks.get(intent)) is not None
             and entry.row is not None
             and entry.row.epoch == epoch
@@ -128,35 +128,35 @@ class ClaimDesk:
         earlier.is_repeated = True
         if not earlier.result.done():
             earlier.result.set_result([])
-        await asyncio.shield(earlier.done)
+        await asyncio.shield(earlier.finished)
 
     def _poll(self, body: Body, token: ScopedToken, holder: LeaseHolder) -> Poll:
         loop = asyncio.get_running_loop()
-        wanted = None
+        wanted_effects = None
         if "effects" in body:
-            wanted = {
-                each["name"]: WantedEffect(
-                    most=each.get("max", schemas.ITEMS_MAX),
+            wanted_effects = {
+                fields["name"]: WantedEffect(
+                    tasks_max=fields.get("max", schemas.ITEMS_MAX),
                     policy=RetryPolicy(
-                        attempts=each.get("attempts"),
-                        base_ms=each.get("backoff_ms"),
-                        cap_ms=each.get("backoff_cap_ms"),
+                        attempts=fields.get("attempts"),
+                        base_ms=fields.get("backoff_ms"),
+                        cap_ms=fields.get("backoff_cap_ms"),
                     ),
                 )
-                for each in body["effects"]
-                if token.allows("work", each["name"])
+                for fields in body["effects"]
+                if token.allows("work", fields["name"])
             }
         signs = body.get("signs")
         return Poll(
             holder=holder,
             claim=body["claim"],
-            wanted=wanted,
+            wanted_effects=wanted_effects,
             allows=lambda effect: token.allows("work", effect),
-            most=body.get("max", 1),
+            tasks_max=body.get("max", 1),
             lease_ns=body.get("lease_ms", schemas.LEASE_MS) * _MS,
             signs=None if signs is None else (signs["executor"], signs["key"]),
             result=loop.create_future(),
-            done=loop.create_future(),
+            finished=loop.create_future(),
         )
 
     async def _granted(self, poll: Poll, wait_s: float) -> list[tuple[Hash, int]]:
@@ -184,7 +184,7 @@ class ClaimDesk:
         key = poll.holder, poll.claim
         if self._claiming.get(key) is poll:
             del self._claiming[key]
-        poll.done.set_result(None)
+        poll.finished.set_result(None)
 
     async def _give_back(
         self, poll: Poll, granting: asyncio.Future[list[tuple[Hash, int]]]
@@ -208,11 +208,15 @@ class ClaimDesk:
     async def _grant(self, poll: Poll, picks: Sequence[Pick]) -> list[tuple[Hash, int]]:
         """Journal attempts where that is needed, lease the tasks, and make the leases durable."""
         leases = self._desk.leases
-        once = [each for each in picks if each.must_begin and self._is_once(each.intent)]
+        single_attempts = [
+            candidate
+            for candidate in picks
+            if candidate.must_begin and self._is_once(candidate.intent)
+        ]
         try:
-            for pick in once:
+            for pick in single_attempts:
                 leases.reserve(pick)
-            if once:
+            if single_attempts:
                 await self._desk.synced()
             begun = await asyncio.gather(*(self._desk.begin(pick) for pick in picks))
         except BaseException:
@@ -220,7 +224,7 @@ class ClaimDesk:
                 leases.give_back(pick)
             self._desk.flush()
             raise
-        found = []
+        grants = []
         for pick, problem in zip(picks, begun, strict=True):
             entry = leases.tasks.get(pick.intent)
             if problem is None and entry is not None:
@@ -229,57 +233,62 @@ class ClaimDesk:
                     pick, poll.holder, poll.claim,
                     lease_ns=poll.lease_ns, policy=policy, now=self._desk.clock(),
                 ):  # fmt: skip
-                    found.append((pick.intent, pick.epoch))
+                    grants.append((pick.intent, pick.epoch))
                     continue
             leases.give_back(pick)
-        problems = [each for each in begun if each is not None]
-        if problems and not found:
+        problems = [failure for failure in begun if failure is not None]
+        if problems and not grants:
             self._desk.flush()
             raise problems[0]
         try:
             await self._desk.synced()
         except Problem:
-            for intent, epoch in found:
+            for intent, epoch in grants:
                 leases.release(intent, epoch, poll.holder, began=False, now=self._desk.clock())
             self._desk.flush()
             raise
-        return found
+        return grants
 
     def _is_once(self, intent: Hash) -> bool:
         entry = self._desk.leases.tasks.get(intent)
         return entry is not None and entry.task.is_once
 
     def _document(self, intent: Hash, epoch: int, form: str) -> dict[str, Any] | None:
-        entry, found = self._desk.leases.tasks.get(intent), self._desk.state.intents.get(intent)
-        if entry is None or found is None or entry.row is None or entry.row.epoch != epoch:
+        entry, open_intent = (
+            self._desk.leases.tasks.get(intent),
+            self._desk.state.intents.get(intent),
+        )
+        if entry is None or open_intent is None or entry.row is None or entry.row.epoch != epoch:
             return None
-        return task_document(self._desk.state, found, entry.row, self._desk.store(), form=form)
+        return task_document(
+            self._desk.state, open_intent, entry.row, self._desk.store(), form=form
+        )
 
     def _unserved(self, body: Body, token: ScopedToken) -> list[dict[str, str]]:
         """The effects of a claim of which it can get no task now, and why."""
-        manifest, here = self._desk.state.manifest, self._desk.here or frozenset()
-        found = []
-        names = [each["name"] for each in body.get("effects", ())]
+        manifest, world_effects = self._desk.state.manifest, self._desk.world_effects or frozenset()
+        unserved = []
+        names = [effect["name"] for effect in body.get("effects", ())]
         for name in names:
-            why = _unserved(name, token, manifest, here)
-            if why is not None:
-                found.append({"effect": name, "rule": why[0], "detail": why[1]})
+            reason = _unserved(name, token, manifest, world_effects)
+            if reason is not None:
+                unserved.append({"effect": name, "rule": reason[0], "detail": reason[1]})
         holder = LeaseHolder(body["worker"], token.name)
         poll = self._poll(body, token, holder)
         for name in sorted(
             set(self._desk.leases.offers.unsigned(poll, self._desk.clock().steady_ns))
         ):
             detail = f"receipts of {name} need another signer (manifest.executors names it)"
-            found.append({"effect": name, "rule": "needs_another_signer", "detail": detail})
-        return found
+            unserved.append({"effect": name, "rule": "needs_another_signer", "detail": detail})
+        return unserved
 
 
 def _unserved(
-    name: str, token: ScopedToken, manifest: Effective | None, here: frozenset[str]
+    name: str, token: ScopedToken, manifest: Effective | None, world_effects: frozenset[str]
 ) -> tuple[str, str] | None:
     if not token.allows("work", name):
         return "token_does_not_allow", f"the token {token.name} does not allow work:{name}"
-    if name in here or is_run_by_node(name):
+    if name in world_effects or is_run_by_node(name):
         return "effect_runs_in_the_world", f"the process of the world runs {name} itself"
     if manifest is None or name not in manifest.effects:
         return "effect_is_unknown", f"the manifest in force does not define {name}"

@@ -53,7 +53,7 @@ class WorkLink(Protocol):
 
     async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer: ...
 
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer: ...
+    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer: ...
 
     async def tell(self, frame: StreamFrame) -> Answer | Lost: ...
 
@@ -70,8 +70,8 @@ def now() -> Moment:
 class WorkDesk:
     """Decides, stores and journals for the requests of one node. Used from one event loop.
 
-    ``changed`` is set when the time of the next lease or pause may have changed. ``here`` are the
-    effects that the process of the world runs; None until it has been asked.
+    ``changed`` is set when the time of the next lease or pause may have changed. ``world_effects``
+    are the effects that the process of the world runs; None until it has been asked.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class WorkDesk:
         self.leases = Leases(table.rows, since=table.since, limiter=limiter)
         self.polls = Polls(self.leases, clock)
         self.changed = asyncio.Event()
-        self.here: frozenset[str] | None = None
+        self.world_effects: frozenset[str] | None = None
         self.followed: State | None = None
         self.running: set[asyncio.Task[None]] = set()
         self._table = table
@@ -102,7 +102,7 @@ class WorkDesk:
     @property
     def state(self) -> State:
         """The durable state, as the follower has it."""
-        if self.followed is None or self.here is None:
+        if self.followed is None or self.world_effects is None:
             raise Problem(503, "starting", "the node is starting", retry_after_s=1)
         return self.followed
 
@@ -132,8 +132,8 @@ class WorkDesk:
                     case Lose():
                         answer = await self.link.lose(action.intent, action.epoch, action.problem)
                     case Park():
-                        why = Halted("parked", action.code, action.problem)
-                        answer = await self.link.halt(action.intent, action.epoch, why)
+                        halted = Halted("parked", action.code, action.problem)
+                        answer = await self.link.halt(action.intent, action.epoch, halted)
             except AosError:
                 await asyncio.sleep(RETRY_S)
                 continue

@@ -22,14 +22,14 @@ from aos.values.digests import hash_text
 CBOR = "cbor"
 
 
-def is_task(state: State, intent: OpenIntent, here: frozenset[str]) -> bool:
-    """Whether workers elsewhere carry out an open intent; ``here`` are the effects that the process
-    of the world runs itself."""
+def is_task(state: State, intent: OpenIntent, world_effects: frozenset[str]) -> bool:
+    """Whether workers elsewhere carry out an open intent; ``world_effects`` are the effects that
+    the process of the world runs itself."""
     effect = intent.effect
     return not (
         effect.executor == KERNEL
         or is_run_by_node(effect.name)
-        or effect.name in here
+        or effect.name in world_effects
         or state.is_inherited(intent)
     )
 
@@ -69,9 +69,9 @@ def _signers(state: State, intent: OpenIntent) -> Signers:
     if intent.executors is None:
         return frozenset({(NODE, state.world_key)})
     return frozenset(
-        (name, state.world_key if name == NODE else each.public_key)
-        for name, each in intent.executors.items()
-        if intent.effect.name in each.effects
+        (name, state.world_key if name == NODE else executor.public_key)
+        for name, executor in intent.executors.items()
+        if intent.effect.name in executor.effects
     )
 
 

@@ -118,7 +118,7 @@ class TaskEntry:
     effect: Effect
     attempt: int
     row: Row | None
-    place: TaskPlace = TaskPlace.OFFERED
+    task_place: TaskPlace = TaskPlace.OFFERED
     until_ns: int = 0
     back: TaskPlace = TaskPlace.OFFERED
     halt: HaltPhase | None = None
@@ -176,7 +176,7 @@ class Leases:
         self.tasks[task.intent] = entry
         self.offers.open(task)
         if halt is not None:
-            entry.place, entry.halt = TaskPlace.PARKED, halt
+            entry.task_place, entry.halt = TaskPlace.PARKED, halt
             if row is None:
                 self._put(entry, Row(epoch=attempt, phase=Phase.OVER))
             if halt == "held" and self.retry(task.intent) is not None:
@@ -193,7 +193,7 @@ class Leases:
         """Continue where the last process stopped (N-55)."""
         if row.phase is Phase.LEASED and entry.attempt <= row.epoch:
             left_ns = min(max(row.until_ns - now.wall_ns, START_NS), max(row.lease_ns, START_NS))
-            entry.place, entry.uses_limit = TaskPlace.LEASED, True
+            entry.task_place, entry.uses_limit = TaskPlace.LEASED, True
             self.offers.resume(entry.task)
             self._claims.setdefault((row.holder, row.claim), set()).add(entry.task.intent)
             self._time(entry, now.steady_ns + left_ns)
@@ -225,20 +225,20 @@ class Leases:
         if entry is None or attempt <= entry.attempt:
             return
         entry.attempt = attempt
-        if entry.place is TaskPlace.PARKED:
+        if entry.task_place is TaskPlace.PARKED:
             entry.halt = None
             self._offer(entry)
 
     def halted(self, intent: Hash, phase: HaltPhase) -> None:
         """The journal says that a task is held or parked."""
         entry = self.tasks.get(intent)
-        if entry is not None and entry.place is not TaskPlace.PARKED:
+        if entry is not None and entry.task_place is not TaskPlace.PARKED:
             if entry.row is None:
                 self._put(entry, Row(epoch=entry.attempt, phase=Phase.OVER))
             elif entry.row.phase is Phase.LEASED:
                 self._over(entry, entry.row.problem)
             self._leave(entry)
-            entry.place, entry.halt = TaskPlace.PARKED, phase
+            entry.task_place, entry.halt = TaskPlace.PARKED, phase
             self.offers.withdraw(intent)
 
     def end(self, intent: Hash) -> None:
@@ -268,7 +268,7 @@ class Leases:
         if task is None:
             return None
         entry = self.tasks[task.intent]
-        entry.place, entry.uses_limit = TaskPlace.BEGINNING, True
+        entry.task_place, entry.uses_limit = TaskPlace.BEGINNING, True
         epoch = self._next_epoch(entry)
         problem = None if entry.row is None else entry.row.problem
         return Pick(task.intent, epoch, epoch > max(entry.attempt, 0), problem)
@@ -288,8 +288,8 @@ class Leases:
         it is known that no worker had it."""
         entry = self.tasks.get(pick.intent)
         if entry is not None:
-            before = entry.row or Row(epoch=0, phase=Phase.RESERVED)
-            self._put(entry, replace(before, epoch=pick.epoch, phase=Phase.RESERVED))
+            previous = entry.row or Row(epoch=0, phase=Phase.RESERVED)
+            self._put(entry, replace(previous, epoch=pick.epoch, phase=Phase.RESERVED))
 
     def grant(
         self,
@@ -304,11 +304,15 @@ class Leases:
         """Lease a task to a worker; its attempt is durable in the journal. Returns False if the
         task has ended meanwhile, or does not run."""
         entry = self.tasks.get(pick.intent)
-        if entry is None or entry.place is not TaskPlace.BEGINNING or entry.attempt > pick.epoch:
+        if (
+            entry is None
+            or entry.task_place is not TaskPlace.BEGINNING
+            or entry.attempt > pick.epoch
+        ):
             return False
-        before = entry.row or Row(epoch=0, phase=Phase.RESERVED)
+        previous = entry.row or Row(epoch=0, phase=Phase.RESERVED)
         row = replace(
-            before,
+            previous,
             epoch=pick.epoch,
             phase=Phase.LEASED,
             holder=holder,
@@ -321,7 +325,7 @@ class Leases:
             policy=policy,
         )
         self._put(entry, row)
-        entry.place = TaskPlace.LEASED
+        entry.task_place = TaskPlace.LEASED
         self._claims.setdefault((holder, claim), set()).add(pick.intent)
         self._time(entry, now.steady_ns + lease_ns)
         return True
@@ -329,16 +333,18 @@ class Leases:
     def give_back(self, pick: Pick) -> None:
         """A task that was taken is not given out after all. Unknown ones are ignored."""
         entry = self.tasks.get(pick.intent)
-        if entry is not None and entry.place is TaskPlace.BEGINNING:
+        if entry is not None and entry.task_place is TaskPlace.BEGINNING:
             self._leave(entry, has_begun=False)
             self._offer(entry)
 
     def claimed(self, holder: LeaseHolder, claim: str) -> list[tuple[Hash, int]]:
         """The tasks and epochs of an earlier claim that its worker still has, in the order of
         opening."""
-        found = self._claims.get((holder, claim), set())
-        entries = sorted((self.tasks[each] for each in found), key=lambda each: each.task.order)
-        return [(each.task.intent, each.row.epoch) for each in entries if each.row is not None]
+        intents = self._claims.get((holder, claim), set())
+        entries = sorted(
+            (self.tasks[intent] for intent in intents), key=lambda entry: entry.task.order
+        )
+        return [(entry.task.intent, entry.row.epoch) for entry in entries if entry.row is not None]
 
     def acknowledged(self, intent: Hash) -> None:
         """The worker knows that its task has ended."""
@@ -388,7 +394,7 @@ class Leases:
         entry = self.tasks.get(intent)
         if entry is None or entry.row is None or not self._has_lease(entry, epoch, holder, now):
             return False
-        if entry.place is not TaskPlace.LEASED:
+        if entry.task_place is not TaskPlace.LEASED:
             return False
         if began:
             self._stop_lease(entry, f"worker {holder.worker} released it after it had begun")
@@ -404,7 +410,7 @@ class Leases:
         leased until its time is over.
         """
         entry = self.tasks.get(intent)
-        if entry is None or entry.row is not leased or entry.place is not TaskPlace.LEASED:
+        if entry is None or entry.row is not leased or entry.task_place is not TaskPlace.LEASED:
             return
         if not self._has_lease(entry, leased.epoch, leased.holder, now):
             return
@@ -416,7 +422,7 @@ class Leases:
     def reclaim(self, intent: Hash, problem: str) -> bool:
         """End a lease on behalf of an operator. Returns False if the task has none."""
         entry = self.tasks.get(intent)
-        if entry is None or entry.place is not TaskPlace.LEASED:
+        if entry is None or entry.task_place is not TaskPlace.LEASED:
             return False
         self._stop_lease(entry, problem)
         return True
@@ -427,9 +433,9 @@ class Leases:
         """A result of the last attempt goes to the journal; until that answers, the task is not
         given out. Returns False if a claim has the task already: then the journal decides."""
         entry = self.tasks[intent]
-        if entry.place in (TaskPlace.BEGINNING, TaskPlace.ENDING, TaskPlace.STOPPING):
+        if entry.task_place in (TaskPlace.BEGINNING, TaskPlace.ENDING, TaskPlace.STOPPING):
             return False
-        entry.back, entry.place = entry.place, TaskPlace.ENDING
+        entry.back, entry.task_place = entry.task_place, TaskPlace.ENDING
         self.offers.withdraw(intent)
         return True
 
@@ -437,9 +443,9 @@ class Leases:
         """The journal did not take the result: the task is where it was before. Unknown ones are
         ignored."""
         entry = self.tasks.get(intent)
-        if entry is None or entry.place is not TaskPlace.ENDING:
+        if entry is None or entry.task_place is not TaskPlace.ENDING:
             return
-        entry.place = entry.back
+        entry.task_place = entry.back
         match entry.back:
             case TaskPlace.OFFERED:
                 self._offer(entry)
@@ -457,16 +463,16 @@ class Leases:
         assert row is not None, "failed without a row"
         if entry.task.is_once:
             return None
-        most, base_ms, cap_ms = policy_of(entry.effect, row.policy)
-        if most is None:
-            most = PARKING_ATTEMPTS if parks else ATTEMPTS_DEFAULT
+        attempts_max, base_ms, cap_ms = policy_of(entry.effect, row.policy)
+        if attempts_max is None:
+            attempts_max = PARKING_ATTEMPTS if parks else ATTEMPTS_DEFAULT
         failed = row.failed + 1
-        if failed >= most:
+        if failed >= attempts_max:
             return None
         pause_ns: int = min(base_ms * 2 ** min(failed - 1, 32), cap_ms) * _MS
         if row.phase is Phase.LEASED:
             self._drop_claim(intent, row)
-        after = replace(
+        updated = replace(
             row,
             phase=Phase.OVER,
             failed=failed,
@@ -475,7 +481,7 @@ class Leases:
             resume_ns=now.wall_ns + pause_ns,
             problem=problem,
         )
-        self._put(entry, after)
+        self._put(entry, updated)
         self._leave(entry)
         self.offers.withdraw(intent)
         self._pause(entry, now.steady_ns + pause_ns)
@@ -491,24 +497,24 @@ class Leases:
             return None
         if (entry.row.epoch, entry.row.holder) != (epoch, holder):
             return None
-        return max(0, entry.until_ns - now.steady_ns) if entry.place is TaskPlace.PAUSED else 0
+        return max(0, entry.until_ns - now.steady_ns) if entry.task_place is TaskPlace.PAUSED else 0
 
     def retry(self, intent: Hash) -> Pick | None:
         """The attempt with which a held or parked task may run again: to be journaled. None if it
         is neither, or has run and may run only once."""
         entry = self.tasks.get(intent)
-        if entry is None or entry.place is not TaskPlace.PARKED:
+        if entry is None or entry.task_place is not TaskPlace.PARKED:
             return None
         if entry.task.is_once and entry.halt != "held":
             return None
-        before = entry.row
-        assert before is not None, "held or parked without a row"
+        previous = entry.row
+        assert previous is not None, "held or parked without a row"
         # All attempts of its policy again (X-16); the lost leases count from 0.
-        epoch = max(entry.attempt, before.epoch) + 1
+        epoch = max(entry.attempt, previous.epoch) + 1
         if entry.task.is_once:
-            self._put(entry, replace(before, epoch=epoch, phase=Phase.RESERVED, lost=0, failed=0))
+            self._put(entry, replace(previous, epoch=epoch, phase=Phase.RESERVED, lost=0, failed=0))
         else:
-            self._put(entry, replace(before, phase=Phase.OVER, lost=0, failed=0))
+            self._put(entry, replace(previous, phase=Phase.OVER, lost=0, failed=0))
         return Pick(intent, epoch, True, "an operator asked to run it again")
 
     # Time
@@ -529,20 +535,20 @@ class Leases:
             entry = self.tasks.get(intent)
             if entry is None or entry.until_ns != at_ns:
                 continue
-            if entry.place is TaskPlace.LEASED:
+            if entry.task_place is TaskPlace.LEASED:
                 assert entry.row is not None
                 self.lost += 1
                 self.silent.lost(entry.row.holder, now.steady_ns)
                 problem = f"worker {entry.row.holder.worker} lost its lease"
                 self._put(entry, replace(entry.row, lost=entry.row.lost + 1))
                 self._stop_lease(entry, problem)
-            elif entry.place is TaskPlace.PAUSED:
+            elif entry.task_place is TaskPlace.PAUSED:
                 self._offer(entry)
         self.offers.wake(now.steady_ns)
 
     def leased(self) -> Iterator[TaskEntry]:
         """The tasks that a worker has."""
-        return (each for each in self.tasks.values() if each.place in _AT_WORKER)
+        return (entry for entry in self.tasks.values() if entry.task_place in _AT_WORKER)
 
     # Steps of the above
 
@@ -553,7 +559,7 @@ class Leases:
             and row.phase is Phase.LEASED
             and (row.epoch, row.holder) == (epoch, holder)
             and entry.attempt <= epoch
-            and (entry.place is TaskPlace.ENDING or entry.until_ns > now.steady_ns)
+            and (entry.task_place is TaskPlace.ENDING or entry.until_ns > now.steady_ns)
         )
 
     def _take_back(self, entry: TaskEntry, row: Row) -> None:
@@ -578,27 +584,27 @@ class Leases:
         row = entry.row
         assert row is not None, "a lease without a row"
         self._drop_claim(entry.task.intent, row)
-        after = replace(row, phase=Phase.OVER, until_ns=0, problem=problem)
-        self._put(entry, after)
-        return after
+        updated = replace(row, phase=Phase.OVER, until_ns=0, problem=problem)
+        self._put(entry, updated)
+        return updated
 
     def _lose(self, entry: TaskEntry, problem: str) -> None:
-        entry.place = TaskPlace.STOPPING
+        entry.task_place = TaskPlace.STOPPING
         epoch = max(entry.attempt, 0 if entry.row is None else entry.row.epoch)
         self.actions.append(Lose(entry.task.intent, epoch, problem))
 
     def _park(self, entry: TaskEntry, row: Row) -> None:
-        entry.place = TaskPlace.STOPPING
+        entry.task_place = TaskPlace.STOPPING
         problem = f"{row.lost} leases in a row were lost: {row.problem or 'they ran out'}"
         epoch = max(row.epoch, entry.attempt)
         self.actions.append(Park(entry.task.intent, epoch, LEASE_LOST, problem))
 
     def _offer(self, entry: TaskEntry) -> None:
-        entry.place = TaskPlace.OFFERED
+        entry.task_place = TaskPlace.OFFERED
         self.offers.offer(entry.task)
 
     def _pause(self, entry: TaskEntry, until_ns: int) -> None:
-        entry.place = TaskPlace.PAUSED
+        entry.task_place = TaskPlace.PAUSED
         self._time(entry, until_ns)
 
     def _leave(self, entry: TaskEntry, *, has_begun: bool = True) -> None:
@@ -611,10 +617,10 @@ class Leases:
 
     def _drop_claim(self, intent: Hash, row: Row) -> None:
         key = (row.holder, row.claim)
-        found = self._claims.get(key)
-        if found is not None:
-            found.discard(intent)
-            if not found:
+        intents = self._claims.get(key)
+        if intents is not None:
+            intents.discard(intent)
+            if not intents:
                 del self._claims[key]
 
     def _end_lease(self, intent: Hash, row: Row, until_ns: int) -> None:
@@ -629,15 +635,15 @@ class Leases:
 _AT_WORKER: Final = (TaskPlace.LEASED, TaskPlace.ENDING)
 
 
-def policy_of(effect: Effect, asked: RetryPolicy) -> tuple[int | None, int, int]:
+def policy_of(effect: Effect, claimed: RetryPolicy) -> tuple[int | None, int, int]:
     """Attempts, base and cap of the pauses in ms: the definition's, else the claim's (X-43)."""
-    attempts = effect.attempts if effect.attempts != ATTEMPTS_DEFAULT else asked.attempts
+    attempts = effect.attempts if effect.attempts != ATTEMPTS_DEFAULT else claimed.attempts
     return (
         attempts,
-        _given(effect.base_ms, BASE_MS_DEFAULT, asked.base_ms),
-        _given(effect.cap_ms, CAP_MS_DEFAULT, asked.cap_ms),
+        _defined_or_claimed(effect.base_ms, BASE_MS_DEFAULT, claimed.base_ms),
+        _defined_or_claimed(effect.cap_ms, CAP_MS_DEFAULT, claimed.cap_ms),
     )
 
 
-def _given(defined: int, default: int, asked: int | None) -> int:
-    return asked if defined == default and asked is not None else defined
+def _defined_or_claimed(defined: int, default: int, claimed: int | None) -> int:
+    return claimed if defined == default and claimed is not None else defined

@@ -160,8 +160,8 @@ class Offers:
             at_ns = self._limiter.ready_at(task.group, now_ns)
             if at_ns is not None and at_ns <= now_ns:
                 return task
-            place = heapq.heappop(queue)
-            heapq.heappush(self._blocked.setdefault(task.group, []), place)
+            queue_entry = heapq.heappop(queue)
+            heapq.heappush(self._blocked.setdefault(task.group, []), queue_entry)
             if at_ns is not None and task.group not in self._waking:
                 self._waking.add(task.group)
                 heapq.heappush(self._wakes, (at_ns, task.group))

@@ -25,14 +25,14 @@ _ANY: Final = ""
 class WantedEffect:
     """An effect of a claim: how many of its tasks, and the retry policy of its function."""
 
-    most: int
+    tasks_max: int
     policy: RetryPolicy
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Poll:
-    """One claim. ``wanted`` None: all effects that ``allows`` allows. ``signs`` is the name and the
-    public key with which its worker signs; None if the node signs.
+    """One claim. ``wanted_effects`` None: all effects that ``allows`` allows. ``signs`` is the name
+    and the public key with which its worker signs; None if the node signs.
 
     ``result`` gets the picks: none if its time is over, or if the claim was made again.
     ``is_gone`` says whether its client has closed the connection: then it takes nothing (N-52).
@@ -40,22 +40,26 @@ class Poll:
 
     holder: LeaseHolder
     claim: str
-    wanted: Mapping[str, WantedEffect] | None
+    wanted_effects: Mapping[str, WantedEffect] | None
     allows: Callable[[str], bool]
-    most: int
+    tasks_max: int
     lease_ns: int
     signs: tuple[str, bytes] | None
     result: asyncio.Future[list[Pick]]
-    done: asyncio.Future[None]
+    finished: asyncio.Future[None]
     is_gone: Callable[[], bool] = SILENT.is_gone
     is_repeated: bool = False
-    taken: Counter[str] = field(default_factory=Counter)
+    pick_counts: Counter[str] = field(default_factory=Counter)
 
     def effects(self, offered: Iterable[str]) -> Iterable[str]:
         """Those of the offered effects that it may have more tasks of."""
-        if self.wanted is None:
-            return [each for each in offered if self.allows(each)]
-        return [name for name, each in self.wanted.items() if self.taken[name] < each.most]
+        if self.wanted_effects is None:
+            return [effect for effect in offered if self.allows(effect)]
+        return [
+            name
+            for name, effect in self.wanted_effects.items()
+            if self.pick_counts[name] < effect.tasks_max
+        ]
 
     def may_sign(self, signers: Signers) -> bool:
         """Whether results of this worker, or the node for it, may be signed by one of these."""
@@ -65,9 +69,9 @@ class Poll:
 
     def policy(self, effect: str) -> RetryPolicy:
         """The retry policy of its function for ``effect``."""
-        if self.wanted is None or effect not in self.wanted:
+        if self.wanted_effects is None or effect not in self.wanted_effects:
             return RetryPolicy()
-        return self.wanted[effect].policy
+        return self.wanted_effects[effect].policy
 
 
 class Polls:
@@ -90,11 +94,11 @@ class Polls:
         if poll.is_gone():
             return picks
         now = self._clock()
-        while len(picks) < poll.most:
+        while len(picks) < poll.tasks_max:
             pick = self._leases.take(poll, now)
             if pick is None:
                 break
-            poll.taken[self._leases.tasks[pick.intent].task.effect] += 1
+            poll.pick_counts[self._leases.tasks[pick.intent].task.effect] += 1
             picks.append(pick)
         return picks
 
@@ -102,7 +106,7 @@ class Polls:
         """Wait until there is a task for a claim; return none after ``seconds``. A claim that is
         canceled meanwhile takes none."""
         number = next(self._numbers)
-        names = [_ANY] if poll.wanted is None else list(poll.wanted)
+        names = [_ANY] if poll.wanted_effects is None else list(poll.wanted_effects)
         for name in names:
             self._by_effect.setdefault(name, OrderedDict())[number] = poll
         self._count += 1
@@ -110,9 +114,9 @@ class Polls:
             async with asyncio.timeout(seconds):
                 return await poll.result
         except TimeoutError:
-            return _given(poll)
+            return _picks_of(poll)
         except asyncio.CancelledError:
-            for pick in _given(poll):
+            for pick in _picks_of(poll):
                 self._leases.give_back(pick)
             self.plan()
             raise
@@ -142,14 +146,16 @@ class Polls:
         fresh = sorted(self._leases.offers.fresh)
         self._leases.offers.fresh.clear()
         for effect in fresh:
-            found = {**self._by_effect.get(effect, {}), **self._by_effect.get(_ANY, {})}
-            for _, poll in sorted(found.items(), key=lambda each: each[0]):
+            polls_by_number = {**self._by_effect.get(effect, {}), **self._by_effect.get(_ANY, {})}
+            for _, poll in sorted(
+                polls_by_number.items(), key=lambda numbered_poll: numbered_poll[0]
+            ):
                 if not self._leases.offers.has_queued(effect):
                     break
                 self._give(poll)
         self._leases.offers.fresh.clear()
 
-    def heard(self, holder: LeaseHolder) -> None:
+    def note_request(self, holder: LeaseHolder) -> None:
         """Serve the waiting claims of a worker that was silent and has sent a request (N-52b).
 
         They are served at the end of this turn of the loop: after a new claim, because the
@@ -158,14 +164,14 @@ class Polls:
         Other requests are carried out before: a late result counts only if its task was not given
         out again.
         """
-        if self._leases.silent.heard(holder):
+        if self._leases.silent.end_silence(holder):
             asyncio.get_running_loop().call_soon(self._serve_one, holder)
 
     def _serve_one(self, holder: LeaseHolder) -> None:
         waiting = {
-            number: poll for each in self._by_effect.values() for number, poll in each.items()
+            number: poll for polls in self._by_effect.values() for number, poll in polls.items()
         }
-        for _, poll in sorted(waiting.items(), key=lambda each: each[0]):
+        for _, poll in sorted(waiting.items(), key=lambda numbered_poll: numbered_poll[0]):
             if poll.holder == holder:
                 self._give(poll)
 
@@ -177,6 +183,6 @@ class Polls:
                 poll.result.set_result(picks)
 
 
-def _given(poll: Poll) -> list[Pick]:
+def _picks_of(poll: Poll) -> list[Pick]:
     """The picks that a claim got in the moment in which it stopped to wait."""
     return poll.result.result() if poll.result.done() and not poll.result.cancelled() else []

@@ -51,7 +51,7 @@ class ResultDesk:
         answers = await asyncio.gather(
             *(answer_each(item, self._result(item, holder, token)) for item in body["results"])
         )
-        self._desk.polls.heard(holder)
+        self._desk.polls.note_request(holder)
         await self._desk.synced()
         return {"answers": list(answers)}
 
@@ -61,17 +61,17 @@ class ResultDesk:
             await asyncio.shield(self._settling[intent])
         standing = self._desk.leases.standing(intent, item["epoch"], holder)
         state = self._desk.state
-        found = state.intents.get(intent)
+        open_intent = state.intents.get(intent)
         if standing is Standing.GONE:
             return await self._late_result(item, intent, holder, token)
-        if standing is not Standing.HOLDER or found is None:
+        if standing is not Standing.HOLDER or open_intent is None:
             left_ns = self._desk.leases.failed_before(
                 intent, item["epoch"], holder, self._desk.clock()
             )
             if left_ns is not None and item["status"] in ("error", "timeout", "parked"):
                 return self._retry_answer(left_ns)
             raise lease_is_over()
-        result = read_result(item, intent, found.effect, state.manifest)
+        result = read_result(item, intent, open_intent.effect, state.manifest)
         self._settling[intent] = asyncio.get_running_loop().create_future()
         try:
             return await self._dispose(result, intent)
@@ -80,8 +80,8 @@ class ResultDesk:
 
     async def _dispose(self, result: TaskResult, intent: Hash) -> dict[str, Any]:
         """Retry, halt or settle a task that the worker of the result has."""
-        place = self._desk.leases.tasks[intent].place
-        may_change = place in (TaskPlace.LEASED, TaskPlace.OFFERED, TaskPlace.PAUSED)
+        task_place = self._desk.leases.tasks[intent].task_place
+        may_change = task_place in (TaskPlace.LEASED, TaskPlace.OFFERED, TaskPlace.PAUSED)
         failure = result.failure
         if failure is not None and result.may_be_retried:
             if not may_change:
@@ -111,15 +111,15 @@ class ResultDesk:
     def _retry_answer(self, pause_ns: int) -> dict[str, Any]:
         return {"answer": "retry", "retry_at_ns": self._desk.clock().wall_ns + pause_ns}
 
-    async def _halt(self, intent: Hash, epoch: int, why: Halted) -> dict[str, Any]:
+    async def _halt(self, intent: Hash, epoch: int, halted: Halted) -> dict[str, Any]:
         try:
-            answer = await self._desk.link.halt(intent, epoch, why)
+            answer = await self._desk.link.halt(intent, epoch, halted)
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         if isinstance(answer, Refusal):
             raise refusal_problem(answer)
-        self._desk.leases.halted(intent, why.phase)
-        return {"answer": why.phase}
+        self._desk.leases.halted(intent, halted.phase)
+        return {"answer": halted.phase}
 
     async def _settle(self, outcome: Outcome) -> dict[str, Any]:
         try:

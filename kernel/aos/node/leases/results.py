@@ -86,7 +86,7 @@ def read_result(
     if item["finished_ns"] < item["started_ns"]:
         raise _misfit("finished_ns", "expected a time that is not before started_ns")
     signature = item.get("signature")
-    blobs = {content_hash(each): each for each in item.get("blobs", ())}
+    blobs = {content_hash(blob): blob for blob in item.get("blobs", ())}
     outcome = Outcome(
         intent=intent,
         effect=effect.name,
@@ -116,12 +116,12 @@ def _payload(item: Mapping[str, Any], schema: Schema) -> bytes:
     try:
         if has_json:
             return schema.encode(schema.from_json_object(item["payload"]))
-        given: bytes = item["payload_cbor"]
-        data = schema.from_ingress(given)
+        payload_cbor: bytes = item["payload_cbor"]
+        data = schema.from_ingress(payload_cbor)
     except ValueProblem as problem:
-        place = "payload" if has_json else "payload_cbor"
-        raise _misfit(place, f"it does not fit {schema.name}: {problem}") from problem
-    if "signature" in item and data != given:
+        path = "payload" if has_json else "payload_cbor"
+        raise _misfit(path, f"it does not fit {schema.name}: {problem}") from problem
+    if "signature" in item and data != payload_cbor:
         raise _misfit("payload_cbor", f"a signed payload must be the normal form of {schema.name}")
     return data
 
@@ -129,19 +129,19 @@ def _payload(item: Mapping[str, Any], schema: Schema) -> bytes:
 def _check_sealed(item: Mapping[str, Any], schema: Schema, effective: Effective) -> None:
     """Refuse a result with a plaintext at a sealed place. Raises: Problem: 422, without the text of
     the place."""
-    place = "payload" if "payload" in item else "payload_cbor"
-    problem = sealing_problem(schema, item.get(place), effective.schemas)
+    path = "payload" if "payload" in item else "payload_cbor"
+    problem = sealing_problem(schema, item.get(path), effective.schemas)
     if problem is not None:
-        raise _misfit(place, f"it does not fit {schema.name}: {problem}")
+        raise _misfit(path, f"it does not fit {schema.name}: {problem}")
 
 
-def _batch(given: Mapping[str, Any] | None) -> Batch | None:
-    if given is None:
+def _batch(fields: Mapping[str, Any] | None) -> Batch | None:
+    if fields is None:
         return None
-    if any(len(each) != HASH_BYTES for each in given["path"]):
+    if any(len(digest) != HASH_BYTES for digest in fields["path"]):
         raise _misfit("signature/batch/path", f"expected hashes of {HASH_BYTES} bytes")
-    path = tuple(Hash(each) for each in given["path"])
-    return Batch(index=given["index"], size=given["size"], path=path)
+    path = tuple(Hash(digest) for digest in fields["path"])
+    return Batch(index=fields["index"], size=fields["size"], path=path)
 
 
 def read_frame(item: Mapping[str, Any], intent: OpenIntent) -> StreamFrame:
@@ -153,8 +153,8 @@ def read_frame(item: Mapping[str, Any], intent: OpenIntent) -> StreamFrame:
     if "payload" in item and "payload_cbor" in item:
         raise _misfit("payload", "expected at most one of payload and payload_cbor")
     try:
-        given = item.get("payload_cbor", b"")
-        payload = encode(to_value(item["payload"])) if "payload" in item else given
+        payload_cbor = item.get("payload_cbor", b"")
+        payload = encode(to_value(item["payload"])) if "payload" in item else payload_cbor
     except ValueProblem as problem:
         raise _misfit("payload", str(problem)) from problem
     signature = item.get("signature")
@@ -172,8 +172,8 @@ def read_frame(item: Mapping[str, Any], intent: OpenIntent) -> StreamFrame:
     )
 
 
-def _misfit(place: str, detail: str) -> Problem:
-    return Problem(422, "result_does_not_fit", f"{place}: {detail}", pointer=f"/{place}")
+def _misfit(path: str, detail: str) -> Problem:
+    return Problem(422, "result_does_not_fit", f"{path}: {detail}", pointer=f"/{path}")
 
 
 def is_same(record: Receipt | KernelReceipt, outcome: Outcome) -> bool:

@@ -113,4 +113,4 @@ class Row:
         raise Damage("a lease's row does not have the fields of one")
 
 
-_PHASES = frozenset(each.value for each in Phase)
+_PHASES = frozenset(phase.value for phase in Phase)

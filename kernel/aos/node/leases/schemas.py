@@ -31,16 +31,16 @@ def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = No
     }
 
 
-def _list(items: Schema, most: int = ITEMS_MAX, least: int = 1) -> Schema:
-    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+def _list(items: Schema, items_max: int = ITEMS_MAX, least: int = 1) -> Schema:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": items_max}
 
 
-def _whole(least: int, most: int = NUMBER_MAX) -> Schema:
-    return {"type": "integer", "minimum": least, "maximum": most}
+def _integer(least: int, maximum: int = NUMBER_MAX) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": maximum}
 
 
-def _text(most: int, least: int = 1) -> Schema:
-    return {"type": "string", "minLength": least, "maxLength": most}
+def _text(length_max: int, least: int = 1) -> Schema:
+    return {"type": "string", "minLength": least, "maxLength": length_max}
 
 
 BYTES: Final[Schema] = {"type": "string", "contentEncoding": "base64"}
@@ -56,7 +56,7 @@ ANY: Final[Schema] = {}
 BOOL: Final[Schema] = {"type": "boolean"}
 _NAME: Final = _text(NAME_CHARS_MAX)
 _EFFECT: Final = _text(256)
-_EPOCH: Final = _whole(1, EPOCH_MAX)
+_EPOCH: Final = _integer(1, EPOCH_MAX)
 _PROBLEM: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -75,7 +75,7 @@ _SIGNATURE: Final = _object(
     {"executor": _NAME, "key": BYTES, "value": BYTES},
     {
         "batch": _object(
-            {"index": _whole(0), "size": _whole(1), "path": _list(BYTES, 64, 0)},
+            {"index": _integer(0), "size": _integer(1), "path": _list(BYTES, 64, 0)},
         )
     },
 )
@@ -87,10 +87,10 @@ CLAIM: Final = _object(
             _object(
                 {"name": _EFFECT},
                 {
-                    "max": _whole(1, ITEMS_MAX),
-                    "attempts": _whole(1, 100),
-                    "backoff_ms": _whole(0, 3_600_000),
-                    "backoff_cap_ms": _whole(0, 86_400_000),
+                    "max": _integer(1, ITEMS_MAX),
+                    "attempts": _integer(1, 100),
+                    "backoff_ms": _integer(0, 3_600_000),
+                    "backoff_cap_ms": _integer(0, 86_400_000),
                 },
             ),
             EFFECTS_MAX,
@@ -98,13 +98,13 @@ CLAIM: Final = _object(
         "steps": _list(
             _object(
                 {"name": {"type": "string", "pattern": f"^{_STEP_TYPE}/{_STEP_TYPE}$"}},
-                {"max": _whole(1, ITEMS_MAX)},
+                {"max": _integer(1, ITEMS_MAX)},
             ),
             EFFECTS_MAX,
         ),
-        "max": _whole(1, ITEMS_MAX),
-        "lease_ms": _whole(LEASE_MS_MIN, LEASE_MS_MAX),
-        "wait_ms": _whole(0, WAIT_MS_MAX),
+        "max": _integer(1, ITEMS_MAX),
+        "lease_ms": _integer(LEASE_MS_MIN, LEASE_MS_MAX),
+        "wait_ms": _integer(0, WAIT_MS_MAX),
         "signs": _object({"executor": _NAME, "key": BYTES}),
         "form": {"enum": ["json", "cbor"]},
         "manifest": TASK,
@@ -125,10 +125,10 @@ _EFFECT_TASK: Final = _object(
         "workflow": {"type": "string"},
         "issuer_ref": {"type": ["string", "null"]},
         "world": TASK,
-        "lease_until_ns": _whole(0),
-        "lease_ms": _whole(1),
-        "timeout_ms": _whole(1),
-        "next_frame": _whole(0),
+        "lease_until_ns": _integer(0),
+        "lease_ms": _integer(1),
+        "timeout_ms": _integer(1),
+        "next_frame": _integer(0),
         "takes_progress": BOOL,
     },
     {
@@ -148,15 +148,15 @@ _STEP_TASK: Final = _object(
         "instance": {"type": "string"},
         "biz_key": {"type": ["string", "null"]},
         "plan": {"type": "string"},
-        "version": _whole(1),
+        "version": _integer(1),
         "step": {"type": "string"},
-        "step_seq": _whole(0, 255),
+        "step_seq": _integer(0, 255),
         "task_type": {"enum": ["READY_STEP", "WAITING_TIMEOUT"]},
-        "attempt": _whole(1),
-        "max_attempts": _whole(1),
+        "attempt": _integer(1),
+        "max_attempts": _integer(1),
         "epoch": _EPOCH,
-        "lease_until_ns": _whole(0),
-        "lease_ms": _whole(0),
+        "lease_until_ns": _integer(0),
+        "lease_ms": _integer(0),
     },
     {"context": ANY, "context_cbor": BYTES, "woken_by": ANY, "woken_by_cbor": BYTES},
 )
@@ -177,7 +177,7 @@ CLAIMED: Final = _object(
 _LEASE: Final[dict[str, Schema]] = {"task": _TASK_OR_STEP, "epoch": _EPOCH}
 
 _ERROR: Final = _text(1 << 20, 0)
-_PAUSE_MS: Final = _whole(0, 36_600 * 86_400_000)
+_PAUSE_MS: Final = _integer(0, 36_600 * 86_400_000)
 _OUTCOME: Final[Schema] = {
     "anyOf": [
         _object(
@@ -196,14 +196,14 @@ _OUTBOUND: Final = _list(
 
 HEARTBEAT: Final = _object(
     {"worker": _NAME, "leases": _list(_object(_LEASE))},
-    {"lease_ms": _whole(LEASE_MS_MIN, LEASE_MS_MAX)},
+    {"lease_ms": _integer(LEASE_MS_MIN, LEASE_MS_MAX)},
 )
 BEATEN: Final = _object(
     {
         "answers": _list(
             _object(
                 {"task": _TASK_OR_STEP, "answer": {"enum": ["leased", "canceled", "lost"]}},
-                {"lease_until_ns": _whole(0)},
+                {"lease_until_ns": _integer(0)},
             ),
             least=0,
         )
@@ -217,13 +217,13 @@ _EFFECT_RESULT: Final = _object(
         "task": TASK,
         "epoch": _EPOCH,
         "status": {"enum": list(STATUSES)},
-        "started_ns": _whole(0),
-        "finished_ns": _whole(0),
+        "started_ns": _integer(0),
+        "finished_ns": _integer(0),
     },
     {
         "payload": ANY,
         "payload_cbor": BYTES,
-        "cost_cents": _whole(0),
+        "cost_cents": _integer(0),
         "blobs": _list(BYTES, BLOBS_MAX, 0),
         "is_final": BOOL,
         "signature": _SIGNATURE,
@@ -249,9 +249,9 @@ TAKEN: Final = _object(
                     "answer": {
                         "enum": ["settled", "duplicate", "abandoned", "retry", "held", "parked"]
                     },
-                    "seq": _whole(1),
+                    "seq": _integer(1),
                     "outcome": {"type": "string"},
-                    "retry_at_ns": _whole(0),
+                    "retry_at_ns": _integer(0),
                     "problem": _PROBLEM,
                 },
             ),
@@ -265,7 +265,7 @@ PROGRESS: Final = _object(
         "worker": _NAME,
         "frames": _list(
             _object(
-                {"task": TASK, "epoch": _EPOCH, "number": _whole(0), "kind": _NAME},
+                {"task": TASK, "epoch": _EPOCH, "number": _integer(0), "kind": _NAME},
                 {"payload": ANY, "payload_cbor": BYTES, "blob": BYTES, "signature": _SIGNATURE},
             )
         ),
@@ -275,7 +275,7 @@ HEARD: Final = _object(
     {
         "answers": _list(
             _object(
-                {"task": TASK, "number": _whole(0)},
+                {"task": TASK, "number": _integer(0)},
                 {"answer": {"enum": ["taken", "dropped"]}, "detail": {"type": "string"},
                  "problem": _PROBLEM},
             ),
@@ -303,22 +303,22 @@ TASKS: Final = _object(
                     "task": TASK,
                     "effect": _EFFECT,
                     "phase": {"enum": ["leased", "paused", "parked", "held"]},
-                    "attempt": _whole(0),
-                    "lost": _whole(0),
+                    "attempt": _integer(0),
+                    "lost": _integer(0),
                 },
                 {
                     "worker": {"type": "string"},
                     "token": {"type": "string"},
-                    "until_ns": _whole(0),
+                    "until_ns": _integer(0),
                     "problem": {"type": ["string", "null"]},
                 },
             ),
             10_000,
             0,
         ),
-        "leased": _whole(0),
-        "offered": _whole(0),
-        "parked": _whole(0),
+        "leased": _integer(0),
+        "offered": _integer(0),
+        "parked": _integer(0),
     }
 )
 

@@ -33,6 +33,6 @@ class SilentWorkers(Generic[Holder]):
         while next(iter(self._lost_ns.values())) < now_ns - _WAIT_NS:
             self._lost_ns.popitem(last=False)
 
-    def heard(self, holder: Holder) -> bool:
+    def end_silence(self, holder: Holder) -> bool:
         """A worker has sent a request. Returns whether it was silent before."""
         return self._lost_ns.pop(holder, None) is not None

@@ -100,9 +100,9 @@ class Table:
                     else:
                         txn.put(intent, _value(intent, row))
         except lmdb.Error as error:
-            needed = ROW_BYTES * len(changes)
-            if found_no_room(error, self._folder, needed):
-                raise no_room("no room for leases", self._folder, needed) from error
+            room_bytes = ROW_BYTES * len(changes)
+            if found_no_room(error, self._folder, room_bytes):
+                raise no_room("no room for leases", self._folder, room_bytes) from error
             raise commit_failed(error, self._folder) from error
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ def open_table(path: Path, *, seq: int, report: Callable[[str], None]) -> Table:
     folder = path / NODE_FOLDER / LEASES_FOLDER
     try:
         with (
-            PlainFolder.named(path) as world,
+            PlainFolder.at_user_path(path) as world,
             world.inner(NODE_FOLDER, make=True) as node,
             node.inner(LEASES_FOLDER, make=True) as leases,
         ):
@@ -131,7 +131,7 @@ def open_table(path: Path, *, seq: int, report: Callable[[str], None]) -> Table:
             if is_there:
                 try:
                     _check(folder)
-                    return _opened(folder, is_new=None)
+                    return _open_table(folder, is_new=None)
                 except (Damage, lmdb.Error) as problem:
                     report(
                         f"{folder}: {problem}; the table of leases begins empty: workers lose the "
@@ -139,7 +139,7 @@ def open_table(path: Path, *, seq: int, report: Callable[[str], None]) -> Table:
                     )
             for name in (DATA_NAME, LOCK_NAME, CLOSED_NAME):
                 leases.remove(name)
-            return _opened(folder, is_new=seq)
+            return _open_table(folder, is_new=seq)
     except OSError as error:
         raise unopened(error, folder) from error
     except lmdb.Error as error:
@@ -158,7 +158,7 @@ def begin_table(path: Path, store: Store) -> None:
     if store.meta_get(_NOTE) is not None:
         return
     try:
-        with PlainFolder.named(path) as world, world.inner(NODE_FOLDER, make=True) as node:
+        with PlainFolder.at_user_path(path) as world, world.inner(NODE_FOLDER, make=True) as node:
             is_first = node.find(LEASES_FOLDER) is None
     except OSError as error:
         raise unopened(error, path / NODE_FOLDER) from error
@@ -174,7 +174,7 @@ def clear_table(path: Path) -> None:
     open."""
     with (
         contextlib.suppress(FileNotFoundError),
-        PlainFolder.named(path) as world,
+        PlainFolder.at_user_path(path) as world,
         world.inner(NODE_FOLDER, make=True) as node,
         node.inner(LEASES_FOLDER, make=True) as leases,
     ):
@@ -191,7 +191,7 @@ def leased(path: Path) -> Mapping[Hash, int]:
     folder = path / NODE_FOLDER / LEASES_FOLDER
     try:
         _check(folder)
-        table = _opened(folder, is_new=None)
+        table = _open_table(folder, is_new=None)
     except (AosError, OSError, lmdb.Error):
         return {}
     rows = table.rows
@@ -207,7 +207,7 @@ def _check(folder: Path) -> None:
     look(folder)
 
 
-def _opened(folder: Path, *, is_new: int | None) -> Table:
+def _open_table(folder: Path, *, is_new: int | None) -> Table:
     """Raises: Damage, lmdb.Error: The table cannot be used. It is not open then."""
     take_mark(folder)
     try:

@@ -103,14 +103,14 @@ class LeasedWork:
             Unavailable: The process is away.
         """
         fields = await self._desk.link.work()
-        self._desk.here = frozenset(fields["effects"])
+        self._desk.world_effects = frozenset(fields["effects"])
         if self._desk.followed is not None:
             self._open_all()
 
     def rebased(self, state: State) -> None:
         """The follower has begun, or begun again, with this state."""
         self._desk.followed = state
-        if self._desk.here is not None:
+        if self._desk.world_effects is not None:
             self._open_all()
 
     def _open_all(self) -> None:
@@ -125,8 +125,10 @@ class LeasedWork:
 
     def _open(self, intent: OpenIntent) -> None:
         state = self._desk.state
-        assert self._desk.here is not None
-        if intent.intent in self._desk.leases.tasks or not is_task(state, intent, self._desk.here):
+        assert self._desk.world_effects is not None
+        if intent.intent in self._desk.leases.tasks or not is_task(
+            state, intent, self._desk.world_effects
+        ):
             return
         halt = state.halt(intent)
         self._desk.leases.open(
@@ -137,15 +139,15 @@ class LeasedWork:
             now=self._desk.clock(),
         )
 
-    def taken(self, record: Record, state: State) -> None:
+    def on_record(self, record: Record, state: State) -> None:
         """The follower has folded a record."""
         self._desk.followed = state
-        if self._desk.here is None:
+        if self._desk.world_effects is None:
             return
         match record:
             case Step():
-                for opened in record.intents:
-                    intent = state.intents.get(opened.intent)
+                for opened_intent in record.intents:
+                    intent = state.intents.get(opened_intent.intent)
                     if intent is not None:
                         self._open(intent)
                 self._end(record.abandoned)
@@ -218,7 +220,7 @@ class LeasedWork:
             else:
                 answer["answer"] = "lost"
             answers.append(answer)
-        self._desk.polls.heard(holder)
+        self._desk.polls.note_request(holder)
         await self._desk.synced()
         return {"answers": answers}
 
@@ -233,7 +235,7 @@ class LeasedWork:
                 intent, item["epoch"], holder, began=item["began"], now=self._desk.clock()
             )
             answers.append({"task": item["task"], "answer": "released" if is_released else "lost"})
-        self._desk.polls.heard(holder)
+        self._desk.polls.note_request(holder)
         await self._desk.synced()
         return {"answers": answers}
 
@@ -243,26 +245,26 @@ class LeasedWork:
         answers = await asyncio.gather(
             *(answer_each(item, self._tell(item, holder)) for item in body["frames"])
         )
-        self._desk.polls.heard(holder)
+        self._desk.polls.note_request(holder)
         for item, answer in zip(body["frames"], answers, strict=True):
             answer["number"] = item["number"]
         return {"answers": list(answers)}
 
     async def _tell(self, item: Body, holder: LeaseHolder) -> dict[str, Any]:
         intent = intent_of(item)
-        found = self._desk.state.intents.get(intent)
+        open_intent = self._desk.state.intents.get(intent)
         standing = self._desk.leases.standing(intent, item["epoch"], holder)
-        if found is None or standing is not Standing.HOLDER:
+        if open_intent is None or standing is not Standing.HOLDER:
             raise lease_is_over()
         try:
-            told = await self._desk.link.tell(read_frame(item, found))
+            answer = await self._desk.link.tell(read_frame(item, open_intent))
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
-        match told:
+        match answer:
             case Lost():
-                return {"answer": "dropped", "detail": told.text}
+                return {"answer": "dropped", "detail": answer.text}
             case Refusal():
-                return {"answer": "dropped", "detail": told.text}
+                return {"answer": "dropped", "detail": answer.text}
         return {"answer": "taken"}
 
     # Operators
@@ -271,15 +273,15 @@ class LeasedWork:
         """The tasks that workers have, and those that wait for a pause or for an operator."""
         self._desk.leases.expire(self._desk.clock())
         at = self._desk.clock()
-        listed: list[dict[str, Any]] = []
+        documents: list[dict[str, Any]] = []
         parked = 0
         for intent, entry in self._desk.leases.tasks.items():
-            phase = _PHASES.get(entry.place)
+            phase = _PHASES.get(entry.task_place)
             if phase is None:
                 continue
-            if entry.place is TaskPlace.PARKED:
+            if entry.task_place is TaskPlace.PARKED:
                 phase, parked = entry.halt or phase, parked + 1
-            if len(listed) == LISTED_MAX:
+            if len(documents) == LISTED_MAX:
                 continue
             document: dict[str, Any] = {
                 "task": hash_text(intent),
@@ -292,14 +294,14 @@ class LeasedWork:
             if row is not None and row.phase is Phase.LEASED:
                 document |= {"worker": row.holder.worker, "token": row.holder.token}
                 document["until_ns"] = row.until_ns
-            elif entry.place is TaskPlace.PAUSED:
+            elif entry.task_place is TaskPlace.PAUSED:
                 document["until_ns"] = at.wall_ns + max(0, entry.until_ns - at.steady_ns)
             if row is not None and row.phase is not Phase.LEASED:
                 document["problem"] = row.problem
-            listed.append(document)
+            documents.append(document)
         leased = sum(1 for _ in self._desk.leases.leased())
         return {
-            "tasks": listed,
+            "tasks": documents,
             "leased": leased,
             "offered": len(self._desk.leases.offers),
             "parked": parked,
@@ -309,44 +311,50 @@ class LeasedWork:
         """Run held and parked tasks again, with all attempts of their policy (N-59). Intents that
         are no tasks are effects of the process that runs the world, which runs them again (H-59e).
         """
-        intents = self._named(body)
-        here = [each for each in intents if each not in self._desk.leases.tasks]
-        running = await self._desk.link.retry(here) if here else []
-        picks = [pick for each in intents if (pick := self._desk.leases.retry(each)) is not None]
+        intents = self._intents_of(body)
+        world_intents = [intent for intent in intents if intent not in self._desk.leases.tasks]
+        running = await self._desk.link.retry(world_intents) if world_intents else []
+        picks = [
+            pick for intent in intents if (pick := self._desk.leases.retry(intent)) is not None
+        ]
         await self._desk.synced()
         problems = await asyncio.gather(*(self._desk.begin(pick) for pick in picks))
         await self._desk.synced()
-        failed = [each for each in problems if each is not None]
+        failed = [problem for problem in problems if problem is not None]
         if failed and len(failed) == len(picks) and not running:
             raise failed[0]
-        begun = [pick.intent for pick, each in zip(picks, problems, strict=True) if each is None]
-        return {"tasks": [hash_text(each) for each in (*running, *begun)]}
+        begun = [
+            pick.intent for pick, problem in zip(picks, problems, strict=True) if problem is None
+        ]
+        return {"tasks": [hash_text(intent) for intent in (*running, *begun)]}
 
-    def _named(self, body: Body) -> Sequence[Hash]:
+    def _intents_of(self, body: Body) -> Sequence[Hash]:
         if "tasks" in body:
-            return [intent_of({"task": each}) for each in body["tasks"]]
+            return [intent_of({"task": task}) for task in body["tasks"]]
         return [
             intent
             for intent, entry in self._desk.leases.tasks.items()
-            if entry.place is TaskPlace.PARKED and entry.halt == "parked"
+            if entry.task_place is TaskPlace.PARKED and entry.halt == "parked"
         ]
 
     async def reclaim(self, body: Body, token: ScopedToken) -> dict[str, Any]:
         """End leases on behalf of an operator: the tasks are given out with the next attempt."""
         problem = f"an operator ended the lease ({token.name})"
         self._desk.leases.expire(self._desk.clock())
-        intents = [intent_of({"task": each}) for each in body["tasks"]]
-        ended = [each for each in intents if self._desk.leases.reclaim(each, problem)]
+        intents = [intent_of({"task": task}) for task in body["tasks"]]
+        ended = [intent for intent in intents if self._desk.leases.reclaim(intent, problem)]
         await self._desk.synced()
-        return {"tasks": [hash_text(each) for each in ended]}
+        return {"tasks": [hash_text(intent) for intent in ended]}
 
     def figures(self) -> LeaseFigures:
         """Counts for metrics. Reads every task."""
-        places = [each.place for each in self._desk.leases.tasks.values()]
+        task_places = [entry.task_place for entry in self._desk.leases.tasks.values()]
         return LeaseFigures(
-            leased=sum(each in (TaskPlace.LEASED, TaskPlace.ENDING) for each in places),
+            leased=sum(
+                task_place in (TaskPlace.LEASED, TaskPlace.ENDING) for task_place in task_places
+            ),
             offered=len(self._desk.leases.offers),
-            parked=places.count(TaskPlace.PARKED),
+            parked=task_places.count(TaskPlace.PARKED),
             lost=self._desk.leases.lost,
             polls=len(self._desk.polls),
         )

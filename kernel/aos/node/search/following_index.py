@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.audit.search.attributes import Subject
-from aos.audit.views.cell_selection import subject, why
+from aos.audit.views.cell_selection import reasons_of, subject
 from aos.audit.views.journal_view import cells_of
 from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
@@ -63,11 +63,11 @@ class FollowingIndex:
         """Records may have been passed over: read them from the journal."""
         self._is_other = True
 
-    def taken(self, record: Record, state: State) -> None:  # noqa: ARG002
+    def on_record(self, record: Record, state: State) -> None:  # noqa: ARG002
         """Take a record: note the cells that it has changed."""
         if isinstance(record, Manifest):
             self._is_other = True
-            self._migrated |= {each.workflow for each in record.migrated}
+            self._migrated |= {migration.workflow for migration in record.migrated}
         for cell in cells_of(record):
             if cell[0] in self._workflows:
                 self._changed[cell] = None
@@ -75,7 +75,7 @@ class FollowingIndex:
     def advance(self, follower: Follower) -> SearchIndex:
         """Write all changes up to the follower's record; return the index, exact at it."""
         if self.index is None:
-            self.index = self._opened(follower)
+            self.index = self._open_index(follower)
         index = self.index
         if self._is_other:
             self._catch_up(index, follower)
@@ -86,7 +86,7 @@ class FollowingIndex:
             if cell is None:
                 index.remove(id)
             else:
-                index.put(subject(view, cell), reasons_text(why(follower.state, cell)))
+                index.put(subject(view, cell), reasons_text(reasons_of(follower.state, cell)))
         self._changed.clear()
         return index
 
@@ -100,9 +100,9 @@ class FollowingIndex:
         if self.index is not None:
             self.index.close()
 
-    def _opened(self, follower: Follower) -> SearchIndex:
+    def _open_index(self, follower: Follower) -> SearchIndex:
         with (
-            PlainFolder.named(self._path) as world,
+            PlainFolder.at_user_path(self._path) as world,
             world.inner(NODE, make=True) as node,
             node.inner(FOLDER, make=True) as files,
         ):
@@ -147,11 +147,15 @@ class FollowingIndex:
         if index.names() and index.seq < follower.seq:
             self._note_missed(index, follower)
         for name in index.names():
-            known = self._workflows.get(name)
-            if known is None or name in self._migrated or not index.is_current(known):
+            indexed_workflow = self._workflows.get(name)
+            if (
+                indexed_workflow is None
+                or name in self._migrated
+                or not index.is_current(indexed_workflow)
+            ):
                 index.drop(name)
             else:
-                index.use(known)
+                index.use(indexed_workflow)
         self._migrated.clear()
         for workflow in self._workflows.values():
             if not index.is_current(workflow):
@@ -162,7 +166,7 @@ class FollowingIndex:
         for frame in follower.store.frames(index.seq + 1, follower.seq):
             for seq, data in enumerate(frame.records, frame.header.first):
                 if index.seq < seq <= follower.seq:
-                    self.taken(from_bytes(data), follower.state)
+                    self.on_record(from_bytes(data), follower.state)
 
     def _all(self, name: str, follower: Follower) -> Iterator[tuple[Subject, str]]:
         """All cells of a workflow, with their reasons."""
@@ -171,15 +175,15 @@ class FollowingIndex:
         total = 0 if shelf is None else shelf.count
         shown_s = time.monotonic()
         self._building(name, 0, total)
-        for done, cell in enumerate(state.cells.of(name)):
+        for position, cell in enumerate(state.cells.of(name)):
             yield _row(view, cell)
             if time.monotonic() - shown_s >= SHOWN_S:
                 shown_s = time.monotonic()
-                self._building(name, done + 1, total)
+                self._building(name, position + 1, total)
 
 
 def _row(view: View, cell: Cell) -> tuple[Subject, str]:
-    return subject(view, cell), reasons_text(why(view.state, cell))
+    return subject(view, cell), reasons_text(reasons_of(view.state, cell))
 
 
 def _tip(follower: Follower) -> bytes:

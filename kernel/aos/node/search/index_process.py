@@ -58,16 +58,16 @@ class _Finder:
         self._index = index
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage:
-        found = self._index.page(query, limit=limit, offset=offset)
-        if found is None:
+        page = self._index.page(query, limit=limit, offset=offset)
+        if page is None:
             raise _NotIndexed
-        return found
+        return page
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells:
-        found = self._index.count(query, by, most)
-        if found is None:
+    def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells:
+        counted_cells = self._index.count(query, by, limit)
+        if counted_cells is None:
             raise _NotIndexed
-        return found
+        return counted_cells
 
 
 class _Serving:
@@ -109,13 +109,13 @@ class _Serving:
     async def _answer(self, request: dict[str, Any]) -> Document:
         try:
             try:
-                found = await self._document(request)
+                document = await self._document(request)
             except Erased:
                 raise
             except Damage:
                 # Parts of the snapshot that the state reads from may have been removed meanwhile.
                 await self._follower.restart()
-                found = await self._document(request)
+                document = await self._document(request)
         except _NotIndexed:
             return {"status": 0}
         except AosError as error:
@@ -123,7 +123,7 @@ class _Serving:
             return {"status": problem.status, "problem": problem.document()}
         except Problem as problem:
             return {"status": problem.status, "problem": problem.document()}
-        return {"status": 200, "document": found}
+        return {"status": 200, "document": document}
 
     async def _document(self, request: dict[str, Any]) -> Document:
         index = await self._advance()
@@ -131,9 +131,9 @@ class _Serving:
         view.finder = _Finder(index)
         return read_document(view, request["operation"], request["query"])
 
-    def _building(self, workflow: str, done: int, total: int) -> None:
+    def _building(self, workflow: str, done_cells: int, total: int) -> None:
         self._is_building = True
-        self._write({"building": {"workflow": workflow, "done": done, "total": total}})
+        self._write({"building": {"workflow": workflow, "done": done_cells, "total": total}})
 
     def _write(self, message: Document) -> None:
         body = write_json(message)

@@ -81,15 +81,24 @@ def _indexed(
 ) -> IndexedWorkflow:
     names = Names(manifest, name, {})
     attributes = {
-        each.path: each for name_, each in OF_EVERY_CELL.items() if name_ not in _NOT_INDEXED
+        cell_attribute.path: cell_attribute
+        for name_, cell_attribute in OF_EVERY_CELL.items()
+        if name_ not in _NOT_INDEXED
     }
-    own = {each: each for each in LINEAR_NAMES.values()} if name == LINEAR else {}
-    for alias, path in {**own, **aliases}.items():
+    linear_aliases = (
+        {linear_name: linear_name for linear_name in LINEAR_NAMES.values()}
+        if name == LINEAR
+        else {}
+    )
+    for alias, path in {**linear_aliases, **aliases}.items():
         try:
             attribute = names.attribute(WhereToken(f"state.{path}", 1, "word"))
         except WhereInvalid as problem:
             report(f'search."{name}".{alias}: {problem}')
             continue
         attributes[attribute.path] = attribute
-    kinds: list[Value] = [[path, each.kind.name] for path, each in sorted(attributes.items())]
+    kinds: list[Value] = [
+        [path, indexed_attribute.kind.name]
+        for path, indexed_attribute in sorted(attributes.items())
+    ]
     return IndexedWorkflow(name, attributes, content_hash(encode([FORMAT, kinds])))

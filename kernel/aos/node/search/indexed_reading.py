@@ -80,8 +80,8 @@ class IndexedReading:
         if "problem" in answer:
             problem = answer["problem"]
             raise Problem(answer["status"], problem["rule"], problem["detail"])
-        found: dict[str, Any] = answer["document"]
-        return found
+        document: dict[str, Any] = answer["document"]
+        return document
 
     async def run(self) -> None:
         """Run the process until cancelled; start it again when it ends."""
@@ -125,14 +125,14 @@ class IndexedReading:
         """End the process, and answer those that wait for it."""
         process, self._process, self._is_ready = self._process, None, False
         self._progress = "it is started again"
-        gone = {
+        answer = {
             "status": 503,
             "problem": {"rule": "index_is_building", "detail": "the search index ended: try again"},
         }
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
-                future.set_result(gone)
+                future.set_result(answer)
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -155,8 +155,10 @@ def _workflow_of(state: State, operation: str, query: Mapping[str, Any]) -> str 
         return None  # the document says so
 
 
-def _progress(found: Mapping[str, Any]) -> str:
-    return f"{found['done']:,} of {found['total']:,} cells of {found['workflow']} are indexed"
+def _progress(progress: Mapping[str, Any]) -> str:
+    return (
+        f"{progress['done']:,} of {progress['total']:,} cells of {progress['workflow']} are indexed"
+    )
 
 
 def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:

@@ -48,26 +48,26 @@ def ordered_bytes(value: Comparable) -> bytes:
 
 def value_of(data: bytes) -> Comparable:
     """The value that ``ordered_bytes`` has made these bytes of, which are not ``OTHER``."""
-    kind, rest = data[:1], data[1:]
+    kind, tail = data[:1], data[1:]
     if kind == _BOOL:
-        return rest == b"\x01"
+        return tail == b"\x01"
     if kind == _INT:
-        return int.from_bytes(rest, "big") - _INT_OFFSET
+        return int.from_bytes(tail, "big") - _INT_OFFSET
     if kind == _TEXT:
-        return rest.decode()
+        return tail.decode()
     if kind == _BYTES:
-        return rest
+        return tail
     assert kind == _DECIMAL, "the index has checked its rows"
-    return _decimal_of(rest)
+    return _decimal_of(tail)
 
 
 def after_prefix(text: str) -> bytes:
     """The least bytes that come after those of every text that begins with ``text``."""
-    found = bytearray(ordered_bytes(text))
-    while found[-1] == 0xFF:
-        found.pop()
-    found[-1] += 1
-    return bytes(found)
+    successor = bytearray(ordered_bytes(text))
+    while successor[-1] == 0xFF:
+        successor.pop()
+    successor[-1] += 1
+    return bytes(successor)
 
 
 def _decimal(value: Decimal) -> bytes:
@@ -76,15 +76,15 @@ def _decimal(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     number = bytes(digits).rstrip(b"\x00")
-    place = (exponent + len(digits) + _EXPONENT_OFFSET).to_bytes(2, "big")
+    exponent_bytes = (exponent + len(digits) + _EXPONENT_OFFSET).to_bytes(2, "big")
     if not sign:
-        return _POSITIVE + place + number
+        return _POSITIVE + exponent_bytes + number
     # The greater the amount, the smaller the number. So the end of a number comes after each of the
     # digits with which another one continues, and after a zero, too.
     return (
         _NEGATIVE
-        + bytes(255 - each for each in place)
-        + bytes(254 - each for each in number)
+        + bytes(255 - byte for byte in exponent_bytes)
+        + bytes(254 - byte for byte in number)
         + _END
     )
 
@@ -93,9 +93,9 @@ def _decimal_of(data: bytes) -> Decimal:
     if data == _ZERO:
         return Decimal(0)
     is_negative = data[:1] == _NEGATIVE
-    place, number = data[1:3], data[3:]
+    exponent_bytes, number = data[1:3], data[3:]
     if is_negative:
-        place = bytes(255 - each for each in place)
-        number = bytes(254 - each for each in number.removesuffix(_END))
-    exponent = int.from_bytes(place, "big") - _EXPONENT_OFFSET - len(number)
+        exponent_bytes = bytes(255 - byte for byte in exponent_bytes)
+        number = bytes(254 - byte for byte in number.removesuffix(_END))
+    exponent = int.from_bytes(exponent_bytes, "big") - _EXPONENT_OFFSET - len(number)
     return Decimal((int(is_negative), tuple(number), exponent))

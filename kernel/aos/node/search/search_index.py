@@ -85,8 +85,8 @@ class SearchIndex:
             is_new = not self._rows("SELECT 1 FROM sqlite_schema LIMIT 1")
             self._db.execute("BEGIN IMMEDIATE")
             if is_new:
-                for each in _TABLES.strip().split(";"):
-                    self._db.execute(each)
+                for statement in _TABLES.strip().split(";"):
+                    self._db.execute(statement)
                 self._put_facts(form=encode(FORMAT), world=world, seq=encode(0), tip=b"")
             facts: dict[str, bytes] = dict(self._rows("SELECT name, value FROM facts"))
             if facts.get("form") != encode(FORMAT) or facts.get("world") != world:
@@ -140,10 +140,10 @@ class SearchIndex:
                 for value in values:
                     sums[number] = (sums[number] + _digest(value, id)) % _CHECK_MOD
         for number in self._numbers.values():
-            found = 0
+            checksum = 0
             for value, id in self._db.execute(f"SELECT value, cell FROM v{number}"):  # noqa: S608
-                found = (found + _digest(value, id)) % _CHECK_MOD
-            if found != sums[number]:
+                checksum = (checksum + _digest(value, id)) % _CHECK_MOD
+            if checksum != sums[number]:
                 raise Damage("the values of an attribute are not those of the cells")
 
     def _numbered(self, workflow: str, leaves: Any) -> Iterator[tuple[int, list[bytes]]]:
@@ -156,8 +156,8 @@ class SearchIndex:
 
     def is_current(self, workflow: IndexedWorkflow) -> bool:
         """Whether the rows of a workflow are those of its attributes now."""
-        found = self._rows("SELECT signature FROM workflows WHERE name = ?", (workflow.name,))
-        return found == [(workflow.signature,)]
+        rows = self._rows("SELECT signature FROM workflows WHERE name = ?", (workflow.name,))
+        return rows == [(workflow.signature,)]
 
     def use(self, workflow: IndexedWorkflow) -> None:
         """Write and answer with these attributes from now on; its rows must be current."""
@@ -170,7 +170,9 @@ class SearchIndex:
     def drop(self, name: str) -> None:
         """Remove the rows of a workflow."""
         self._workflows.pop(name, None)
-        for workflow, route in [each for each in self._numbers if each[0] == name]:
+        for workflow, route in [
+            numbered_route for numbered_route in self._numbers if numbered_route[0] == name
+        ]:
             number = self._numbers.pop((workflow, route))
             self._db.execute(f"DROP TABLE v{number}")
         self._db.execute("DELETE FROM attributes WHERE workflow = ?", (name,))
@@ -201,11 +203,11 @@ class SearchIndex:
         """Write the present values of a cell."""
         workflow, key = subject.cell.id
         leaves = self._leaves(subject)
-        found = self._row(workflow, key)
-        if found is None:
+        row = self._row(workflow, key)
+        if row is None:
             self._insert(workflow, key, leaves, reasons)
             return
-        id, packed, earlier_reasons = found
+        id, packed, earlier_reasons = row
         now = encode(leaves)
         if packed == now and earlier_reasons == reasons:
             return
@@ -221,10 +223,10 @@ class SearchIndex:
 
     def remove(self, cell: CellId) -> None:
         """Remove a cell, if it has a row."""
-        found = self._row(*cell)
-        if found is None:
+        row = self._row(*cell)
+        if row is None:
             return
-        id, packed, _ = found
+        id, packed, _ = row
         for number, values in self._numbered(cell[0], decode_record(packed)):
             self._remove(number, id, values)
         self._db.execute("DELETE FROM cells WHERE id = ?", (id,))
@@ -243,10 +245,10 @@ class SearchIndex:
         self._db.close()
 
     def _row(self, workflow: str, key: bytes) -> tuple[int, bytes, str] | None:
-        found: tuple[int, bytes, str] | None = self._db.execute(
+        row: tuple[int, bytes, str] | None = self._db.execute(
             "SELECT id, leaves, reasons FROM cells WHERE workflow = ? AND key = ?", (workflow, key)
         ).fetchone()
-        return found
+        return row
 
     def _insert(self, workflow: str, key: bytes, leaves: Leaves, reasons: str) -> None:
         packed = encode(leaves)
@@ -261,19 +263,19 @@ class SearchIndex:
     def _add(self, number: int, id: int, values: Iterable[bytes]) -> None:
         self._db.executemany(
             f"INSERT INTO v{number} VALUES (?, ?)",  # noqa: S608
-            [(each, id) for each in values],
+            [(value, id) for value in values],
         )
 
     def _remove(self, number: int, id: int, values: Iterable[bytes]) -> None:
         self._db.executemany(
             f"DELETE FROM v{number} WHERE value = ? AND cell = ?",  # noqa: S608
-            [(each, id) for each in values],
+            [(value, id) for value in values],
         )
 
     def _leaves(self, subject: Subject) -> Leaves:
         attributes = self._workflows[subject.cell.id[0]].attributes
         return [
-            sorted({ordered_bytes(each) for each in attributes[route].comparable(subject)})
+            sorted({ordered_bytes(value) for value in attributes[route].comparable(subject)})
             for route in sorted(attributes)
         ]
 
@@ -281,22 +283,22 @@ class SearchIndex:
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
         """See ``CellFinder``."""
-        if query.after is not None or not self._has(query, query.order):
+        if query.after_position is not None or not self._has(query, query.order):
             return None
         return _Asking(self._db, query, self._numbers).page(limit, offset)
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells | None:
+    def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells | None:
         """See ``CellFinder``."""
         if not self._has(query, by):
             return None
-        return _Asking(self._db, query, self._numbers).count(by, most)
+        return _Asking(self._db, query, self._numbers).count(by, limit)
 
-    def _has(self, query: CellQuery, more: Attribute | None) -> bool:
+    def _has(self, query: CellQuery, extra: Attribute | None) -> bool:
         """Whether the attributes of a query, and one more, are indexed."""
-        asked = [each.attribute for each in single(query.conditions)]
+        attributes = [condition.attribute for condition in single(query.conditions)]
         return query.workflow in self._workflows and all(
-            (query.workflow, each.path) in self._numbers
-            for each in ([*asked] if more is None else [*asked, more])
+            (query.workflow, attribute.path) in self._numbers
+            for attribute in ([*attributes] if extra is None else [*attributes, extra])
         )
 
 
@@ -313,30 +315,30 @@ class _Asking:
         self._numbers = numbers
 
     def page(self, limit: int, offset: int) -> CellPage:
-        chosen, values = self._chosen()
+        passing_cells, values = self._passing_cells()
         reasons: Counter[str] = Counter()
         total = 0
         for text, number in self._db.execute(
-            f"SELECT c.reasons, COUNT(*) FROM {chosen} GROUP BY c.reasons",  # noqa: S608
+            f"SELECT c.reasons, COUNT(*) FROM {passing_cells} GROUP BY c.reasons",  # noqa: S608
             values,
         ):
             total += number
             for reason in text.split(_REASON_END) if text else ():
                 reasons[reason] += number
         rows = self._db.execute(
-            f"SELECT c.key FROM {chosen} ORDER BY {self._order()} "  # noqa: S608
+            f"SELECT c.key FROM {passing_cells} ORDER BY {self._order()} "  # noqa: S608
             "LIMIT ? OFFSET ?",
             [*values, limit, offset],
         ).fetchall()
         return CellPage([(self._workflow, key) for (key,) in rows], total, reasons)
 
-    def count(self, by: Attribute | None, most: int) -> CountedCells:
-        chosen, values = self._chosen()
+    def count(self, by: Attribute | None, limit: int) -> CountedCells:
+        passing_cells, values = self._passing_cells()
         if by is None:
-            [(count,)] = self._db.execute(f"SELECT COUNT(*) FROM {chosen}", values)  # noqa: S608
+            [(count,)] = self._db.execute(f"SELECT COUNT(*) FROM {passing_cells}", values)  # noqa: S608
             return CountedCells(count)
         rows = self._db.execute(
-            f"WITH chosen AS MATERIALIZED (SELECT c.id AS id FROM {chosen}) "  # noqa: S608
+            f"WITH chosen AS MATERIALIZED (SELECT c.id AS id FROM {passing_cells}) "  # noqa: S608
             f"SELECT CASE WHEN length(v.value) > {SMALL_MAX} THEN {_GROUP_BYTES_OF}(v.value) "
             "ELSE v.value END, (SELECT COUNT(*) FROM chosen) FROM chosen "
             f"LEFT JOIN {self._table(by)} v ON v.cell = chosen.id AND v.value > x'{OTHER.hex()}'",
@@ -348,15 +350,15 @@ class _Asking:
         )
         count = next(iter(numbers), (None, 0))[1]
         by_group = {_read_group(data): number for (data, _), number in numbers.items()}
-        return ranked(count, by_group, most)
+        return ranked(count, by_group, limit)
 
-    def _chosen(self) -> tuple[str, list[Any]]:
+    def _passing_cells(self) -> tuple[str, list[Any]]:
         """What comes after FROM for the cells that pass."""
-        source, given = self._source()
-        terms = [self._term(each) for each in self._query.conditions]
-        where = " AND ".join(["c.workflow = ?", *(sql for sql, _ in terms)])
-        values = [*given, self._workflow, *(each for _, some in terms for each in some)]
-        return f"{source} WHERE {where}", values
+        source, source_values = self._source()
+        terms = [self._term(condition) for condition in self._query.conditions]
+        where_sql = " AND ".join(["c.workflow = ?", *(sql for sql, _ in terms)])
+        values = [*source_values, self._workflow, *(value for _, some in terms for value in some)]
+        return f"{source} WHERE {where_sql}", values
 
     def _table(self, attribute: Attribute) -> str:
         return f"v{self._numbers[self._workflow, attribute.path]}"
@@ -384,20 +386,20 @@ class _Asking:
     def _term(self, condition: Selector) -> tuple[str, list[Any]]:
         if isinstance(condition, CombinedCondition):
             return self._combined(condition)
-        own = f"SELECT 1 FROM {self._table(condition.attribute)} WHERE cell = c.id"  # noqa: S608
+        rows_sql = f"SELECT 1 FROM {self._table(condition.attribute)} WHERE cell = c.id"  # noqa: S608
         if condition.is_null:
-            return (f"{'NOT ' if condition.operator == EQUAL else ''}EXISTS ({own})", [])
+            return (f"{'NOT ' if condition.operator == EQUAL else ''}EXISTS ({rows_sql})", [])
         if condition.operator == NOT_EQUAL:
-            return (f"NOT EXISTS ({own} AND value = ?)", [ordered_bytes(condition.values[0])])
+            return (f"NOT EXISTS ({rows_sql} AND value = ?)", [ordered_bytes(condition.values[0])])
         ranged = _ranges(condition)
         assert ranged is not None
-        return f"EXISTS ({own} AND {ranged[0]})", ranged[1]
+        return f"EXISTS ({rows_sql} AND {ranged[0]})", ranged[1]
 
     def _combined(self, combined: CombinedCondition) -> tuple[str, list[Any]]:
-        terms = [self._term(each) for each in combined.parts]
+        terms = [self._term(part) for part in combined.parts]
         joined = f" {combined.word} ".join(f"({sql})" for sql, _ in terms)
         sql = f"NOT ({joined})" if combined.word == NOT else f"({joined})"
-        return sql, [each for _, some in terms for each in some]
+        return sql, [value for _, some in terms for value in some]
 
     def _order(self) -> str:
         order = self._query.order
@@ -408,26 +410,26 @@ class _Asking:
         if order is None:
             return ties
         best, way = ("MAX", "DESC") if self._query.is_descending else ("MIN", "ASC")
-        place = (
+        value_sql = (
             f"(SELECT {best}(value) FROM {self._table(order)} "  # noqa: S608
             f"WHERE cell = c.id AND value > x'{OTHER.hex()}')"
         )
-        return f"{place} {way} NULLS LAST, {ties}"
+        return f"{value_sql} {way} NULLS LAST, {ties}"
 
 
 def _ranges(condition: Condition) -> tuple[str, list[Any]] | None:
     """The values that pass a condition, as SQL; None if it selects cells that have none of them."""
     if condition.is_null or condition.operator == NOT_EQUAL:
         return None
-    wanted = [ordered_bytes(each) for each in condition.values]
+    ordered_values = [ordered_bytes(value) for value in condition.values]
     if condition.operator in (EQUAL, IN):
-        return f"value IN ({', '.join('?' * len(wanted))})", list(wanted)
+        return f"value IN ({', '.join('?' * len(ordered_values))})", list(ordered_values)
     if condition.operator == PREFIX:
-        return "(value >= ? AND value < ?)", [wanted[0], after_prefix(condition.values[0])]
+        return "(value >= ? AND value < ?)", [ordered_values[0], after_prefix(condition.values[0])]
     # Values of other types have another first byte.
-    least, beyond = wanted[0][:1], bytes([wanted[0][0] + 1])
+    least, beyond = ordered_values[0][:1], bytes([ordered_values[0][0] + 1])
     sql = f"(value {condition.operator} ? AND value >= ? AND value < ?)"
-    return sql, [wanted[0], least, beyond]
+    return sql, [ordered_values[0], least, beyond]
 
 
 def reasons_text(reasons: Iterable[str]) -> str:
@@ -455,7 +457,7 @@ def _read_group(data: bytes | None) -> Group:
     if data is None:
         return None
     if data.startswith(_LARGE):
-        kind, rest = data[1 : -HASH_BYTES - _SIZE_BYTES], data[-HASH_BYTES - _SIZE_BYTES :]
-        size = int.from_bytes(rest[HASH_BYTES:], "big")
-        return kind.decode(), LargeValue(Hash(rest[:HASH_BYTES]), size)
+        kind, reference = data[1 : -HASH_BYTES - _SIZE_BYTES], data[-HASH_BYTES - _SIZE_BYTES :]
+        size = int.from_bytes(reference[HASH_BYTES:], "big")
+        return kind.decode(), LargeValue(Hash(reference[:HASH_BYTES]), size)
     return group_of(value_of(data))

@@ -20,27 +20,27 @@ class DecodedStates:
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
-        self._kept: OrderedDict[CellId, tuple[Slot, Any]] = OrderedDict()
+        self._decoded: OrderedDict[CellId, tuple[Slot, Any]] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._decoded)
 
     def value(self, id: CellId, state: Slot, read: BlobReader) -> Any:
         """Return the value of a state, which must not be changed. Raises as ``read``."""
-        found = self._kept.pop(id, None)
-        if found is not None:
-            self._bytes -= _size(found[0])
-        if found is None or found[0] != state:
-            found = state, decode_record(slot_bytes(state, read))
-        self._keep(id, found)
-        return found[1]
+        decoded = self._decoded.pop(id, None)
+        if decoded is not None:
+            self._bytes -= _size(decoded[0])
+        if decoded is None or decoded[0] != state:
+            decoded = state, decode_record(slot_bytes(state, read))
+        self._keep(id, decoded)
+        return decoded[1]
 
-    def _keep(self, id: CellId, found: tuple[Slot, Any]) -> None:
-        self._kept[id] = found
-        self._bytes += _size(found[0])
+    def _keep(self, id: CellId, decoded: tuple[Slot, Any]) -> None:
+        self._decoded[id] = decoded
+        self._bytes += _size(decoded[0])
         while self._bytes > self._bytes_max:
-            _, (state, _) = self._kept.popitem(last=False)
+            _, (state, _) = self._decoded.popitem(last=False)
             self._bytes -= _size(state)
 
 

@@ -83,17 +83,17 @@ async def wake_linear(services: Services, call: ApiCall) -> ApiReply:
         "type": body["type"],
         "payload": payload,
     }
-    return await _done(steps, SIGNAL, value)
+    return await _ask_instance(steps, SIGNAL, value)
 
 
 async def cancel_linear(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/linear/cancel``."""
     _check_scope(call, CANCEL)
     value = {"instance": call.body["instance"], "reason": call.body.get("reason", "")}
-    return await _done(_steps(services), CANCEL, value)
+    return await _ask_instance(_steps(services), CANCEL, value)
 
 
-async def _done(steps: StepWork, schema: str, value: dict[str, Any]) -> ApiReply:
+async def _ask_instance(steps: StepWork, schema: str, value: dict[str, Any]) -> ApiReply:
     answer = await steps.ask(schema, value)
     if answer.reason:
         raise refusal(answer)
@@ -107,9 +107,9 @@ async def _started(services: Services, reserved: LinearAnswer, instance: str) ->
     until_s = loop.time() + ANSWER_S
     while True:
         last = await services.follower.advance_to()
-        found = annotation_in_journal(services.follower.store, reserved.root, cell, last)
-        if found is not None:
-            return LinearAnswer.of(found)
+        annotation = annotation_in_journal(services.follower.store, reserved.root, cell, last)
+        if annotation is not None:
+            return LinearAnswer.of(annotation)
         if loop.time() >= until_s:
             raise Problem(
                 503, "no_answer", f"instance {instance} has not answered (look at it)",

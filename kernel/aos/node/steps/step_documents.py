@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.linear.rows import LinearState, step_document
 from aos.node.leases.documents import CBOR
 from aos.node.problems import Problem
@@ -32,10 +32,10 @@ def task_place(task: str) -> tuple[str, int]:
     Raises:
         Problem: 422: it names none.
     """
-    found = STEP_TASK.fullmatch(task)
-    if found is None:
+    match = STEP_TASK.fullmatch(task)
+    if match is None:
         raise Problem(422, "task_is_invalid", "expected step:NUMBER:INSTANCE", pointer="/task")
-    return found[2], int(found[1])
+    return match[2], int(match[1])
 
 
 def step_task(state: LinearState, form: str, now_ns: int) -> dict[str, Any]:
@@ -44,11 +44,11 @@ def step_task(state: LinearState, form: str, now_ns: int) -> dict[str, Any]:
     document = step_document(state)
     document["lease_ms"] = max(0, document["lease_until_ns"] - now_ns) // _MS
     context, woken = encode(document.pop("context")), document.pop("woken_by")
-    found: dict[str, Any] = {
+    task: dict[str, Any] = {
         "task": task_name(document["instance"], document["step_seq"]),
         "kind": "step",
         **document,
     }
     if form == CBOR:
-        return {**found, "context_cbor": context, "woken_by_cbor": encode(woken)}
-    return {**found, "context": shown(None, context), "woken_by": shown(None, encode(woken))}
+        return {**task, "context_cbor": context, "woken_by_cbor": encode(woken)}
+    return {**task, "context": as_json(None, context), "woken_by": as_json(None, encode(woken))}

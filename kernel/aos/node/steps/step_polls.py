@@ -17,28 +17,28 @@ from aos.node.leases.silent_workers import SilentWorkers
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class StepPoll:
-    """One claim. ``room`` is how many plan steps it takes of each pattern, ``most`` of all.
+    """One claim. ``room`` is how many plan steps it takes of each pattern, ``steps_free`` of all.
     ``is_gone`` says whether its client has closed the connection: then it takes nothing."""
 
     worker: str
     claim: str
     room: dict[str, int]
-    most: int
+    steps_free: int
     lease_ns: int | None
     is_gone: Callable[[], bool] = SILENT.is_gone
-    picked: asyncio.Future[list[Claimable]] = field(
+    result: asyncio.Future[list[Claimable]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
     def patterns(self) -> list[str]:
         """The patterns of which it takes more."""
-        return [each for each, room in self.room.items() if room > 0]
+        return [pattern for pattern, room in self.room.items() if room > 0]
 
-    def count(self, found: Claimable) -> None:
+    def count(self, pick: Claimable) -> None:
         """Note that it has taken a plan step."""
-        self.most -= 1
+        self.steps_free -= 1
         for pattern in self.patterns():
-            if matches(pattern, found.plan, found.step):
+            if matches(pattern, pick.plan, pick.step):
                 self.room[pattern] -= 1
                 break
 
@@ -74,38 +74,38 @@ class StepPolls:
         """A worker has lost a lease."""
         self._silent.lost(worker, self._clock())
 
-    def heard(self, worker: str) -> None:
+    def note_request(self, worker: str) -> None:
         """A worker has sent a request, which was carried out: its waiting claims get plan steps
         again (N-52b)."""
-        if self._silent.heard(worker):
+        if self._silent.end_silence(worker):
             self._changed.set()
 
     def pick(self, poll: StepPoll) -> list[Claimable]:
         """Take what a claim gets now. It is reserved until ``ReadyList.put``."""
-        found: list[Claimable] = []
+        picks: list[Claimable] = []
         if poll.is_gone():
-            return found
-        while poll.most > 0:
+            return picks
+        while poll.steps_free > 0:
             first = self._ready.take(poll.patterns(), self._clock())
             if first is None:
                 break
             poll.count(first)
-            found.append(first)
-        return found
+            picks.append(first)
+        return picks
 
     def _pick_waiting(self, poll: StepPoll) -> list[Claimable]:
         """As ``pick``, for a claim that has waited: nothing if its worker is silent."""
-        room, most = dict(poll.room), poll.most
-        found = self.pick(poll)
-        for each in found:
-            holder = self._holder_of(each.instance)
+        room, steps_free = dict(poll.room), poll.steps_free
+        picks = self.pick(poll)
+        for pick in picks:
+            holder = self._holder_of(pick.instance)
             if holder is not None:
                 self.lost(holder)  # its lease is over by time: otherwise this could not be claimed
         if poll.worker not in self._silent:
-            return found
-        for each in found:
-            self._ready.put(each.instance, each)
-        poll.room, poll.most = room, most
+            return picks
+        for pick in picks:
+            self._ready.put(pick.instance, pick)
+        poll.room, poll.steps_free = room, steps_free
         return []
 
     async def wait(self, poll: StepPoll, seconds: float) -> list[Claimable]:
@@ -118,17 +118,17 @@ class StepPolls:
         self._changed.set()
         try:
             async with asyncio.timeout(seconds):
-                return await asyncio.shield(poll.picked)
+                return await asyncio.shield(poll.result)
         except TimeoutError:
-            return poll.picked.result() if poll.picked.done() else []
+            return poll.result.result() if poll.result.done() else []
         finally:
             del self._waiting[number]
 
     def empty(self) -> None:
         """End all waiting claims with nothing."""
         for poll in self._waiting.values():
-            if not poll.picked.done():
-                poll.picked.set_result([])
+            if not poll.result.done():
+                poll.result.set_result([])
 
     async def run(self) -> None:
         """Serve the claims that wait, until this is canceled."""
@@ -146,9 +146,9 @@ class StepPolls:
     def _serve(self) -> None:
         for poll in list(self._waiting.values()):
             if self._is_served(poll):
-                found = self._pick_waiting(poll)
-                if found:
-                    poll.picked.set_result(found)
+                picks = self._pick_waiting(poll)
+                if picks:
+                    poll.result.set_result(picks)
 
     def _due_ns(self) -> int | None:
         waiting = {
@@ -160,4 +160,4 @@ class StepPolls:
         return self._ready.due_ns(waiting) if waiting else None
 
     def _is_served(self, poll: StepPoll) -> bool:
-        return not poll.picked.done() and poll.worker not in self._silent
+        return not poll.result.done() and poll.worker not in self._silent

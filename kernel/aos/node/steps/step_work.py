@@ -47,7 +47,7 @@ _CANCELED: Final = "CANCELED"
 _Act: TypeAlias = Callable[[Body], Awaitable[dict[str, Any]]]
 
 
-class _Held(NamedTuple):
+class _StepLease(NamedTuple):
     """A lease of an instance, as its row shows it."""
 
     worker: str
@@ -69,7 +69,7 @@ class StepWork:
         self._ready = ReadyList()
         self._polls = StepPolls(self._ready, self._worker_of)
         self._leased: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._held: dict[str, _Held] = {}
+        self._leases: dict[str, _StepLease] = {}
         self._reserved: set[str] = set()
         self._decoded = DecodedStates()
         self._answered = AnsweredClaims()
@@ -80,14 +80,14 @@ class StepWork:
 
     def rebased(self, state: State) -> None:
         """Read every running instance."""
-        for instance in list(self._held):
+        for instance in list(self._leases):
             self._note_held(instance, None)
         self._ready.clear()
         for cell in state.cells.of(LINEAR):
             if cell.declared is None:
                 self._look(cell)
 
-    def taken(self, record: Record, state: State) -> None:
+    def on_record(self, record: Record, state: State) -> None:
         """Read the instance that a step has changed."""
         if isinstance(record, Step) and record.cell[0] == LINEAR:
             self._look_at(record.cell, state)
@@ -104,29 +104,29 @@ class StepWork:
         instance: str = state["instance"]
         running = status_of(state) == RUNNING
         row = current_row(state) if running else None
-        before = self._held.get(instance)
-        held = None if row is None else _held_by(state, row)
-        self._note_held(instance, held)
-        if before is not None and before != held and _is_lost(state, before):
-            self._polls.lost(before.worker)
+        earlier_lease = self._leases.get(instance)
+        lease = None if row is None else _held_by(state, row)
+        self._note_held(instance, lease)
+        if earlier_lease is not None and earlier_lease != lease and _is_lost(state, earlier_lease):
+            self._polls.lost(earlier_lease.worker)
         if instance not in self._reserved and self._ready.put(
             instance, None if cell.fault is not None else claimable(state)
         ):
             self._polls.changed()
 
-    def _note_held(self, instance: str, held: _Held | None) -> None:
-        before = self._held.pop(instance, None)
-        if before is not None:
-            self._leased[before.by_claim].discard(instance)
-            if not self._leased[before.by_claim]:
-                del self._leased[before.by_claim]
-        if held is not None:
-            self._held[instance] = held
-            self._leased[held.by_claim].add(instance)
+    def _note_held(self, instance: str, lease: _StepLease | None) -> None:
+        earlier_lease = self._leases.pop(instance, None)
+        if earlier_lease is not None:
+            self._leased[earlier_lease.by_claim].discard(instance)
+            if not self._leased[earlier_lease.by_claim]:
+                del self._leased[earlier_lease.by_claim]
+        if lease is not None:
+            self._leases[instance] = lease
+            self._leased[lease.by_claim].add(instance)
 
     def _worker_of(self, instance: str) -> str | None:
-        held = self._held.get(instance)
-        return None if held is None else held.worker
+        lease = self._leases.get(instance)
+        return None if lease is None else lease.worker
 
     def _read(self, cell: Cell) -> LinearState | None:
         if cell.state is None:
@@ -162,13 +162,13 @@ class StepWork:
             raise Problem(429, "too_many_polls", detail, retry_after_s=1)
         worker, claim = _worker(body, token), body["claim"]
         self._answered.repeated((worker, claim))
-        self._polls.heard(worker)
-        most = body.get("max", 1)
+        self._polls.note_request(worker)
+        steps_max = body.get("max", 1)
         poll = StepPoll(
             worker=worker,
             claim=claim,
-            room={each["name"]: each.get("max", most) for each in body["steps"]},
-            most=most,
+            room={step["name"]: step.get("max", steps_max) for step in body["steps"]},
+            steps_free=steps_max,
             lease_ns=body["lease_ms"] * _MS if "lease_ms" in body else None,
             is_gone=connection.is_gone,
         )
@@ -176,7 +176,7 @@ class StepWork:
         if not instances:
             instances = await self._claimed(poll, body.get("wait_ms", 0) / 1000)
         form = body.get("form", "json")
-        states = [(each, self._state(each)) for each in instances]
+        states = [(instance, self._state(instance)) for instance in instances]
         tasks = [
             step_task(state, form, now_ns())
             for instance, state in states
@@ -201,7 +201,7 @@ class StepWork:
             return
         worker, _ = key
         leases = [
-            {"worker": worker, "task": each["task"], "epoch": each["epoch"]} for each in tasks
+            {"worker": worker, "task": task["task"], "epoch": task["epoch"]} for task in tasks
         ]
         self._answered.watch(key, connection, lambda _: self._end_leases(leases))
 
@@ -218,23 +218,23 @@ class StepWork:
             releasing.add_done_callback(self._releasing.discard)
 
     def _is_held_by(self, instance: str, worker: str, claim: str) -> bool:
-        held = self._held.get(instance)
-        return held is not None and held.by_claim == (worker, claim)
+        lease = self._leases.get(instance)
+        return lease is not None and lease.by_claim == (worker, claim)
 
     async def _claimed(self, poll: StepPoll, wait_s: float) -> list[str]:
         loop = asyncio.get_running_loop()
         until_s = loop.time() + wait_s
         while True:
-            found = self._polls.pick(poll)
-            if not found and (left_s := until_s - loop.time()) > 0:
-                found = await self._waited(poll, left_s)
-            if not found:
+            picks = self._polls.pick(poll)
+            if not picks and (left_s := until_s - loop.time()) > 0:
+                picks = await self._waited(poll, left_s)
+            if not picks:
                 return []
-            claimed = await self._grant(poll, found)
+            claimed = await self._grant(poll, picks)
             if claimed or self._is_stopping:
                 return claimed
             poll = StepPoll(
-                worker=poll.worker, claim=poll.claim, room=poll.room, most=poll.most,
+                worker=poll.worker, claim=poll.claim, room=poll.room, steps_free=poll.steps_free,
                 lease_ns=poll.lease_ns, is_gone=poll.is_gone,
             )  # fmt: skip
 
@@ -242,26 +242,26 @@ class StepWork:
         try:
             return await self._polls.wait(poll, seconds)
         except asyncio.CancelledError:
-            if poll.picked.done():
-                self._give_back(poll.picked.result())
+            if poll.result.done():
+                self._give_back(poll.result.result())
             raise
 
-    async def _grant(self, poll: StepPoll, found: Sequence[Claimable]) -> list[str]:
+    async def _grant(self, poll: StepPoll, picks: Sequence[Claimable]) -> list[str]:
         """Send a claim for each; return the instances that the worker has now. It continues if the
         caller is gone: then the leases end, unless the worker got them by the same claim."""
-        names = [each.instance for each in found]
+        names = [pick.instance for pick in picks]
         self._reserved.update(names)
         granting = asyncio.ensure_future(
-            asyncio.gather(*(self._claim_one(poll, each) for each in names), return_exceptions=True)
+            asyncio.gather(*(self._claim_one(poll, name) for name in names), return_exceptions=True)
         )
-        granting.add_done_callback(lambda _: self._give_back(found))
+        granting.add_done_callback(lambda _: self._give_back(picks))
         try:
             answers = await asyncio.shield(granting)
         except asyncio.CancelledError:
             key = poll.worker, poll.claim
             granting.add_done_callback(lambda _: self._end_unheard(key, names))
             raise
-        problems = [each for each in answers if isinstance(each, BaseException)]
+        problems = [answer for answer in answers if isinstance(answer, BaseException)]
         claimed = [
             instance
             for instance, answer in zip(names, answers, strict=True)
@@ -275,7 +275,9 @@ class StepWork:
         """The caller of a claim went away before its answer."""
         if key in self._answered:
             return  # the worker made the claim again, and has its leases
-        states = [self._state(each) for each in instances if self._is_held_by(each, *key)]
+        states = [
+            self._state(instance) for instance in instances if self._is_held_by(instance, *key)
+        ]
         self._end_leases(
             [
                 {
@@ -288,12 +290,12 @@ class StepWork:
             ]
         )
 
-    def _give_back(self, found: Sequence[Claimable]) -> None:
+    def _give_back(self, picks: Sequence[Claimable]) -> None:
         """Let others claim these, as far as they still can be claimed."""
         state = self._services.follower.state
-        for each in found:
-            self._reserved.discard(each.instance)
-            self._look_at((LINEAR, encode(each.instance)), state)
+        for pick in picks:
+            self._reserved.discard(pick.instance)
+            self._look_at((LINEAR, encode(pick.instance)), state)
 
     async def _claim_one(self, poll: StepPoll, instance: str) -> LinearAnswer:
         return await self.ask(
@@ -313,37 +315,39 @@ class StepWork:
     ) -> list[dict[str, Any]]:
         """Extend leases; one answer for each item."""
         lease_ns = body["lease_ms"] * _MS if "lease_ms" in body else None
-        return await self._each(items, body, token, lambda each: self._extend(each, lease_ns))
+        return await self._answer_items(
+            items, body, token, lambda item: self._extend(item, lease_ns)
+        )
 
     async def release(
         self, items: Sequence[Body], body: Body, token: ScopedToken
     ) -> list[dict[str, Any]]:
         """End leases: the plan steps can be claimed again a millisecond later."""
-        return await self._each(items, body, token, self._release)
+        return await self._answer_items(items, body, token, self._release)
 
     async def results(
         self, items: Sequence[Body], body: Body, token: ScopedToken
     ) -> list[dict[str, Any]]:
         """Take results; one answer or problem for each item."""
-        return await self._each(items, body, token, self._result)
+        return await self._answer_items(items, body, token, self._result)
 
-    async def _each(
+    async def _answer_items(
         self, items: Sequence[Body], body: Body, token: ScopedToken, act: _Act
     ) -> list[dict[str, Any]]:
         _check_scope(token)
         worker = _worker(body, token)
         answers = await asyncio.gather(
-            *(answer_each(each, act({**each, "worker": worker})) for each in items)
+            *(answer_each(item, act({**item, "worker": worker})) for item in items)
         )
-        self._polls.heard(worker)
+        self._polls.note_request(worker)
         return answers
 
     async def _extend(self, item: Body, lease_ns: int | None) -> dict[str, Any]:
         instance, seq = task_place(item["task"])
         reason = self._known_refusal(instance, seq, item["epoch"])
         if not reason:
-            held = _held(item, instance, seq)
-            reason = (await self.ask(EXTEND, {**held, "lease": lease_ns})).reason
+            lease_fields = _lease_fields(item, instance, seq)
+            reason = (await self.ask(EXTEND, {**lease_fields, "lease": lease_ns})).reason
         if reason:
             return {"answer": "canceled" if reason == _CANCELED else "lost"}
         state = self._state(instance)
@@ -365,13 +369,13 @@ class StepWork:
                 422, "result_does_not_fit", "outcome: the result of a plan step has one",
                 pointer="/outcome",
             )  # fmt: skip
-        known = self._known_refusal(instance, seq, item["epoch"])
-        if known:
-            raise Problem(409, known.lower(), f"{known}: {_WORDS[known]}")
+        reason = self._known_refusal(instance, seq, item["epoch"])
+        if reason:
+            raise Problem(409, reason.lower(), f"{reason}: {_WORDS[reason]}")
         manifest = self._services.follower.state.manifest
         try:
             value = {
-                **_held(item, instance, seq),
+                **_lease_fields(item, instance, seq),
                 "outcome": outcome_value(item["outcome"]),
                 "outbound": outbound_values(item.get("outbound", ()), manifest),
             }
@@ -439,16 +443,16 @@ def _check_scope(token: ScopedToken) -> None:
         )
 
 
-def _held_by(state: LinearState, row: Mapping[str, Any]) -> _Held | None:
+def _held_by(state: LinearState, row: Mapping[str, Any]) -> _StepLease | None:
     if row["claim"] is None:
         return None
-    return _Held(row["locked_by"], row["claim"], state["current_step_seq"], row["epoch"])
+    return _StepLease(row["locked_by"], row["claim"], state["current_step_seq"], row["epoch"])
 
 
-def _is_lost(state: LinearState, before: _Held) -> bool:
+def _is_lost(state: LinearState, lease: _StepLease) -> bool:
     """Whether a lease that has ended was lost: no result and no cancel has ended it."""
     last = state["last_result"]
-    has_result = last is not None and (last["seq"], last["epoch"]) == (before.seq, before.epoch)
+    has_result = last is not None and (last["seq"], last["epoch"]) == (lease.seq, lease.epoch)
     return not has_result and status_of(state) != _CANCELED
 
 
@@ -457,7 +461,7 @@ def _worker(body: Body, token: ScopedToken) -> str:
     return f"{body['worker']}@{token.name}"
 
 
-def _held(item: Body, instance: str, seq: int) -> dict[str, Any]:
+def _lease_fields(item: Body, instance: str, seq: int) -> dict[str, Any]:
     return {
         "instance": instance,
         "worker": item["worker"],

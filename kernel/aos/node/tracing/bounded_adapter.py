@@ -84,7 +84,7 @@ class BoundedAdapter(HTTPAdapter):
 
     def _cut(self, is_late: threading.Event) -> None:
         is_late.set()
-        for each in list(self._connections):
-            if each.sock is not None:
+        for connection in list(self._connections):
+            if connection.sock is not None:
                 with contextlib.suppress(OSError):
-                    each.sock.shutdown(socket.SHUT_RDWR)
+                    connection.sock.shutdown(socket.SHUT_RDWR)

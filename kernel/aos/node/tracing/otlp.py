@@ -43,10 +43,10 @@ class OtlpExporter:
     def __init__(self) -> None:
         # Its own lines would repeat ours, with tracebacks.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-        found = Resource.create()
-        if str(found.attributes["service.name"]).startswith("unknown_service"):
-            found = found.merge(Resource({"service.name": SERVICE}))
-        self._resource = found
+        resource = Resource.create()
+        if str(resource.attributes["service.name"]).startswith("unknown_service"):
+            resource = resource.merge(Resource({"service.name": SERVICE}))
+        self._resource = resource
         self._scope = InstrumentationScope("aos", version("aos-kernel"))
         self._answers: list[int] = []
         session = requests.Session()
@@ -58,9 +58,9 @@ class OtlpExporter:
     def export(self, spans: Sequence[RecordSpan], callers: Mapping[int, Caller]) -> ExportOutcome:
         """Send spans, at most for about ten seconds. ``callers`` are the contexts in which events
         were sent, by the events' sequences."""
-        found = [self._span(each, callers.get(each.seq)) for each in spans]
+        readable_spans = [self._span(span, callers.get(span.seq)) for span in spans]
         self._answers.clear()
-        if self._exporter.export(found) is SpanExportResult.SUCCESS:
+        if self._exporter.export(readable_spans) is SpanExportResult.SUCCESS:
             return TAKEN
         if not self._answers:
             return ExportOutcome("no answer")
@@ -86,8 +86,8 @@ class OtlpExporter:
             resource=self._resource,
             attributes=span.attributes,
             events=[
-                OtelEvent(each.name, attributes=each.attributes, timestamp=each.at_ns)
-                for each in span.events
+                OtelEvent(event.name, attributes=event.attributes, timestamp=event.at_ns)
+                for event in span.events
             ],
             links=() if caller is None else (Link(_context(*caller, is_remote=True)),),
             kind=_KINDS[span.kind],

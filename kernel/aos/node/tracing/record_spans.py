@@ -74,7 +74,7 @@ class RecordSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _RecordFacts:
     """Of a record: the record that caused it, its time, and the span that its effects are under."""
 
     cause: int | None
@@ -87,7 +87,7 @@ class RecordSpans:
 
     def __init__(self, view: View) -> None:
         self.attempts: OrderedDict[Hash, list[SpanEvent]] = OrderedDict()
-        self._known: OrderedDict[int, _Known] = OrderedDict()
+        self._facts: OrderedDict[int, _RecordFacts] = OrderedDict()
         self._origins: OrderedDict[int, int] = OrderedDict()
         self.seen_by(view)
 
@@ -116,7 +116,7 @@ class RecordSpans:
 
     def traceparent(self, intent: Hash) -> str:
         """The W3C trace context of an effect. Raises Damage as ``of``."""
-        trace, span = self._trace(self._opened(intent)), self._effect_span(intent)
+        trace, span = self._trace(self._opening_seq(intent)), self._effect_span(intent)
         return f"00-{trace.hex()}-{span.hex()}-01"
 
     # Spans
@@ -152,11 +152,11 @@ class RecordSpans:
             attributes["aos.status"] = record.status
             events = tuple(
                 SpanEvent(
-                    f"emit {each.schema}",
+                    f"emit {event.schema}",
                     at_ns,
-                    {"aos.schema": each.schema, "aos.receivers": len(each.to)},
+                    {"aos.schema": event.schema, "aos.receivers": len(event.to)},
                 )
-                for each in record.events
+                for event in record.events
             )
         else:
             error = str(record.fault.kind)
@@ -175,8 +175,8 @@ class RecordSpans:
         )
 
     def _of_effect(self, record: Settling) -> RecordSpan:
-        opened = self._opened(record.intent)
-        found = self._look(opened)
+        opening_seq = self._opening_seq(record.intent)
+        opening = self._look(opening_seq)
         events = self.attempts.pop(record.intent, [])
         attributes = self._of_cell(record.seq, record.cell)
         attributes |= {"aos.effect": record.effect, "aos.intent": hash_text(record.intent)}
@@ -186,18 +186,18 @@ class RecordSpans:
             events = [*events, SpanEvent("started", record.started_ns)]
         error = None
         if record.status != "ok":
-            error = code_of(record, self._view.whole) or record.status
+            error = code_of(record, self._view.full_lens) or record.status
         return RecordSpan(
             seq=record.seq,
-            trace=self._trace(opened),
+            trace=self._trace(opening_seq),
             id=self._effect_span(record.intent),
-            parent=found.span,
+            parent=opening.span,
             name=f"effect {record.effect}",
             kind="client",
-            start_ns=found.at_ns,
-            end_ns=max(found.at_ns, self._look(record.seq, record).at_ns),
+            start_ns=opening.at_ns,
+            end_ns=max(opening.at_ns, self._look(record.seq, record).at_ns),
             attributes=attributes,
-            events=tuple(sorted(events, key=lambda each: each.at_ns)),
+            events=tuple(sorted(events, key=lambda event: event.at_ns)),
             error=error,
         )
 
@@ -206,25 +206,25 @@ class RecordSpans:
             "aos.world": hash_text(self._world),
             "aos.seq": seq,
             "aos.workflow": cell[0],
-            "aos.key": self._view.whole.key_text(cell, seq=seq) if cell[1] else "",
+            "aos.key": self._view.full_lens.key_text(cell, seq=seq) if cell[1] else "",
         }
 
     def _keep(self, record: Attempt) -> None:
-        kept = self.attempts.setdefault(record.intent, [])
-        if len(kept) < ATTEMPTS_MAX:
+        events = self.attempts.setdefault(record.intent, [])
+        if len(events) < ATTEMPTS_MAX:
             attributes: dict[str, str | int] = {
                 "aos.seq": record.seq,
                 "aos.attempt": record.attempt,
             }
             if record.problem is not None:
                 attributes["aos.problem"] = record.problem
-            kept.append(SpanEvent(f"attempt {record.phase}", record.stamp.ns, attributes))
+            events.append(SpanEvent(f"attempt {record.phase}", record.stamp.ns, attributes))
         if len(self.attempts) > OPEN_MAX:
             self.attempts.popitem(last=False)
 
     # Causes
 
-    def _opened(self, intent: Hash) -> int:
+    def _opening_seq(self, intent: Hash) -> int:
         row = self._view.journal.intent(intent)
         return 0 if row is None else row.opened_seq
 
@@ -244,43 +244,47 @@ class RecordSpans:
     def _origin(self, seq: int) -> int:
         """The first cause of a record: mostly an event, or a record that is not kept any more."""
         passed: list[int] = []
-        while (known := self._origins.get(seq)) is None:
+        while (origin := self._origins.get(seq)) is None:
             passed.append(seq)
             cause = self._look(seq).cause
             if cause is None:
-                known = seq
+                origin = seq
                 break
             seq = cause
-        for each in passed:
-            _remember(self._origins, each, known)
-        return known
+        for passed_seq in passed:
+            _remember(self._origins, passed_seq, origin)
+        return origin
 
-    def _look(self, seq: int, record: Record | None = None) -> _Known:
-        found = self._known.get(seq)
-        if found is None:
-            found = self._read(seq, record)
-            _remember(self._known, seq, found)
-        return found
+    def _look(self, seq: int, record: Record | None = None) -> _RecordFacts:
+        facts = self._facts.get(seq)
+        if facts is None:
+            facts = self._read(seq, record)
+            _remember(self._facts, seq, facts)
+        return facts
 
-    def _read(self, seq: int, record: Record | None) -> _Known:
+    def _read(self, seq: int, record: Record | None) -> _RecordFacts:
         if record is None:
             try:
                 record = self._view.records.at(seq)
             except (Pruned, BadUsage):
                 # It was moved to an archive, or is no record: a trace of its own begins there.
-                return _Known(None, 0, self._span(seq))
+                return _RecordFacts(None, 0, self._span(seq))
         match record:
             case Step() | Faulted():
-                return _Known(record.entry[0], self._look(record.root).at_ns, self._span(seq))
+                return _RecordFacts(record.entry[0], self._look(record.root).at_ns, self._span(seq))
             case KernelReceipt():
                 at_ns = self._look(record.root).at_ns
-                return _Known(self._opened(record.intent), at_ns, self._effect_span(record.intent))
+                return _RecordFacts(
+                    self._opening_seq(record.intent), at_ns, self._effect_span(record.intent)
+                )
             case Receipt() | Stream():
-                return _Known(
-                    self._opened(record.intent), record.stamp.ns, self._effect_span(record.intent)
+                return _RecordFacts(
+                    self._opening_seq(record.intent),
+                    record.stamp.ns,
+                    self._effect_span(record.intent),
                 )
             case _:
-                return _Known(None, record.stamp.ns, self._span(seq))
+                return _RecordFacts(None, record.stamp.ns, self._span(seq))
 
 
 def _remember(memory: OrderedDict[int, V], key: int, value: V) -> None:

@@ -77,7 +77,7 @@ class Exporter(Protocol):
 def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether the environment has an endpoint for spans, and does not turn them off."""
     return (
-        any(environment.get(each) for each in _ENDPOINTS)
+        any(environment.get(name) for name in _ENDPOINTS)
         and environment.get("OTEL_SDK_DISABLED", "").lower() != "true"
         and environment.get("OTEL_TRACES_EXPORTER", "otlp") != "none"
     )
@@ -85,17 +85,17 @@ def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
 
 def span_secrets(environment: Mapping[str, str] = os.environ) -> list[SecretValue]:
     """The parts of the endpoints' URLs and of their headers that may be tokens (X-69a)."""
-    found = [
+    secrets = [
         secret for name in _ENDPOINTS for secret in url_secrets(environment.get(name, ""), name)
     ]
     for name in _HEADERS:
         for pair in environment.get(name, "").split(","):
             value = pair.partition("=")[2].strip()
-            found += (
+            secrets += (
                 SecretValue(name=name, value=spelt.encode(), hosts=None)
                 for spelt in dict.fromkeys((value, unquote(value)))
             )
-    return found
+    return secrets
 
 
 class SpanPoster:
@@ -121,8 +121,8 @@ class SpanPoster:
         self._exporter = exporter
         self._file = PositionFile(folder, FOLDER, NAME, bytes_max=_BYTES_MAX)
         self._redactor = Redactor(span_secrets())
-        self._report = self._redactor.before(report)
-        self._said: str | None = None
+        self._report = self._redactor.redacting(report)
+        self._reported_problem: str | None = None
         self._view: View | None = None
         self._spans: RecordSpans | None = None
 
@@ -170,15 +170,15 @@ class SpanPoster:
         """Go to the position of the file, or to the next record, which is saved."""
         follower, spans = self._follower, self._now()
         try:
-            found = await asyncio.to_thread(self._file.load)
+            document = await asyncio.to_thread(self._file.load)
             spans.attempts.clear()
-            spans.attempts.update(_attempts(found))
-            position = None if found is None else int(found["seq"])
+            spans.attempts.update(_attempts(document))
+            position = None if document is None else int(document["seq"])
         except (ValueError, ValueProblem, KeyError, TypeError, AttributeError) as problem:
             raise BadUsage(
                 sentence(
                     "the position of the spans cannot be read",
-                    where=str(self._file.path),
+                    location=str(self._file.path),
                     hint="remove the file: spans begin again with the next record",
                 )
             ) from problem
@@ -189,13 +189,14 @@ class SpanPoster:
                 f"at {follower.seq} (an older backup?): they continue with the next record"
             )
             self.position = follower.seq + 1
-        kept = first_kept(follower.store)
-        if self.position < kept:
+        oldest_seq = first_kept(follower.store)
+        if self.position < oldest_seq:
             self._report(
-                f"spans: records {self.position} to {kept - 1} were moved to an archive and are "
+                f"spans: records {self.position} to {oldest_seq - 1} were moved to an archive "
+                "and are "
                 "not exported"
             )
-            self.position = kept
+            self.position = oldest_seq
         if self.position != position:
             await asyncio.to_thread(self._file.save, self._document())
         return self.position
@@ -205,7 +206,7 @@ class SpanPoster:
             "seq": self.position,
             "attempts": {
                 hash_text(intent): [
-                    [each.name, each.at_ns, dict(each.attributes)] for each in events
+                    [event.name, event.at_ns, dict(event.attributes)] for event in events
                 ]
                 for intent, events in self._now().attempts.items()
             },
@@ -224,30 +225,30 @@ class SpanPoster:
     def _read(self, first: int, last: int) -> list[RecordSpan]:
         spans = self._now()
         assert self._view is not None
-        found: list[RecordSpan] = []
+        batch: list[RecordSpan] = []
         for frame in self._view.journal.frames(first, last):
             for seq, data in enumerate(frame.records, frame.header.first):
                 if first <= seq <= last:
-                    found += spans.of(from_bytes(data))
-        return found
+                    batch += spans.of(from_bytes(data))
+        return batch
 
     async def _accepted(self, batch: Sequence[RecordSpan]) -> None:
         """Export a batch until the receiver has taken it, or has refused it."""
-        found = {each.seq: self.callers.take(each.seq) for each in batch}
-        callers = {seq: caller for seq, caller in found.items() if caller is not None}
+        caller_by_seq = {span.seq: self.callers.take(span.seq) for span in batch}
+        callers = {seq: caller for seq, caller in caller_by_seq.items() if caller is not None}
         pause_s = PAUSE_S
         while True:
             outcome = await _exported(self._exporter, batch, callers, self._redactor)
             problem = outcome.problem
             if problem is None:
                 self.exported += len(batch)
-                if self._said is not None:
+                if self._reported_problem is not None:
                     self._report("spans: they are exported again")
-                    self._said = None
+                    self._reported_problem = None
                 return
             fate = "they are left out" if outcome.is_refused else "they are exported again"
-            if problem != self._said:
-                self._said = problem
+            if problem != self._reported_problem:
+                self._reported_problem = problem
                 self._report(f"spans: {len(batch)} were not taken: {problem}; {fate}")
             if outcome.is_refused:
                 self.refused += len(batch)
@@ -267,7 +268,7 @@ async def _exported(
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[ExportOutcome] = loop.create_future()
 
-    def done(outcome: ExportOutcome) -> None:
+    def finish(outcome: ExportOutcome) -> None:
         if not ended.done():
             ended.set_result(outcome)
 
@@ -275,10 +276,10 @@ async def _exported(
         try:
             outcome = exporter.export(batch, callers)
         except Exception as error:  # noqa: BLE001  # a package's, and another batch may pass
-            words = redactor.line(str(error), most=EXCERPT_CHARACTERS_MAX)
+            words = redactor.line(str(error), characters_max=EXCERPT_CHARACTERS_MAX)
             outcome = ExportOutcome(f"{type(error).__name__}: {words}")
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(done, outcome)
+            loop.call_soon_threadsafe(finish, outcome)
 
     threading.Thread(target=work, name="spans", daemon=True).start()
     return await ended
@@ -289,7 +290,9 @@ def _attempts(document: Mapping[str, Any] | None) -> dict[Hash, list[SpanEvent]]
     if document is None:
         return {}
     return {
-        parse_hash(intent): [SpanEvent(str(name), int(ns), dict(more)) for name, ns, more in events]
+        parse_hash(intent): [
+            SpanEvent(str(name), int(ns), dict(attributes)) for name, ns, attributes in events
+        ]
         for intent, events in document["attempts"].items()
     }
 

@@ -28,11 +28,11 @@ class HeldTask:
 class HeldTasks:
     """The tasks of one worker, and the slots that they leave free."""
 
-    def __init__(self, functions: Mapping[str, EffectFunction[Any]], most: int | None) -> None:
+    def __init__(self, functions: Mapping[str, EffectFunction[Any]], tasks_max: int | None) -> None:
         self._functions = functions
-        self._most = most
+        self._tasks_max = tasks_max
         self._tasks: dict[Hash, HeldTask] = {}
-        self._taken: Counter[str] = Counter()
+        self._task_counts: Counter[str] = Counter()
 
     @property
     def effects(self) -> frozenset[str]:
@@ -46,7 +46,7 @@ class HeldTasks:
         """Take a task, or another attempt of one that is here."""
         self.remove(task.intent)
         self._tasks[task.intent] = task
-        self._taken[task.effect] += 1
+        self._task_counts[task.effect] += 1
 
     def get(self, intent: Hash) -> HeldTask | None:
         return self._tasks.get(intent)
@@ -55,29 +55,31 @@ class HeldTasks:
         """Free the slot of a task. Unknown ones are ignored."""
         task = self._tasks.pop(intent, None)
         if task is not None:
-            self._taken[task.effect] -= 1
+            self._task_counts[task.effect] -= 1
 
     def all(self) -> list[HeldTask]:
         return list(self._tasks.values())
 
-    def wanted(self) -> tuple[int, list[dict[str, Any]]]:
+    def claim_room(self) -> tuple[int, list[dict[str, Any]]]:
         """How many tasks fit, and the ``effects`` of a claim for them."""
-        room = sum(each.concurrency for each in self._functions.values())
-        room = min(room if self._most is None else self._most, 256 + len(self)) - len(self)
+        room = sum(function.concurrency for function in self._functions.values())
+        room = min(room if self._tasks_max is None else self._tasks_max, 256 + len(self)) - len(
+            self
+        )
         effects = [
-            _wanted(each, free)
-            for name, each in self._functions.items()
-            if (free := min(each.concurrency - self._taken[name], room)) > 0
+            _claim_effect(function, free)
+            for name, function in self._functions.items()
+            if (free := min(function.concurrency - self._task_counts[name], room)) > 0
         ]
         return room, effects
 
 
-def _wanted(function: EffectFunction[Any], free: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": function.name, "max": free}
+def _claim_effect(function: EffectFunction[Any], free: int) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": function.name, "max": free}
     if function.attempts is not None:
-        found["attempts"] = function.attempts
+        document["attempts"] = function.attempts
     if function.backoff_ms is not None:
-        found["backoff_ms"] = function.backoff_ms
+        document["backoff_ms"] = function.backoff_ms
     if function.backoff_cap_ms is not None:
-        found["backoff_cap_ms"] = function.backoff_cap_ms
-    return found
+        document["backoff_cap_ms"] = function.backoff_cap_ms
+    return document

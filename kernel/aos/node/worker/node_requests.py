@@ -70,7 +70,7 @@ class NodeRequests:
                     parts.take(part)
         except httpx.HTTPError as error:
             raise unreachable(self._address, error) from error
-        document = read_json(parts.whole())
+        document = read_json(parts.body())
         if answer.status_code == httpx.codes.OK:
             return document
         retry_after = answer.headers.get("Retry-After", "")

@@ -101,7 +101,9 @@ class Worker:
         self._signer: Signer | None = None if path is None else read_key(executors.name, path)
         self._node = NodeRequests(NodeAddress.read(url), token=token, transport=transport)
         self._report = report
-        effects = {name: each for name, each in executors.effects.items() if not each.blobs}
+        effects = {
+            name: function for name, function in executors.effects.items() if not function.blobs
+        }
         self._without_blobs = sorted(executors.effects.keys() - effects.keys())
         if self._without_blobs and not effects and not executors.steps:
             raise BadUsage(self._needs_blobs())
@@ -113,7 +115,7 @@ class Worker:
             self._callers,
             worker=self._name,
             lease_ms=self._lease_ms,
-            most=concurrency,
+            steps_max=concurrency,
             report=self._say_once,
             stuck=self._is_stuck,
         )
@@ -123,7 +125,7 @@ class Worker:
         self._later: dict[Hash, Message] = {}
         self._results: dict[Hash, dict[str, Any]] = {}
         self._frames: list[dict[str, Any]] = []
-        self._said: set[str] = set()
+        self._reported_texts: set[str] = set()
         self._has_results = asyncio.Event()
         self._is_free = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -147,25 +149,25 @@ class Worker:
             self._report(f"worker {self._name}: {self._needs_blobs()}")
         self._resource = await self._callers.start(self._executors.setup)
         self._steps.resource = self._resource
-        claims, others = self._parts()
-        parts: list[asyncio.Future[Any]] = [*claims, *others]
+        claims, background = self._parts()
+        parts: list[asyncio.Future[Any]] = [*claims, *background]
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait([*parts, stopping], return_when=asyncio.FIRST_COMPLETED)
             self._stopping.set()
-            for each in parts:
-                if each.done():
-                    each.result()
+            for part in parts:
+                if part.done():
+                    part.result()
             self.stop()
-            for each in claims:
-                await _ended(each)
+            for part in claims:
+                await _ended(part)
             await asyncio.gather(self._drain(), self._steps.drain(DRAIN_S))
             if self._stuck is not None:
                 raise Unavailable(self._stuck)
         finally:
             stopping.cancel()
-            for each in parts:
-                await _ended(each)
+            for part in parts:
+                await _ended(part)
             if self._runner is not None:
                 self._runner.close()
             await self._callers.stop(STOP_S)
@@ -183,21 +185,21 @@ class Worker:
         """The parts that run until the worker stops: claims, and all others. Each kind of task is
         claimed only if there are functions for it."""
         claims: list[asyncio.Future[None]] = []
-        others: list[asyncio.Future[None]] = []
+        background: list[asyncio.Future[None]] = []
         if self._tasks.effects:
             claims.append(asyncio.ensure_future(self._claim_tasks()))
-            others += map(asyncio.ensure_future, (self._beat(), self._send_results()))
+            background += map(asyncio.ensure_future, (self._beat(), self._send_results()))
         if self._executors.steps:
             steps = self._steps
             claims.append(asyncio.ensure_future(steps.claim_all()))
-            others += map(asyncio.ensure_future, (steps.beat(), steps.send_results()))
-        return claims, others
+            background += map(asyncio.ensure_future, (steps.beat(), steps.send_results()))
+        return claims, background
 
     # Claims
 
     async def _claim_tasks(self) -> None:
         while not self._stopping.is_set():
-            room, effects = self._tasks.wanted()
+            room, effects = self._tasks.claim_room()
             if not effects:
                 self._is_free.clear()
                 await self._is_free.wait()
@@ -230,7 +232,7 @@ class Worker:
             finally:
                 freed.cancel()
                 await _ended(asking)
-            room, effects = self._tasks.wanted()
+            room, effects = self._tasks.claim_room()
             if not effects:
                 return
 
@@ -254,7 +256,7 @@ class Worker:
 
     def _take(self, answer: Any, began_s: float) -> None:
         """Run the tasks of a claim that began at ``began_s`` and is answered."""
-        self._said.clear()
+        self._reported_texts.clear()
         if self._runner is None:
             self._runner = TaskRunner(
                 self._executors,
@@ -262,7 +264,7 @@ class Worker:
                 world=parse_hash(answer["world"]),
                 signer=self._signer,
                 resource=self._resource,
-                send=self._heard,
+                send=self._receive,
                 retries=False,
                 leases=self,
             )
@@ -270,8 +272,8 @@ class Worker:
             document = bytes_of(answer["manifest"]["document"])
             self._runner.receive({"op": "manifest", "document": document})
             self._manifest = answer["manifest"]["hash"]
-        for each in answer["unserved"]:
-            self._say_once(f"no tasks of {each['effect']}: {each['detail']}")
+        for unserved in answer["unserved"]:
+            self._say_once(f"no tasks of {unserved['effect']}: {unserved['detail']}")
         for task in answer["tasks"]:
             self._begin(task, began_s)
 
@@ -323,8 +325,8 @@ class Worker:
             params = effect.params.from_record(message["params"])
         except ValueProblem:
             return None  # an earlier release left other params (K-71c): the function sees them
-        named = named_secrets(effect.params, params, effective.schemas)
-        return next((name for _, name in named), None)
+        secret_uses = named_secrets(effect.params, params, effective.schemas)
+        return next((name for _, name in secret_uses), None)
 
     def _forget_result(self, intent: Hash) -> None:
         """Drop the result of an attempt that was lost meanwhile."""
@@ -334,7 +336,7 @@ class Worker:
 
     # Messages of the runner
 
-    def _heard(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         match message["op"]:
             case "done":
                 self._put(message, _result(message, self._signer))
@@ -352,8 +354,8 @@ class Worker:
 
     def _put(self, message: Message, result: dict[str, Any]) -> None:
         intent = Hash(message["intent"])
-        held = self._tasks.get(intent)
-        if held is None or held.epoch != message["attempt"] or held.is_lost:
+        task = self._tasks.get(intent)
+        if task is None or task.epoch != message["attempt"] or task.is_lost:
             asyncio.get_running_loop().call_soon(self._ended_unused, intent)
             return
         self._results[intent] = result
@@ -363,10 +365,10 @@ class Worker:
         """An attempt has ended that the node has given up; another one may wait for that."""
         self._forget_result(intent)
         later = self._later.pop(intent, None)
-        held = self._tasks.get(intent)
-        if later is not None and held is not None and self._runner is not None:
+        task = self._tasks.get(intent)
+        if later is not None and task is not None and self._runner is not None:
             self._runner.receive(later)
-        elif held is not None and held.is_lost:
+        elif task is not None and task.is_lost:
             self._free(intent)
 
     def _free(self, intent: Hash) -> None:
@@ -410,8 +412,8 @@ class Worker:
             return
         answers = await post_results(self._node, self._name, group)
         away: NodeUnavailable | None = None
-        for intent, sent, each in zip(intents, group, answers, strict=False):
-            problem = each.get("problem")
+        for intent, sent, result_answer in zip(intents, group, answers, strict=False):
+            problem = result_answer.get("problem")
             if problem is not None and problem["status"] in (429, 500, 503):
                 away = NodeUnavailable(problem["detail"])
             elif self._results.get(intent) is sent:
@@ -450,36 +452,38 @@ class Worker:
                 pause_s = min(1.0, self._lease_ms / 3000)
 
     async def _beat_some(self, tasks: Sequence[HeldTask]) -> None:
-        leases = [{"task": hash_text(each.intent), "epoch": each.epoch} for each in tasks]
+        leases = [
+            {"task": hash_text(held_task.intent), "epoch": held_task.epoch} for held_task in tasks
+        ]
         body = {"worker": self._name, "leases": leases, "lease_ms": self._lease_ms}
         sent_s = boot_s()
         answer = await self._node.post("/v1/work/heartbeat", body)
-        for task, each in zip(tasks, answer["answers"], strict=True):
-            if each["answer"] == "leased":
+        for task, lease_answer in zip(tasks, answer["answers"], strict=True):
+            if lease_answer["answer"] == "leased":
                 task.until_s = sent_s + task.lease_s
             elif self._tasks.get(task.intent) is task:
-                self._cancel(task, is_lost=each["answer"] == "lost")
+                self._cancel(task, is_lost=lease_answer["answer"] == "lost")
 
     def is_certain(self, intent: Hash) -> bool:
         """Whether the lease of a task is certain to last a while yet (W-3a)."""
-        held = self._tasks.get(intent)
-        return held is not None and not held.is_lost and is_fresh(held.until_s, held.lease_s)
+        task = self._tasks.get(intent)
+        return task is not None and not task.is_lost and is_fresh(task.until_s, task.lease_s)
 
     async def confirm(self, intent: Hash) -> bool:
         """Ask the node whether a task is still leased here, until it answers (W-3a)."""
         pause_s = PAUSE_S
-        while (held := self._tasks.get(intent)) is not None and not held.is_lost:
+        while (task := self._tasks.get(intent)) is not None and not task.is_lost:
             try:
-                await self._beat_some([held])
+                await self._beat_some([task])
             except NodeUnavailable as problem:
                 self._say_once(str(problem))
                 pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
                 await asyncio.sleep(pause_s)
             except AosError as problem:
                 self._say_once(str(problem))
-                held.is_lost = True  # the lease ends by itself
+                task.is_lost = True  # the lease ends by itself
             else:
-                return not held.is_lost
+                return not task.is_lost
         return False
 
     def _cancel(self, task: HeldTask, *, is_lost: bool) -> None:
@@ -500,15 +504,15 @@ class Worker:
                     await self._is_free.wait()
         for some in _chunks(self._tasks.all()):
             leases = [
-                {"task": hash_text(each.intent), "epoch": each.epoch, "began": True}
-                for each in some
+                {"task": hash_text(task.intent), "epoch": task.epoch, "began": True}
+                for task in some
             ]
             with contextlib.suppress(AosError):  # the leases end by themselves
                 await self._node.post("/v1/work/release", {"worker": self._name, "leases": leases})
 
     def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._reported_texts:
+            self._reported_texts.add(text)
             self._report(f"worker {self._name}: {text}")
 
 
@@ -522,7 +526,7 @@ def _chunks(tasks: Sequence[HeldTask]) -> list[Sequence[HeldTask]]:
 
 
 def _result(message: Message, signer: Signer | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "task": hash_text(Hash(message["intent"])),
         "epoch": message["attempt"],
         "status": message["status"],
@@ -531,26 +535,26 @@ def _result(message: Message, signer: Signer | None) -> dict[str, Any]:
         "finished_ns": message["finished_ns"],
     }
     if message["cost_cents"] is not None:
-        found["cost_cents"] = message["cost_cents"]
+        document["cost_cents"] = message["cost_cents"]
     if message["blobs"]:
-        found["blobs"] = message["blobs"]
+        document["blobs"] = message["blobs"]
     if message.get("is_final"):
-        found["is_final"] = True
+        document["is_final"] = True
     if signer is not None:
-        found["signature"] = _signature(message, signer)
-    return found
+        document["signature"] = _signature(message, signer)
+    return document
 
 
 def _signature(message: Message, signer: Signer) -> dict[str, Any]:
-    found = {
+    document = {
         "executor": signer.name,
         "key": signer.public_key,
         "value": message["signature"],
     }
     if message.get("batch") is not None:
         index, size, path = message["batch"]
-        found["batch"] = {"index": index, "size": size, "path": path}
-    return found
+        document["batch"] = {"index": index, "size": size, "path": path}
+    return document
 
 
 def _no_value_of(secret: str) -> dict[str, str]:
@@ -587,12 +591,12 @@ def _refused(sent: Mapping[str, Any], problem: Mapping[str, Any]) -> dict[str, A
 
 def _failed(of: Mapping[str, Any], status: str, code: str, text: str) -> dict[str, Any]:
     payload = encode({"code": code, "message": text, "retryable": False})
-    kept = {name: of[name] for name in ("task", "epoch", "started_ns", "finished_ns")}
-    return {**kept, "status": status, "payload_cbor": payload}
+    fields = {name: of[name] for name in ("task", "epoch", "started_ns", "finished_ns")}
+    return {**fields, "status": status, "payload_cbor": payload}
 
 
 def _frame(message: Message, signer: Signer | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "task": hash_text(Hash(message["intent"])),
         "epoch": message["attempt"],
         "number": message["number"],
@@ -600,7 +604,7 @@ def _frame(message: Message, signer: Signer | None) -> dict[str, Any]:
         "payload_cbor": message["payload"],
     }
     if message["blob"] is not None:
-        found["blob"] = message["blob"]
+        document["blob"] = message["blob"]
     if signer is not None:
-        found["signature"] = _signature(message, signer)
-    return found
+        document["signature"] = _signature(message, signer)
+    return document

@@ -74,7 +74,7 @@ class StepTasks:
         *,
         worker: str,
         lease_ms: int,
-        most: int | None,
+        steps_max: int | None,
         report: Callable[[str], None],
         stuck: Callable[[str], None],
     ) -> None:
@@ -83,12 +83,12 @@ class StepTasks:
         self._callers = callers
         self._worker = worker
         self._lease_ms = lease_ms
-        self._most = most
+        self._steps_max = steps_max
         self._report = report
         self._stuck = stuck
         self.resource: object = None
         self._world = ""
-        self._held: dict[str, HeldStep] = {}
+        self._steps: dict[str, HeldStep] = {}
         self._overdue: Counter[str] = Counter()
         self._results: dict[str, dict[str, Any]] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -108,27 +108,27 @@ class StepTasks:
         """Claim plan steps for free slots until ``stop``."""
         while not self._is_stopping:
             self._is_free.clear()
-            wanted = self._wanted()
-            if wanted:
-                await self._claim(uuid.uuid4().hex, wanted)
+            free_slots = self._free_slots()
+            if free_slots:
+                await self._claim(uuid.uuid4().hex, free_slots)
             elif not self._is_stopping:
                 await self._is_free.wait()
 
-    def _wanted(self) -> dict[str, int]:
+    def _free_slots(self) -> dict[str, int]:
         """The free slots of each name; none if there is no room."""
-        taken = Counter(each.function.name for each in self._held.values())
-        room = ITEMS_MAX if self._most is None else self._most - len(self._held)
+        step_counts = Counter(step.function.name for step in self._steps.values())
+        room = ITEMS_MAX if self._steps_max is None else self._steps_max - len(self._steps)
         free = {
-            name: min(room, each.concurrency - taken[name] - self._overdue[name])
-            for name, each in self._functions.items()
+            name: min(room, function.concurrency - step_counts[name] - self._overdue[name])
+            for name, function in self._functions.items()
         }
         return {name: count for name, count in free.items() if count > 0}
 
-    def _has_more(self, wanted: Mapping[str, int]) -> bool:
+    def _has_more(self, free_slots: Mapping[str, int]) -> bool:
         """Whether a claim that waits should be made again: to end it, or for other names."""
-        return self._is_stopping or bool(self._wanted().keys() - wanted.keys())
+        return self._is_stopping or bool(self._free_slots().keys() - free_slots.keys())
 
-    async def _claim(self, claim: str, wanted: dict[str, int]) -> None:
+    async def _claim(self, claim: str, free_slots: dict[str, int]) -> None:
         """Claim under one name until the claim is answered, so that no plan step that the node
         gave to it is lost with a connection (W-2)."""
         pause_s = PAUSE_S
@@ -136,12 +136,12 @@ class StepTasks:
         began_s = boot_s()
         while not self._is_stopping:
             self._is_free.clear()
-            asking = asyncio.ensure_future(self._ask(claim, wanted))
+            asking = asyncio.ensure_future(self._ask(claim, free_slots))
             freed = asyncio.ensure_future(self._is_free.wait())
             try:
                 while not asking.done():
                     await asyncio.wait({asking, freed}, return_when=asyncio.FIRST_COMPLETED)
-                    if freed.done() and self._has_more(wanted):
+                    if freed.done() and self._has_more(free_slots):
                         break
                     if freed.done():
                         self._is_free.clear()
@@ -149,7 +149,7 @@ class StepTasks:
                 if asking.done():
                     self._take(asking.result(), began_s)
                     return
-                wanted = self._wanted()
+                free_slots = self._free_slots()
             except NodeUnavailable as problem:
                 self._report(str(problem))
                 pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
@@ -161,12 +161,12 @@ class StepTasks:
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
 
-    async def _ask(self, claim: str, wanted: Mapping[str, int]) -> Any:
+    async def _ask(self, claim: str, free_slots: Mapping[str, int]) -> Any:
         body = {
             "worker": self._worker,
             "claim": claim,
-            "steps": [{"name": name, "max": count} for name, count in wanted.items()],
-            "max": min(sum(wanted.values()), ITEMS_MAX),
+            "steps": [{"name": name, "max": count} for name, count in free_slots.items()],
+            "max": min(sum(free_slots.values()), ITEMS_MAX),
             "lease_ms": self._lease_ms,
             "wait_ms": WAIT_MS,
             "form": "cbor",
@@ -177,12 +177,12 @@ class StepTasks:
         self._world = answer["world"]
         for task in answer["tasks"]:
             function = self._function(task["plan"], task["step"])
-            if function is None or task["task"] in self._held:
+            if function is None or task["task"] in self._steps:
                 continue
             lease_s = task["lease_ms"] / 1000
             if lease_s <= 0:
                 continue  # it has ended on the way: the handler must not begin
-            held = HeldStep(
+            step = HeldStep(
                 task=task["task"],
                 epoch=task["epoch"],
                 function=function,
@@ -190,9 +190,9 @@ class StepTasks:
                 until_s=began_s + lease_s,
                 beat_at_s=time.monotonic() + _beat_s(lease_s),
             )
-            self._held[held.task] = held
+            self._steps[step.task] = step
             self._has_begun.set()
-            running = asyncio.ensure_future(self._run(held, self._context(task), task))
+            running = asyncio.ensure_future(self._run(step, self._context(task), task))
             self._running.add(running)
             running.add_done_callback(self._running.discard)
 
@@ -209,15 +209,15 @@ class StepTasks:
 
     # Handlers
 
-    async def _run(self, held: HeldStep, ctx: StepContext, task: Mapping[str, Any]) -> None:
-        function = held.function
+    async def _run(self, step: HeldStep, ctx: StepContext, task: Mapping[str, Any]) -> None:
+        function = step.function
         context = decode_record(bytes_of(task["context_cbor"]))
         while True:
-            if not held.may_begin() and not await self._confirmed(held):
-                self._free(held)
+            if not step.may_begin() and not await self._confirmed(step):
+                self._free(step)
                 return
-            call = self._callers.begin(GuardedCall(function, held.may_begin), context, ctx)
-            held.call = call
+            call = self._callers.begin(GuardedCall(function, step.may_begin), context, ctx)
+            step.call = call
             await asyncio.wait({call.ended}, timeout=function.timeout_s)
             if not (call.ended.done() and isinstance(call.ended.result().error, LeaseInDoubt)):
                 break
@@ -227,21 +227,21 @@ class StepTasks:
             await asyncio.wait({call.ended}, timeout=CANCEL_GRACE_S)
         if not call.ended.done():
             self._hold_slot(function, call)
-        if held.is_lost:
-            self._free(held)
+        if step.is_lost:
+            self._free(step)
             return
         if is_late:
-            found = refused_outcome(f"no result within {function.timeout_s:g} s")
+            outcome = refused_outcome(f"no result within {function.timeout_s:g} s")
         else:
-            found = self._outcome(held, call.ended.result(), ctx)
-        self._results[held.task] = {"task": held.task, "epoch": held.epoch, **found}
+            outcome = self._outcome(step, call.ended.result(), ctx)
+        self._results[step.task] = {"task": step.task, "epoch": step.epoch, **outcome}
         self._has_results.set()
 
-    def _outcome(self, held: HeldStep, ended: CallEnd, ctx: StepContext) -> dict[str, Any]:
+    def _outcome(self, step: HeldStep, ended: CallEnd, ctx: StepContext) -> dict[str, Any]:
         if ended.error is None:
             return outcome_document(ended.value, ctx)
         if not isinstance(ended.error, EffectFailed):
-            self._report(f"{held.function.name} of {ctx.instance} raised:")
+            self._report(f"{step.function.name} of {ctx.instance} raised:")
             show(ended.error)
         return failed_outcome(ended.error)
 
@@ -254,7 +254,7 @@ class StepTasks:
             self._is_free.set()
 
         call.ended.add_done_callback(free)
-        if not call.heard:
+        if not call.cancel_arrived:
             self._stuck(
                 f"{function.name} blocks the event loop of all async functions "
                 "(await in it, or make it a plain def)"
@@ -265,9 +265,9 @@ class StepTasks:
                 "not end at their timeout"
             )
 
-    def _free(self, held: HeldStep) -> None:
-        if self._held.get(held.task) is held:
-            del self._held[held.task]
+    def _free(self, step: HeldStep) -> None:
+        if self._steps.get(step.task) is step:
+            del self._steps[step.task]
         self._is_free.set()
 
     # Leases
@@ -277,26 +277,26 @@ class StepTasks:
         while True:
             self._has_begun.clear()
             now_s = time.monotonic()
-            due = [each for each in self._held.values() if each.beat_at_s <= now_s]
+            due = [step for step in self._steps.values() if step.beat_at_s <= now_s]
             if due:
                 try:
                     await self._beat_some(due[:ITEMS_MAX])
                 except NodeUnavailable as problem:
                     self._report(str(problem))
-                for each in due[:ITEMS_MAX]:
-                    each.beat_at_s = time.monotonic() + _beat_s(each.lease_s)
+                for step in due[:ITEMS_MAX]:
+                    step.beat_at_s = time.monotonic() + _beat_s(step.lease_s)
                 continue
-            next_s = min((each.beat_at_s for each in self._held.values()), default=now_s + 1)
+            next_s = min((step.beat_at_s for step in self._steps.values()), default=now_s + 1)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(next_s - now_s, BEAT_S_MIN)):
                     await self._has_begun.wait()
 
-    async def _confirmed(self, held: HeldStep) -> bool:
+    async def _confirmed(self, step: HeldStep) -> bool:
         """Ask the node whether the lease is still this worker's, until it answers (W-3a)."""
         pause_s = PAUSE_S
-        while not held.is_lost:
+        while not step.is_lost:
             try:
-                await self._beat_some([held])
+                await self._beat_some([step])
             except NodeUnavailable as problem:
                 self._report(str(problem))
                 pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
@@ -305,24 +305,24 @@ class StepTasks:
             except AosError as problem:
                 self._report(str(problem))
                 return False
-            if held.may_begin():
+            if step.may_begin():
                 return True
             await asyncio.sleep(PAUSE_S)
         return False
 
     async def _beat_some(self, some: list[HeldStep]) -> None:
-        leases = [{"task": each.task, "epoch": each.epoch} for each in some]
+        leases = [{"task": step.task, "epoch": step.epoch} for step in some]
         body = {"worker": self._worker, "leases": leases, "lease_ms": self._lease_ms}
         sent_s = boot_s()
         answer = await self._node.post("/v1/work/heartbeat", body)
-        for held, each in zip(some, answer["answers"], strict=True):
-            is_leased = each.get("answer") == "leased"
+        for step, lease_answer in zip(some, answer["answers"], strict=True):
+            is_leased = lease_answer.get("answer") == "leased"
             if is_leased:
-                held.until_s = sent_s + held.lease_s
-            if not is_leased and "problem" not in each and held.task not in self._results:
-                held.is_lost = True
-                if held.call is not None:
-                    held.call.cancel()
+                step.until_s = sent_s + step.lease_s
+            if not is_leased and "problem" not in lease_answer and step.task not in self._results:
+                step.is_lost = True
+                if step.call is not None:
+                    step.call.cancel()
 
     # Results
 
@@ -350,8 +350,8 @@ class StepTasks:
             return
         answers = await post_results(self._node, self._worker, group)
         away: NodeUnavailable | None = None
-        for task, sent, each in zip(tasks, group, answers, strict=False):
-            problem = each.get("problem")
+        for task, sent, result_answer in zip(tasks, group, answers, strict=False):
+            problem = result_answer.get("problem")
             if problem is not None and problem["status"] in _LATER:
                 away = NodeUnavailable(problem["detail"])
             elif self._results.get(task) is sent:
@@ -364,13 +364,13 @@ class StepTasks:
         if problem is not None:
             self._report(f"{task}: the node refused its result: {problem['detail']}")
             if problem["status"] not in _FORGOTTEN and sent["outcome"]["status"] != "retry":
-                kept = {"task": task, "epoch": sent["epoch"]}
-                self._results[task] = kept | refused_outcome(problem["detail"])
+                fields = {"task": task, "epoch": sent["epoch"]}
+                self._results[task] = fields | refused_outcome(problem["detail"])
                 self._has_results.set()
                 return
-        held = self._held.get(task)
-        if held is not None and held.epoch == sent["epoch"]:
-            self._free(held)
+        step = self._steps.get(task)
+        if step is not None and step.epoch == sent["epoch"]:
+            self._free(step)
 
     # The end
 
@@ -378,12 +378,12 @@ class StepTasks:
         """Let handlers end and their results be sent; then give the rest back (W-5)."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._held:
+                while self._steps:
                     self._is_free.clear()
                     await self._is_free.wait()
-        rest = list(self._held.values())[:ITEMS_MAX]
-        if rest:
-            leases = [{"task": each.task, "epoch": each.epoch, "began": True} for each in rest]
+        steps = list(self._steps.values())[:ITEMS_MAX]
+        if steps:
+            leases = [{"task": step.task, "epoch": step.epoch, "began": True} for step in steps]
             with contextlib.suppress(AosError):  # the leases end by themselves
                 await self._node.post(
                     "/v1/work/release", {"worker": self._worker, "leases": leases}

@@ -342,9 +342,9 @@ class AsyncClient:
                 stream = self._stream(following.words(), following.patience_s())
                 async with aclosing(stream) as parts:
                     async for part in parts:
-                        for found in part:
-                            following.took(found)
-                            yield found
+                        for record in part:
+                            following.advance(record)
+                            yield record
                         if following.may_idle != had_all:
                             break  # from here on, the connection waits for a shorter time
             except NodeUnavailable:
@@ -382,9 +382,9 @@ class AsyncClient:
                 )
                 async with aclosing(stream) as parts:
                     async for part in parts:
-                        for found in part:
-                            following.took(found)
-                            yield found
+                        for event in part:
+                            following.advance(event)
+                            yield event
             except NodeUnavailable:
                 await asyncio.sleep(steps.RETRY_S)
 
@@ -445,7 +445,7 @@ class AsyncClient:
         except httpx.HTTPError as error:
             raise unreachable(self._address, error) from error
         retry_after = answer.headers.get("Retry-After", "")
-        return NodeAnswer(answer.status_code, parts.whole(), retry_after)
+        return NodeAnswer(answer.status_code, parts.body(), retry_after)
 
     async def _stream(
         self,
@@ -471,9 +471,9 @@ class AsyncClient:
                     problem = read_json(await answer.aread())
                     raise error_of(answer.status_code, problem)
                 async for part in answer.aiter_raw():
-                    found = events.feed(part)
-                    yield found
-                    if found:
+                    documents = events.feed(part)
+                    yield documents
+                    if documents:
                         until = time.monotonic() + seconds
                     elif time.monotonic() >= until:
                         return
@@ -481,4 +481,4 @@ class AsyncClient:
             return
         except httpx.HTTPError as error:
             raise unreachable(self._address, error) from error
-        raise NodeUnavailable(f"the node at {self._address.shown} ended the stream")
+        raise NodeUnavailable(f"the node at {self._address.label} ended the stream")

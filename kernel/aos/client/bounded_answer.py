@@ -19,7 +19,7 @@ class AnswerParts:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._until_s = time.monotonic() + seconds
-        self._found = bytearray()
+        self._body = bytearray()
 
     def take(self, part: bytes) -> None:
         """Add a part.
@@ -30,10 +30,10 @@ class AnswerParts:
         """
         if time.monotonic() > self._until_s:
             raise httpx.ReadTimeout(f"there is no whole answer after {self._seconds:g} s")
-        self._found += part
-        if len(self._found) > ANSWER_BYTES_MAX:
+        self._body += part
+        if len(self._body) > ANSWER_BYTES_MAX:
             raise Unavailable(f"the node sent an answer of more than {ANSWER_BYTES_MAX:,} bytes")
 
-    def whole(self) -> bytes:
+    def body(self) -> bytes:
         """Return the body."""
-        return bytes(self._found)
+        return bytes(self._body)

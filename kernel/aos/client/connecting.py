@@ -119,7 +119,7 @@ class WorldClient:
         """
         return followed(
             self.folder.path,
-            after=self.seq() if after is None else after,
+            after_seq=self.seq() if after is None else after,
             kinds=kinds,
             workflow=workflow,
             key=key,

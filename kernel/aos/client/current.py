@@ -46,7 +46,7 @@ class CurrentState:
 
     def seq(self) -> int:
         """Return the last durable record."""
-        head = self._opened().store.head()
+        head = self._open_reader().store.head()
         assert head is not None, "a world has a genesis"
         return head.seq
 
@@ -58,15 +58,15 @@ class CurrentState:
         """Wait for an instance; see ``WorldClient.wait``."""
         deadline = time.monotonic() + timeout_s
         while True:
-            seen = self.seq()
-            found = self.instance(workflow, key)
-            if found is not None and until(found):
-                return found
+            seen_seq = self.seq()
+            instance = self.instance(workflow, key)
+            if instance is not None and until(instance):
+                return instance
             while True:
                 if time.monotonic() >= deadline:
-                    raise WaitTimedOut(too_late(workflow, key, found, timeout_s), found)
+                    raise WaitTimedOut(too_late(workflow, key, instance, timeout_s), instance)
                 time.sleep(POLL_S)
-                if self.seq() > seen:
+                if self.seq() > seen_seq:
                     break
 
     def _read(self, take: Callable[[View], T]) -> T:
@@ -81,7 +81,7 @@ class CurrentState:
             return take(self._refreshed())
 
     def _refreshed(self) -> View:
-        reader = self._opened()
+        reader = self._open_reader()
         serial = reader.state.serial
         reader.refresh()
         if self._view is None or reader.state.serial != serial:
@@ -89,7 +89,7 @@ class CurrentState:
         self._view.now_ns = now_ns()
         return self._view
 
-    def _opened(self) -> WorldReader:
+    def _open_reader(self) -> WorldReader:
         if self._reader is None:
             self._reader = open_reader(self._path)
         return self._reader
@@ -113,7 +113,7 @@ def key_words(key: object) -> str | None:
         return json.dumps(key, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as problem:
         raise BadUsage(
-            sentence("key", expected="a JSON value", found=excerpt(repr(key)))
+            sentence("key", expected="a JSON value", actual=excerpt(repr(key)))
         ) from problem
 
 
@@ -125,17 +125,17 @@ def _instance(view: View, workflow: str, key: object) -> Instance | None:
     return Instance.of(cell_view.cell(view, workflow, words), seq=view.state.next_seq - 1)
 
 
-def too_late(workflow: str, key: object, found: Instance | None, timeout_s: float) -> str:
+def too_late(workflow: str, key: object, instance: Instance | None, timeout_s: float) -> str:
     """The message of ``WaitTimedOut``."""
-    where = workflow if key is None else f"{workflow} {key}"
-    if found is None:
+    cell_text = workflow if key is None else f"{workflow} {key}"
+    if instance is None:
         return sentence(
             f"no such instance after {timeout_s:g} s",
-            where=where,
+            location=cell_text,
             hint="no event has reached it, or its module deleted it",
         )
     return sentence(
-        f"still {found.status} after {timeout_s:g} s",
-        where=where,
-        hint="; ".join(found.reasons),
+        f"still {instance.status} after {timeout_s:g} s",
+        location=cell_text,
+        hint="; ".join(instance.reasons),
     )

@@ -15,7 +15,7 @@ class EventStream:
     """The events of one connection, each as the document of its ``data``."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._partial = b""
 
     def feed(self, part: bytes) -> list[dict[str, Any]]:
         """Take a part of the body, and return the events that it completes. Comments count as none.
@@ -23,10 +23,10 @@ class EventStream:
         Raises:
             Unavailable: The body is no stream of events, or one of them is too long.
         """
-        *blocks, self._rest = (self._rest + part).split(b"\n\n")
-        if len(self._rest) > EVENT_BYTES_MAX:
+        *blocks, self._partial = (self._partial + part).split(b"\n\n")
+        if len(self._partial) > EVENT_BYTES_MAX:
             raise Unavailable(f"the node sent an event of more than {EVENT_BYTES_MAX:,} bytes")
-        return [found for block in blocks if (found := _event(block)) is not None]
+        return [event for block in blocks if (event := _event(block)) is not None]
 
 
 def _event(block: bytes) -> dict[str, Any] | None:
@@ -34,9 +34,9 @@ def _event(block: bytes) -> dict[str, Any] | None:
     if not lines:
         return None
     try:
-        found = json.loads(b"\n".join(lines))
+        event = json.loads(b"\n".join(lines))
     except ValueError as error:
         raise Unavailable("the node sent an event that is no JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(event, dict):
         raise Unavailable("the node sent an event that is no object")
-    return found
+    return event

@@ -18,7 +18,7 @@ from aos.store.store import Store
 def followed(
     path: Path,
     *,
-    after: int,
+    after_seq: int,
     kinds: Collection[str] | None,
     workflow: str | None,
     key: object,
@@ -35,19 +35,19 @@ def followed(
             key=key_words(key),
         )
         # It takes each manifest that it meets, so the state need not be folded any further.
-        records = RecordReader(view.journal, view.whole)
-        heard = time.monotonic()
+        records = RecordReader(view.journal, view.full_lens)
+        heard_s = time.monotonic()
         while True:
             last = _last(reader.store)
-            if last < after:
-                raise _ends_before(path, after, last)
-            for found in (
-                records.forward(after + 1, last, selection=selected) if after < last else ()
+            if last < after_seq:
+                raise _ends_before(path, after_seq, last)
+            for document in (
+                records.forward(after_seq + 1, last, selection=selected) if after_seq < last else ()
             ):
-                yield found
-                heard = time.monotonic()
-            after = last
-            if idle_s is not None and time.monotonic() - heard >= idle_s:
+                yield document
+                heard_s = time.monotonic()
+            after_seq = last
+            if idle_s is not None and time.monotonic() - heard_s >= idle_s:
                 return
             time.sleep(POLL_S)
 
@@ -58,13 +58,13 @@ def _last(store: Store) -> int:
     return head.seq
 
 
-def _ends_before(path: Path, after: int, last: int) -> BadUsage:
+def _ends_before(path: Path, after_seq: int, last: int) -> BadUsage:
     return BadUsage(
         sentence(
             "the journal ends before the record to continue after",
-            where=str(path),
+            location=str(path),
             expected=f"0 to {last}",
-            found=str(after),
+            actual=str(after_seq),
             hint="the world may have been restored from an older backup, which lost the records "
             f"after {last}",
         )

@@ -12,45 +12,50 @@ from aos.client.node_steps import SILENCE_S, Steps, Words, ends_before, newest_r
 
 @dataclass(slots=True, kw_only=True)
 class FollowedNode:
-    """The client has all selected records up to ``after``. It may end as idle only from ``target``
-    on, the newest of them when it began: a search for rare records takes long."""
+    """The client has all selected records up to ``after_seq``. It may end as idle only from
+    ``target`` on, the newest of them when it began: a search for rare records takes long."""
 
-    after: int
+    after_seq: int
     target: int
     selected: Words
     idle_s: float | None
     heard_s: float
 
     @classmethod
-    def begin(cls, after: int | None, selected: Words, idle_s: float | None) -> Steps[Self]:
+    def begin(cls, after_seq: int | None, selected: Words, idle_s: float | None) -> Steps[Self]:
         """Begin after a record, by default after the last one.
 
         Raises:
-            BadUsage: The journal ends before ``after``, or the query names nothing that is known.
+            BadUsage: The journal ends before ``after_seq``, or the query names nothing that is
+                known.
         """
         last = yield from read_seq()
-        if after is None:
-            after = last
-        if after > last:
-            raise ends_before(after, last)
+        if after_seq is None:
+            after_seq = last
+        if after_seq > last:
+            raise ends_before(after_seq, last)
         target = 0 if idle_s is None else (yield from newest_record(selected))
         return cls(
-            after=after, target=target, selected=selected, idle_s=idle_s, heard_s=time.monotonic()
+            after_seq=after_seq,
+            target=target,
+            selected=selected,
+            idle_s=idle_s,
+            heard_s=time.monotonic(),
         )
 
     def words(self) -> Words:
         """The query of the next connection."""
-        return [("from", str(self.after + 1)), *self.selected]
+        return [("from", str(self.after_seq + 1)), *self.selected]
 
-    def took(self, record: Document) -> None:
+    def advance(self, record: Document) -> None:
         """The caller gets this record."""
-        self.after = record["seq"]
+        self.after_seq = record["seq"]
         self.heard_s = time.monotonic()
 
     @property
     def may_idle(self) -> bool:
         """Whether silence may end it."""
-        return self.idle_s is not None and self.after >= self.target
+        return self.idle_s is not None and self.after_seq >= self.target
 
     @property
     def is_over(self) -> bool:

@@ -49,7 +49,7 @@ class Instance:
             state=document["state"],
             queued=document["mailbox"] + document["mail_uncounted"],
             fault=None if fault is None else f"{fault['kind']}: {fault['message']}",
-            reasons=tuple(each["text"] for each in reasons),
+            reasons=tuple(reason["text"] for reason in reasons),
             seq=seq,
         )
 
@@ -59,8 +59,8 @@ def reached(
 ) -> Callable[[Instance], bool]:
     """The condition of a wait: a status, several, a function; by default that it has ended."""
     if until is None:
-        return lambda found: found.has_ended
+        return lambda instance: instance.has_ended
     if callable(until):
         return until
     statuses = (until,) if isinstance(until, str) else tuple(until)
-    return lambda found: found.status in statuses
+    return lambda instance: instance.status in statuses

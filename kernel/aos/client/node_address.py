@@ -20,7 +20,7 @@ class NodeAddress:
     socket: Path | None = None
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The address as messages name it."""
         return self.base if self.socket is None else str(self.socket)
 

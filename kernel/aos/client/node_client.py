@@ -357,9 +357,9 @@ class Client:
             had_all = following.may_idle
             try:
                 for part in self._stream(following.words(), following.patience_s()):
-                    for found in part:
-                        following.took(found)
-                        yield found
+                    for record in part:
+                        following.advance(record)
+                        yield record
                     if following.may_idle != had_all:
                         break  # from here on, the connection waits for a shorter time
             except NodeUnavailable:
@@ -395,9 +395,9 @@ class Client:
                 for part in self._stream(
                     following.words(), steps.SILENCE_S, steps.FEED, following.headers()
                 ):
-                    for found in part:
-                        following.took(found)
-                        yield found
+                    for event in part:
+                        following.advance(event)
+                        yield event
             except NodeUnavailable:
                 time.sleep(steps.RETRY_S)
 
@@ -452,7 +452,7 @@ class Client:
         except httpx.HTTPError as error:
             raise unreachable(self._address, error) from error
         retry_after = answer.headers.get("Retry-After", "")
-        return NodeAnswer(answer.status_code, parts.whole(), retry_after)
+        return NodeAnswer(answer.status_code, parts.body(), retry_after)
 
     def _stream(
         self,
@@ -478,9 +478,9 @@ class Client:
                     problem = read_json(answer.read())
                     raise error_of(answer.status_code, problem)
                 for part in answer.iter_raw():
-                    found = events.feed(part)
-                    yield found
-                    if found:
+                    documents = events.feed(part)
+                    yield documents
+                    if documents:
                         until = time.monotonic() + seconds
                     elif time.monotonic() >= until:
                         return
@@ -488,7 +488,7 @@ class Client:
             return
         except httpx.HTTPError as error:
             raise unreachable(self._address, error) from error
-        raise NodeUnavailable(f"the node at {self._address.shown} ended the stream")
+        raise NodeUnavailable(f"the node at {self._address.label} ended the stream")
 
 
 def token_headers(token: str | None) -> dict[str, str]:
@@ -501,11 +501,11 @@ def check_served(address: NodeAddress) -> None:
     """Raise ``NodeUnavailable`` if no node serves the world of a folder."""
     if not address.is_served:
         raise NodeUnavailable(
-            f"{address.shown}: no node serves this world (start one: aos node --world DIR)"
+            f"{address.label}: no node serves this world (start one: aos node --world DIR)"
         )
 
 
 def unreachable(address: NodeAddress, error: httpx.HTTPError) -> NodeUnavailable:
     """The error of a connection that cannot be made, or broke."""
     reason = str(error) or type(error).__name__
-    return NodeUnavailable(f"the node at {address.shown} does not answer: {reason}")
+    return NodeUnavailable(f"the node at {address.label} does not answer: {reason}")

@@ -9,7 +9,7 @@ from aos.core.decide.answers import Refusal, Rule
 from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused, Unavailable
 from aos.retry_after import retry_after_s
 
-_RULES: Final = {each.value: each for each in Rule}
+_RULES: Final = {rule.value: rule for rule in Rule}
 _ERRORS: Final[dict[str, type[AosError]]] = {
     "record_was_pruned": Pruned,
     "value_was_erased": Erased,
@@ -53,9 +53,9 @@ def error_of(status: int, problem: object, *, retry_after: str = "") -> AosError
 
     Its text is the sentence that the node gives, which is that of the command line.
     """
-    found = problem if isinstance(problem, dict) else {}
-    rule = str(found.get("rule", ""))
-    text = str(found.get("detail") or f"the node answered {status} without a reason")
+    fields = problem if isinstance(problem, dict) else {}
+    rule = str(fields.get("rule", ""))
+    text = str(fields.get("detail") or f"the node answered {status} without a reason")
     if rule in _ERRORS:
         return _ERRORS[rule](text)
     if rule == Rule.CELL_IS_UNKNOWN.value:

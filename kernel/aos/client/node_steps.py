@@ -143,15 +143,15 @@ def command(
     why: str | None,
 ) -> Steps[Admitted | Refusal]:
     """Submit an operator's command that the node signs. Raises as ``post_document``."""
-    given = {"workflow": workflow, "key": key, "intent": intent, "status": status, "why": why}
-    body = {name: each for name, each in given.items() if each is not None}
+    fields = {"workflow": workflow, "key": key, "intent": intent, "status": status, "why": why}
+    body = {name: value for name, value in fields.items() if value is not None}
     if action == SETTLE:
         body["payload"] = payload  # null is a receipt, too
-    found = yield from post_document("/v1/commands", {"action": action, **body})
-    if isinstance(found, Refusal):
-        return found
+    answer = yield from post_document("/v1/commands", {"action": action, **body})
+    if isinstance(answer, Refusal):
+        return answer
     return Admitted(
-        seq=found["seq"], dropped=found.get("dropped", 0), abandoned=found.get("abandoned", 0)
+        seq=answer["seq"], dropped=answer.get("dropped", 0), abandoned=answer.get("abandoned", 0)
     )
 
 
@@ -159,21 +159,21 @@ def retry_effects(intents: Sequence[str]) -> Steps[list[str]]:
     """Run held and parked effects again; return those that run. Raises as ``post_document``."""
     runs: list[str] = []
     for at in range(0, len(intents), RETRY_INTENTS):
-        found = yield from post_document(
+        answer = yield from post_document(
             "/v1/work/retry", {"tasks": intents[at : at + RETRY_INTENTS]}
         )
-        if isinstance(found, Refusal):
-            raise Refused(found.message)
-        runs += found["tasks"]
+        if isinstance(answer, Refusal):
+            raise Refused(answer.message)
+        runs += answer["tasks"]
     return runs
 
 
 def snapshot() -> Steps[Document]:
     """Have the node write a snapshot. Raises as ``post_document``, and Refused."""
-    found = yield from post_document("/v1/snapshots", None)
-    if isinstance(found, Refusal):
-        raise Refused(found.message)
-    return found
+    answer = yield from post_document("/v1/snapshots", None)
+    if isinstance(answer, Refusal):
+        raise Refused(answer.message)
+    return answer
 
 
 def try_manifest(
@@ -185,10 +185,10 @@ def try_manifest(
     Raises as ``post_document``, and Refused, or BadUsage if there is no such proposal.
     """
     body = yield from _manifest_body(manifest, mode=mode, leave_cells=leave_cells)
-    found = yield from post_document("/v1/manifests/try", body | {"show": show})
-    if isinstance(found, Refusal):
-        raise declined(found)
-    return found
+    answer = yield from post_document("/v1/manifests/try", body | {"show": show})
+    if isinstance(answer, Refusal):
+        raise declined(answer)
+    return answer
 
 
 def apply_manifest(
@@ -197,9 +197,9 @@ def apply_manifest(
     """Put a manifest in force that the node signs, or that of an approved proposal. Raises as
     ``post_document``."""
     body = yield from _manifest_body(manifest, mode=mode, leaves=list(leaves))
-    more = {"allow_diverged": allow_diverged}
-    found = yield from post_document("/v1/manifests", body | more)
-    return found if isinstance(found, Refusal) else Admitted(seq=found["seq"])
+    options = {"allow_diverged": allow_diverged}
+    answer = yield from post_document("/v1/manifests", body | options)
+    return answer if isinstance(answer, Refusal) else Admitted(seq=answer["seq"])
 
 
 def govern(
@@ -207,16 +207,16 @@ def govern(
 ) -> Steps[Admitted | Refusal]:
     """Send a proposal with its modules, or a report, vote or withdrawal. Raises as
     ``post_document``."""
-    given: dict[str, object] = {"action": action, **body}
+    fields: dict[str, object] = {"action": action, **body}
     if loaded is not None:
-        given = (yield from _manifest_body(loaded)) | given
-    sent = {name: value for name, value in given.items() if value is not None}
-    found = yield from post_document("/v1/governance", sent)
-    return found if isinstance(found, Refusal) else Admitted(seq=found["seq"])
+        fields = (yield from _manifest_body(loaded)) | fields
+    sent = {name: value for name, value in fields.items() if value is not None}
+    answer = yield from post_document("/v1/governance", sent)
+    return answer if isinstance(answer, Refusal) else Admitted(seq=answer["seq"])
 
 
-def _manifest_body(manifest: Loaded | int, **more: object) -> Steps[dict[str, object]]:
-    """Send the modules of a manifest; return the body that names them, with ``more``. Of a
+def _manifest_body(manifest: Loaded | int, **fields: object) -> Steps[dict[str, object]]:
+    """Send the modules of a manifest; return the body that names them, with ``fields``. Of a
     proposal only its record is sent: everything else is its own."""
     if isinstance(manifest, int):
         return {"proposal": manifest}
@@ -230,8 +230,8 @@ def _manifest_body(manifest: Loaded | int, **more: object) -> Steps[dict[str, ob
             raise error_of(answer.status, problem, retry_after=answer.retry_after)
     return {
         "document": base64_text(manifest.effective.document),
-        "modules": [hash_text(each) for each in manifest.modules],
-        **more,
+        "modules": [hash_text(module) for module in manifest.modules],
+        **fields,
     }
 
 
@@ -244,11 +244,11 @@ def linear(operation: str, body: Mapping[str, object]) -> Steps[Document]:
 
 
 def _operated(path: str, body: Mapping[str, object]) -> Steps[Document]:
-    given = {name: value for name, value in body.items() if value is not None}
-    found = yield from post_document(path, given)
-    if isinstance(found, Refusal):
-        raise Refused(found.message)
-    return found
+    fields = {name: value for name, value in body.items() if value is not None}
+    answer = yield from post_document(path, fields)
+    if isinstance(answer, Refusal):
+        raise Refused(answer.message)
+    return answer
 
 
 def schedule(operation: str, body: Mapping[str, object]) -> Steps[Document]:
@@ -264,10 +264,10 @@ def batch(operation: str, body: Mapping[str, object]) -> Steps[Document]:
 def query_words(query: Mapping[str, object]) -> Words:
     """A query by name. A list gives its parameter several times; None is left out."""
     return [
-        (name, "true" if each is True else "false" if each is False else str(each))
+        (name, "true" if element is True else "false" if element is False else str(element))
         for name, value in query.items()
         if value is not None
-        for each in (value if isinstance(value, list | tuple) else (value,))
+        for element in (value if isinstance(value, list | tuple) else (value,))
     ]
 
 
@@ -297,23 +297,23 @@ def send_batch(items: Sequence[Item], timeout_s: float) -> Steps[list[SendAnswer
     """Send several events in one request, again under the same ids until the node answers."""
     events = [
         {
-            "schema": each.schema,
-            "value": each.value,
-            "submission_id": each.submission_id or _own_id(),
+            "schema": item.schema,
+            "value": item.value,
+            "submission_id": item.submission_id or _own_id(),
         }
-        for each in items
+        for item in items
     ]
     media, body = event_body({"items": events})
     answer = yield from _accepted(media, body, timeout_s)
     document = read_json(answer.content)
     if answer.status != 200:
         raise error_of(answer.status, document, retry_after=answer.retry_after)
-    found = document.get("items") if isinstance(document, dict) else None
-    if not isinstance(found, list) or len(found) != len(items):
+    answers = document.get("items") if isinstance(document, dict) else None
+    if not isinstance(answers, list) or len(answers) != len(items):
         raise NodeUnavailable(NO_NODE)
     return [
-        _item_answer(each, is_own_id=item.submission_id is None)
-        for each, item in zip(found, items, strict=True)
+        _item_answer(reply, is_own_id=item.submission_id is None)
+        for reply, item in zip(answers, items, strict=True)
     ]
 
 
@@ -370,8 +370,8 @@ def _send_answer(document: object, *, is_own_id: bool) -> SendAnswer:
     # The client made the id, so a duplicate is the same event, sent again after a lost answer.
     if document["duplicate"] and not is_own_id:
         return Duplicate(seq=document["seq"])
-    to = tuple((each["workflow"], each["key"]) for each in document["to"] or ())
-    ended = tuple((each["workflow"], each["key"]) for each in document.get("ended", ()))
+    to = tuple((cell["workflow"], cell["key"]) for cell in document["to"] or ())
+    ended = tuple((cell["workflow"], cell["key"]) for cell in document.get("ended", ()))
     return Accepted(seq=document["seq"], to=to, ended=ended)
 
 
@@ -384,21 +384,23 @@ def event_body(event: Mapping[str, Any]) -> tuple[str, bytes]:
     """
     events = event.get("items", [event])
     try:
-        if not any(isinstance(each["value"], bytes) for each in events):
+        if not any(isinstance(member["value"], bytes) for member in events):
             return JSON, json.dumps(event, ensure_ascii=False, allow_nan=False).encode()
-        read: list[Value] = [{**each, "value": decode_ingress(each["value"])} for each in events]
+        read: list[Value] = [
+            {**member, "value": decode_ingress(member["value"])} for member in events
+        ]
         return CBOR, encode({"items": read} if "items" in event else read[0])
     except (TypeError, ValueError, ValueProblem) as problem:
-        found = excerpt(repr(events[0]["value"]))
+        actual = excerpt(repr(events[0]["value"]))
         raise BadUsage(
-            sentence("event", expected="a JSON value, or CBOR as bytes", found=found)
+            sentence("event", expected="a JSON value, or CBOR as bytes", actual=actual)
         ) from problem
 
 
 def read_seq() -> Steps[int]:
     """Return the last durable record."""
-    found = yield from read_document("/v1/records", [("limit", "1")])
-    seq: int = found["records"][-1]["seq"]
+    document = yield from read_document("/v1/records", [("limit", "1")])
+    seq: int = document["records"][-1]["seq"]
     return seq
 
 
@@ -417,21 +419,21 @@ def wait_for(
 ) -> Steps[Instance]:
     """Wait for an instance, also while the node restarts."""
     deadline = time.monotonic() + timeout_s
-    found: Instance | None = None
+    instance: Instance | None = None
     while True:
         step: Step = Pause(RETRY_S)
         try:
             seq = yield from read_seq()
-            found = yield from read_instance(workflow, key)
-            if found is not None and until(found):
-                return found
+            instance = yield from read_instance(workflow, key)
+            if instance is not None and until(instance):
+                return instance
             query = [("from", str(seq + 1)), *cell_words(workflow, key)]
             step = NextRecord(query, min(deadline - time.monotonic(), SILENCE_S))
         except NodeUnavailable:
             if time.monotonic() >= deadline:
                 raise
         if time.monotonic() >= deadline:
-            raise WaitTimedOut(too_late(workflow, key, found, timeout_s), found)
+            raise WaitTimedOut(too_late(workflow, key, instance, timeout_s), instance)
         try:
             yield step
         except NodeUnavailable:
@@ -452,8 +454,8 @@ def list_instances(
     query = [("limit", str(PAGE_ROWS)), ("offset", str(offset)), *cell_words(workflow, None)]
     if status is not None:
         query.append(("status", status))
-    found = yield from read_document("/v1/cells", query)
-    rows: list[Document] = found["cells"]
+    document = yield from read_document("/v1/cells", query)
+    rows: list[Document] = document["cells"]
     return rows
 
 
@@ -466,7 +468,7 @@ def record_words(
     kinds: Collection[str] | None, workflow: str | None, key: object, *, spelled: bool
 ) -> Words:
     """The query that selects records."""
-    words: Words = [*(("kind", each) for each in kinds or ()), *cell_words(workflow, key)]
+    words: Words = [*(("kind", kind) for kind in kinds or ()), *cell_words(workflow, key)]
     return [*words, ("spelled", "true")] if spelled else words
 
 
@@ -483,7 +485,7 @@ class FollowedFeed:
     def begin(
         cls,
         schemas: Collection[str],
-        after: tuple[int, int] | None,
+        after_event: tuple[int, int] | None,
         first: int | None,
         timeout_s: float,
     ) -> Steps[FollowedFeed]:
@@ -493,14 +495,16 @@ class FollowedFeed:
             BadUsage: Both are given, or no schema is.
             NodeUnavailable: The node did not answer within ``timeout_s`` seconds.
         """
-        if (after is not None and first is not None) or not schemas:
+        if (after_event is not None and first is not None) or not schemas:
             raise BadUsage("feed: expected schemas, and at most one of after= and first=")
         yield from once_there(read_seq, timeout_s)
-        return cls(schemas, first, None if after is None else f"{after[0]}.{after[1]}")
+        return cls(
+            schemas, first, None if after_event is None else f"{after_event[0]}.{after_event[1]}"
+        )
 
     def words(self) -> Words:
         """The query of the next connection."""
-        words: Words = [("schema", each) for each in self.schemas]
+        words: Words = [("schema", schema) for schema in self.schemas]
         if self.last is not None or self.first is None:
             return words
         return [*words, ("from", str(self.first))]
@@ -509,24 +513,24 @@ class FollowedFeed:
         """Its headers."""
         return {} if self.last is None else {"Last-Event-ID": self.last}
 
-    def took(self, event: Document) -> None:
+    def advance(self, event: Document) -> None:
         """The caller gets this event."""
         self.last = f"{event['seq']}.{event['index']}"
 
 
 def newest_record(words: Words) -> Steps[int]:
     """Return the newest record that the query selects; 0 if there is none."""
-    found = yield from read_document("/v1/records", [("limit", "1"), *words])
-    return found["records"][-1]["seq"] if found["records"] else 0
+    document = yield from read_document("/v1/records", [("limit", "1"), *words])
+    return document["records"][-1]["seq"] if document["records"] else 0
 
 
-def ends_before(after: int, last: int) -> BadUsage:
+def ends_before(after_seq: int, last: int) -> BadUsage:
     """The journal of the node ends before the record to continue after."""
     return BadUsage(
         sentence(
             "the journal ends before the record to continue after",
             expected=f"0 to {last}",
-            found=str(after),
+            actual=str(after_seq),
             hint="the world may have been restored from an older backup",
         )
     )

@@ -48,7 +48,7 @@ def tls_context(
 
 
 def _unreadable(name: str, files: Path | str, error: OSError) -> BadUsage:
-    found = error.strerror or str(error)
+    reason = error.strerror or str(error)
     return BadUsage(
-        sentence(f"{files} cannot be used", where=name, expected="a PEM file", found=found)
+        sentence(f"{files} cannot be used", location=name, expected="a PEM file", actual=reason)
     )

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.records import CellId
 from aos.errors import Unavailable, sentence
@@ -78,12 +78,12 @@ class Sender:
                 raise Unavailable(
                     sentence(
                         "no process runs this world",
-                        where=str(self._folder.path),
+                        location=str(self._folder.path),
                         hint=f"start one: aos run --world {shell_word(self._folder.path)}",
                     )
                 )
             self._writer = Writer(self._folder, remote, is_direct=False)
-            self._writer.about()  # values are encoded by the schemas of its manifest
+            self._writer.signed_state()  # values are encoded by the schemas of its manifest
         return self._writer
 
     def _sent(self, writer: Writer, item: Item) -> SendAnswer:
@@ -93,8 +93,8 @@ class Sender:
         manifest = writer.in_force
         return Accepted(
             seq=answer.seq,
-            to=tuple(_named(cell, manifest) for cell in answer.to),
-            ended=tuple(_named(cell, manifest) for cell in answer.ended),
+            to=tuple(_name_and_key(cell, manifest) for cell in answer.to),
+            ended=tuple(_name_and_key(cell, manifest) for cell in answer.ended),
         )
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class Sender:
             writer.close()
 
 
-def _named(cell: CellId, manifest: Effective | None) -> tuple[str, object]:
+def _name_and_key(cell: CellId, manifest: Effective | None) -> tuple[str, object]:
     name, key = cell
     workflow = manifest.workflows.get(name) if manifest else None
-    return name, shown(workflow.key if workflow else None, key) if key else None
+    return name, as_json(workflow.key if workflow else None, key) if key else None

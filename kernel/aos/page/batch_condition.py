@@ -20,42 +20,42 @@ MESSAGE_BYTES_MAX: Final = 300
 """The beginning of a longer message must do: a condition has at most 1,024 bytes."""
 
 
-def joined(where: str | None, terms: Sequence[str]) -> str:
+def joined(where_text: str | None, terms: Sequence[str]) -> str:
     """Return a condition with more terms before its own, so that its order stays last.
 
     Raises:
-        WhereInvalid: ``where`` is not a condition.
+        WhereInvalid: ``where_text`` is not a condition.
     """
-    own = (where or "").strip()
-    if not own:
+    stripped_text = (where_text or "").strip()
+    if not stripped_text:
         return " and ".join(terms)
     if not terms:
-        return own
-    parsed = parse(own)
-    condition, order = parsed.condition, own[len(parsed.condition) :].strip()
+        return stripped_text
+    parsed = parse(stripped_text)
+    condition, order = parsed.condition, stripped_text[len(parsed.condition) :].strip()
     if condition:
         terms = [*terms, f"({condition})" if parsed.is_choice else condition]
     return " ".join([" and ".join(terms), *([order] if order else [])])
 
 
-def of_list(given: Mapping[str, Any]) -> str:
+def of_list(list_query: Mapping[str, Any]) -> str:
     """Return the filters of a list of cells, but its workflow and its status; empty without any."""
     terms = []
-    if given.get("fault"):
-        terms.append(f"fault = {given['fault']}")
-    if given.get("key_prefix"):
-        terms.append(f"key ^= {_quoted(given['key_prefix'])}")
-    if given.get("pinned"):
+    if list_query.get("fault"):
+        terms.append(f"fault = {list_query['fault']}")
+    if list_query.get("key_prefix"):
+        terms.append(f"key ^= {_quoted(list_query['key_prefix'])}")
+    if list_query.get("pinned"):
         terms.append("pinned = true")
-    return joined(given.get("where"), terms)
+    return joined(list_query.get("where"), terms)
 
 
-def of_group(given: Mapping[str, Any], kind: str, message: str) -> str:
+def of_group(list_query: Mapping[str, Any], kind: str, message: str) -> str:
     """Return the filters of a list of faults, but its workflow, for one kind and message."""
     begin = message.encode()[:MESSAGE_BYTES_MAX].decode(errors="ignore")
     operator = "=" if begin == message else "^="
     terms = [f"fault = {kind}", f"fault_message {operator} {_quoted(begin)}"]
-    return joined(given.get("where"), terms)
+    return joined(list_query.get("where"), terms)
 
 
 def _quoted(text: str) -> str:

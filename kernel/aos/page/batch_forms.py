@@ -68,29 +68,29 @@ class BulkForm:
     async def view(self, call: FormCall) -> FormView:
         """As ``PageForm``."""
         if call.fields:
-            cells, seen = _cells(call.fields), seen_in(call)
+            cells, seen_seq = _cells(call.fields), seen_in(call)
         else:
             cells = read_query(_ASKED, call.request.scope["query_string"])
             await self._services.follower.advance_to()
-            seen = self._services.follower.seq
-        order = self._order(cells, seen)
-        found = await self._counted(call, order)
-        total = found["total"]
-        effects = _effects(total, seen, is_retry=self._action == RETRY)
+            seen_seq = self._services.follower.seq
+        order = self._order(cells, seen_seq)
+        preview = await self._counted(call, order)
+        total = preview["total"]
+        effects = _effects(total, seen_seq, is_retry=self._action == RETRY)
         options = [word for name in cells for word in (f"--{name}", str(order[name]))]
         if "where" not in cells:
             options += ["--where", order["where"]]
         return FormView(
             title=_TITLES[self._action == RETRY],
-            document={**order, "seen": seen, **found, "effects": effects},
-            command=command_line("batch", self._action, options=[*options, *call.place]),
+            document={**order, "seen": seen_seq, **preview, "effects": effects},
+            command=command_line("batch", self._action, options=[*options, *call.world_option]),
             submit=_SUBMITS[self._action == RETRY],
             effects=effects,
-            facts=[("cells", total), *order.items(), ("first_cells", found["first"])],
-            fields={**cells, SEEN: seen},
+            facts=[("cells", total), *order.items(), ("first_cells", preview["first"])],
+            fields={**cells, SEEN: seen_seq},
             back=f"{call.base}/cells?{urlencode({'status': 'failed', **cells})}",
             template="confirm_batch",
-            more={"rate": call.fields.get(_RATE, "")},
+            template_values={"rate": call.fields.get(_RATE, "")},
         )
 
     async def take(self, call: FormCall) -> str:
@@ -107,40 +107,40 @@ class BulkForm:
                 raise FormMisfitError(f"the rate: expected {EXAMPLES}, found {rate[:40]!r}")
             order[_RATE] = rate
         await self._counted(call, order)
-        await _asked(self._services, BEGIN, call, {**order, "id": id})
+        await _call_route(self._services, BEGIN, call, {**order, "id": id})
         return _address(call, id)
 
-    def _order(self, cells: Mapping[str, str], seen: int) -> dict[str, str]:
-        where = joined(cells.get("where"), [f"fault_record <= {seen}"])
-        return {"action": self._action, **cells, "where": where}
+    def _order(self, cells: Mapping[str, str], seen_seq: int) -> dict[str, str]:
+        where_text = joined(cells.get("where"), [f"fault_record <= {seen_seq}"])
+        return {"action": self._action, **cells, "where": where_text}
 
     async def _counted(self, call: FormCall, order: Mapping[str, str]) -> Document:
-        found = await _asked(self._services, BEGIN, call, {**order, "dry_run": True})
-        if not found["total"]:
+        preview = await _call_route(self._services, BEGIN, call, {**order, "dry_run": True})
+        if not preview["total"]:
             raise Problem(
                 409, STALE,
                 "no failed cell passes this condition: they were retried already, or have failed "
                 "again since the form was shown (open the list again)",
             )  # fmt: skip
-        return found
+        return preview
 
 
 def _cells(fields: Mapping[str, str]) -> dict[str, str]:
     return {name: fields[name] for name in ("workflow", "where") if fields.get(name)}
 
 
-def _effects(total: int, seen: int, *, is_retry: bool) -> list[str]:
+def _effects(total: int, seen_seq: int, *, is_retry: bool) -> list[str]:
     cells = "1 cell" if total == 1 else f"{total:,} cells"
-    does = [f"A batch retries {cells}: the entry that failed runs again, then the other mail."]
+    sentences = [f"A batch retries {cells}: the entry that failed runs again, then the other mail."]
     if not is_retry:
-        does = [
+        sentences = [
             f"A batch drops the entry that failed of {cells}. It never runs; the other mail does.",
             "A cell that has no such entry is refused, and counted.",
         ]
     return [
-        *does,
+        *sentences,
         "The cells come in the order of their faults. If its cause remains, a cell fails again.",
-        f"Cells that fail after record {seen:,} are not in the batch.",
+        f"Cells that fail after record {seen_seq:,} are not in the batch.",
         "The batch continues after a crash. Its page shows its progress, and can stop it.",
     ]
 
@@ -160,8 +160,8 @@ class StopForm:
 
     async def view(self, call: FormCall) -> FormView:
         """As ``PageForm``."""
-        found = await self._running(call)
-        id = found["id"]
+        batch = await self._running(call)
+        id = batch["id"]
         effects = [
             f"The items in progress, at most {GROUP_ITEMS}, are finished; no other one begins.",
             "Items that are done stay done.",
@@ -170,11 +170,11 @@ class StopForm:
         return FormView(
             title="Stop a batch",
             document={"action": "stop", "batch": id, "effects": effects},
-            command=command_line("batch", "stop", id, options=call.place),
+            command=command_line("batch", "stop", id, options=call.world_option),
             submit="Stop the batch",
             effects=effects,
             facts=[
-                (name, found.get(name))
+                (name, batch.get(name))
                 for name in (
                     "id",
                     "action",
@@ -192,28 +192,28 @@ class StopForm:
     async def take(self, call: FormCall) -> str:
         """As ``PageForm``."""
         id = (await self._running(call))["id"]
-        await _asked(self._services, STOP, call, {"id": id})
+        await _call_route(self._services, STOP, call, {"id": id})
         return _address(call, id)
 
     async def _running(self, call: FormCall) -> Document:
-        found = await call.world.document("read_batch", {"id": call.path["word"]})
-        if found["status"] != RUNNING:
+        batch = await call.world.document("read_batch", {"id": call.path["word"]})
+        if batch["status"] != RUNNING:
             raise Problem(
-                409, STALE, f"the batch {found['id']} is not running: it is {found['status']}"
+                409, STALE, f"the batch {batch['id']} is not running: it is {batch['status']}"
             )
-        return found
+        return batch
 
 
 def _address(call: FormCall, id: str) -> str:
     return f"{call.base}/batch/{id}"
 
 
-async def _asked(
+async def _call_route(
     services: Services, route: ApiRoute, call: FormCall, body: Mapping[str, Any]
 ) -> Document:
     """Ask the handler of a route of the API, as the caller of the form."""
-    asked = ApiCall(route=route, caller=call.visit.caller, query={}, headers={}, body=body)
-    reply = await HANDLERS[route.operation](services, asked)
+    api_call = ApiCall(route=route, caller=call.visit.caller, query={}, headers={}, body=body)
+    reply = await HANDLERS[route.operation](services, api_call)
     assert isinstance(reply, ApiReply)
     assert isinstance(reply.document, dict)
     return reply.document

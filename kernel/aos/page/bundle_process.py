@@ -58,10 +58,13 @@ def main(file: Path, folder: Path) -> None:
         _say(problem)
 
 
-def _not_unpacked(file: Path, found: str) -> dict[str, object]:
-    what = "the bundle cannot be unpacked"
+def _not_unpacked(file: Path, actual: str) -> dict[str, object]:
+    subject = "the bundle cannot be unpacked"
     hint = "make room there, or name another folder by TMPDIR, and start aos page again"
-    return {"problem": sentence(what, where=str(file), found=found, hint=hint), "is_of_disk": True}
+    return {
+        "problem": sentence(subject, location=str(file), actual=actual, hint=hint),
+        "is_of_disk": True,
+    }
 
 
 def _say(message: dict[str, object]) -> None:

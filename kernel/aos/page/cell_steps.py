@@ -17,20 +17,21 @@ _RUNS: Final = ("step", "fault")
 class CellStep:
     """One step or fault of a cell.
 
-    ``input`` is the node of the trace that it took, ``made`` are those of its events and effects.
-    ``before`` is the state that the step before left, None for the first step that the trace has;
-    ``after`` is None for a fault and for a deleted cell. ``places`` are the first 16 places that
-    differ; ``is_whole`` is false where the trace has only the hash of a large state.
+    ``input`` is the node of the trace that it took, ``outputs`` are those of its events and
+    effects. ``state_before`` is the state that the step before left, None for the first step that
+    the trace has; ``state_after`` is None for a fault and for a deleted cell. ``differences`` are
+    the first 16 places that differ; ``is_whole`` is false where the trace has only the hash of a
+    large state.
     """
 
     number: int
     count: int
     node: Document
     input: Document
-    before: Any
-    after: Any
-    places: tuple[DifferingPlace, ...]
-    made: tuple[Document, ...]
+    state_before: Any
+    state_after: Any
+    differences: tuple[DifferingPlace, ...]
+    outputs: tuple[Document, ...]
     is_whole: bool
     has_before: bool
 
@@ -48,37 +49,39 @@ def cell_step(trace: Document, number: int | None) -> CellStep | None:
     Raises:
         BadUsage: There is no step with this number.
     """
-    found = [
+    runs = [
         (root, run) for root in trace["roots"] for run in root["children"] if run["kind"] in _RUNS
     ]
-    if not found:
+    if not runs:
         return None
-    number = len(found) if number is None else number
-    if not 1 <= number <= len(found):
-        raise BadUsage(f"step: expected 1 to {len(found)}, found {number}")
-    root, run = found[number - 1]
-    states = [each["value"] for _, each in found[: number - 1] if each["kind"] == "step"]
-    before = states[-1] if states else None
-    after = run["value"] if run["kind"] == "step" else None
+    number = len(runs) if number is None else number
+    if not 1 <= number <= len(runs):
+        raise BadUsage(f"step: expected 1 to {len(runs)}, found {number}")
+    root, run = runs[number - 1]
+    states = [node["value"] for _, node in runs[: number - 1] if node["kind"] == "step"]
+    state_before = states[-1] if states else None
+    state_after = run["value"] if run["kind"] == "step" else None
     return CellStep(
         number=number,
-        count=len(found),
+        count=len(runs),
         node=run,
         input=root,
-        before=before,
-        after=after,
-        places=_places(before, after) if states and run["kind"] == "step" else (),
-        made=tuple(run["children"]),
-        is_whole=not any(_is_hash(each) for each in (before, after)),
+        state_before=state_before,
+        state_after=state_after,
+        differences=_differences(state_before, state_after)
+        if states and run["kind"] == "step"
+        else (),
+        outputs=tuple(run["children"]),
+        is_whole=not any(_is_hash(state) for state in (state_before, state_after)),
         has_before=bool(states) or (number == 1 and not trace["earlier"]),
     )
 
 
-def _places(before: Any, after: Any) -> tuple[DifferingPlace, ...]:
-    found = difference("state", before, after)
-    if not found.places and before != after:
-        return (DifferingPlace(path="$", recorded=before, recomputed=after),)
-    return found.places
+def _differences(state_before: Any, state_after: Any) -> tuple[DifferingPlace, ...]:
+    comparison = difference("state", state_before, state_after)
+    if not comparison.places and state_before != state_after:
+        return (DifferingPlace(path="$", recorded=state_before, recomputed=state_after),)
+    return comparison.places
 
 
 def _is_hash(state: Any) -> bool:

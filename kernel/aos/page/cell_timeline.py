@@ -78,7 +78,7 @@ class CellTimeline:
             yield mark.at_ns
         for bar in self.bars:
             yield bar.begin_ns
-            yield from (each for each in (bar.end_ns, bar.due_ns) if each is not None)
+            yield from (time_ns for time_ns in (bar.end_ns, bar.due_ns) if time_ns is not None)
             for mark in (*bar.attempts, *bar.frames):
                 yield mark.at_ns
         yield self.end_ns
@@ -113,11 +113,11 @@ def cell_timeline(trace: Document, *, inputs_max: int = INPUTS_MAX) -> CellTimel
             if run["kind"] not in ("step", "fault"):
                 continue
             steps.append(_mark(run))
-            for made in run["children"]:
-                if made["kind"] == "intent":
-                    bars[made["intent"]] = _bar(made)
+            for child in run["children"]:
+                if child["kind"] == "intent":
+                    bars[child["intent"]] = _bar(child)
     end_ns = max((mark.at_ns for mark in (*inputs, *steps)), default=0)
-    end_ns = max([end_ns, *(each.end_ns or 0 for each in bars.values())])
+    end_ns = max([end_ns, *(effect_bar.end_ns or 0 for effect_bar in bars.values())])
     return CellTimeline(
         earlier=earlier,
         inputs=tuple(inputs),
@@ -140,8 +140,8 @@ def _mark(node: Document) -> TimelineMark:
 def _bar(node: Document) -> EffectBar:
     due_ns = None
     if node["subject"] == TIMER and isinstance(node["value"], dict):
-        found = node["value"].get("deliver_at_ns")
-        due_ns = max(found, node["at_ns"]) if isinstance(found, int) else None
+        deliver_ns = node["value"].get("deliver_at_ns")
+        due_ns = max(deliver_ns, node["at_ns"]) if isinstance(deliver_ns, int) else None
     return EffectBar(
         effect=node["subject"],
         intent=node["intent"],
@@ -156,8 +156,10 @@ def _bar(node: Document) -> EffectBar:
 def _in_rows(bars: list[EffectBar], end_ns: int) -> tuple[EffectBar, ...]:
     """Give each bar the first row of its effect in which it has room."""
     rows: list[tuple[str, int]] = []
-    found = []
-    for bar in sorted(bars, key=lambda each: (each.begin_ns, each.seq, each.intent)):
+    placed_bars = []
+    for bar in sorted(
+        bars, key=lambda effect_bar: (effect_bar.begin_ns, effect_bar.seq, effect_bar.intent)
+    ):
         last_ns = max(end_ns if bar.end_ns is None else bar.end_ns, bar.due_ns or 0)
         row = next(
             (
@@ -168,5 +170,5 @@ def _in_rows(bars: list[EffectBar], end_ns: int) -> tuple[EffectBar, ...]:
             len(rows),
         )
         rows[row : row + 1] = [(bar.effect, last_ns)]
-        found.append(replace(bar, row=row))
-    return tuple(found)
+        placed_bars.append(replace(bar, row=row))
+    return tuple(placed_bars)

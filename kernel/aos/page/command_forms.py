@@ -34,10 +34,12 @@ _SUBMITS: Final = {RETRY: "Retry it", SKIP: "Skip the entry and resume", UNPIN: 
 
 def seen_in(call: FormCall) -> int:
     """Return the number that a form has seen. Raises: Problem: The field is malformed (400)."""
-    found = call.fields.get(SEEN, "")
-    if not _NUMBER.fullmatch(found):
-        raise Problem(400, "form_is_malformed", f"{SEEN}: expected a number, found {found[:40]!r}")
-    return int(found)
+    seq_text = call.fields.get(SEEN, "")
+    if not _NUMBER.fullmatch(seq_text):
+        raise Problem(
+            400, "form_is_malformed", f"{SEEN}: expected a number, found {seq_text[:40]!r}"
+        )
+    return int(seq_text)
 
 
 def command_line(*words: str, options: Sequence[str]) -> list[str]:
@@ -71,21 +73,23 @@ class CellForm:
         """As ``PageForm``."""
         workflow, key = await call.world.read(lambda view: cell_words(view, call.path))
         query = {"workflow": workflow} if key is None else {"workflow": workflow, "key": key}
-        found = await call.world.document("read_cell", query)
+        cell = await call.world.document("read_cell", query)
         command = self._command(call)
-        seen = await plan(self._services, command)
+        seen_seq = await plan(self._services, command)
         verb = UNPIN if self._action == UNPIN else RETRY
         options = ["--skip"] if self._action == SKIP else []
         manifest = self._services.follower.state.manifest_seq
-        effects = _cell_effects(self._action, found, manifest=manifest)
+        effects = _cell_effects(self._action, cell, manifest=manifest)
         return FormView(
             title=_TITLES[self._action],
-            document={"action": self._action, **query, "seen": seen, "effects": effects},
-            command=command_line("cells", verb, *query.values(), options=[*options, *call.place]),
+            document={"action": self._action, **query, "seen": seen_seq, "effects": effects},
+            command=command_line(
+                "cells", verb, *query.values(), options=[*options, *call.world_option]
+            ),
             submit=_SUBMITS[self._action],
             effects=effects,
-            facts=_cell_facts(found),
-            fields={SEEN: seen},
+            facts=_cell_facts(cell),
+            fields={SEEN: seen_seq},
             back=call.base + _cell_address(call),
         )
 
@@ -101,28 +105,28 @@ def _cell_address(call: FormCall) -> str:
     return f"/cell/{path['ns']}/{path['name']}/{key}"
 
 
-def _cell_facts(found: Document) -> list[tuple[str, object]]:
-    fault = found["fault"] or {}
+def _cell_facts(cell: Document) -> list[tuple[str, object]]:
+    fault = cell["fault"] or {}
     return [
-        ("cell", {"workflow": found["workflow"], "key": found["key"]}),
-        ("status", found["status"]),
+        ("cell", {"workflow": cell["workflow"], "key": cell["key"]}),
+        ("status", cell["status"]),
         *((name, fault.get(name)) for name in ("kind", "message", "record", "engine_text")),
-        ("mail", found["mailbox"]),
-        ("open_effects", found["in_flight"]),
+        ("mail", cell["mailbox"]),
+        ("open_effects", cell["in_flight"]),
     ]
 
 
-def _cell_effects(action: str, found: Document, *, manifest: int) -> list[str]:
-    version = found["version"]
+def _cell_effects(action: str, cell: Document, *, manifest: int) -> list[str]:
+    version = cell["version"]
     if action == UNPIN:
         return [
             f"The instance leaves the manifest of record {version['record']:,}.",
             f"It continues under the manifest in force, of record {manifest:,}.",
             "Its state, its mail and its open effects stay.",
         ]
-    fault, mail = found["fault"], found["mail"]
+    fault, mail = cell["fault"], cell["mail"]
     on_entry = bool(fault and mail) and FaultKind(fault["kind"]) not in FROM_OUTSIDE
-    later = found["mailbox"] - on_entry
+    later = cell["mailbox"] - on_entry
     sentences = []
     if on_entry:
         entry = f"The entry that failed ({mail[0]['kind']} of record {mail[0]['record']:,})"
@@ -165,22 +169,22 @@ class CancelForm:
         command = await self._command(call)
         assert command.intent is not None
         hash = hash_text(command.intent)
-        found = await call.world.document("read_intent", {"intent": hash})
-        seen = await plan(self._services, command)
+        intent = await call.world.document("read_intent", {"intent": hash})
+        seen_seq = await plan(self._services, command)
         effects = [
             "The kernel settles the effect as canceled, and its cell gets this as the receipt.",
             "A result that its executor sends later is refused.",
         ]
-        if found["attempt"] and found["status"] != "open":
+        if intent["attempt"] and intent["status"] != "open":
             effects.append("Work that its executor has begun outside is not undone.")
         return FormView(
             title="Cancel an effect",
-            document={"action": CANCEL, "intent": hash, "seen": seen, "effects": effects},
-            command=command_line("effects", "cancel", hash, options=call.place),
+            document={"action": CANCEL, "intent": hash, "seen": seen_seq, "effects": effects},
+            command=command_line("effects", "cancel", hash, options=call.world_option),
             submit="Cancel the effect",
             effects=effects,
-            facts=_intent_facts(found),
-            fields={SEEN: seen},
+            facts=_intent_facts(intent),
+            fields={SEEN: seen_seq},
             back=f"{call.base}/intent/{command.intent.hex()}",
         )
 
@@ -203,49 +207,49 @@ class RunAgainForm:
         """Raises: Problem: Without the scope (403)."""
         check_scope(visit.caller, RETRY_WORK)
 
-    async def _found(self, call: FormCall) -> Document:
+    async def _halted_intent(self, call: FormCall) -> Document:
         target = await call.world.read(
             lambda view: find_intent(view.state, view.journal, call.path["word"])
         )
         hash = hash_text(target.intent)
-        found = await call.world.document("read_intent", {"intent": hash})
-        if found["halt"] is None:
+        intent = await call.world.document("read_intent", {"intent": hash})
+        if intent["halt"] is None:
             raise Problem(409, STALE, f"{hash} is neither held nor parked: it runs, or is settled")
-        return found
+        return intent
 
     async def view(self, call: FormCall) -> FormView:
         """As ``PageForm``."""
-        found = await self._found(call)
-        seen = found["halt"]["record"]
+        intent = await self._halted_intent(call)
+        seen_seq = intent["halt"]["record"]
         effects = [
             "The effect is given to its executor again, with all the attempts of its policy.",
         ]
         return FormView(
             title="Run an effect again",
             document={
-                "action": "retry", "intent": found["intent"], "seen": seen, "effects": effects,
+                "action": "retry", "intent": intent["intent"], "seen": seen_seq, "effects": effects,
             },
-            command=command_line("effects", "retry", found["intent"], options=call.place),
+            command=command_line("effects", "retry", intent["intent"], options=call.world_option),
             submit="Run it again",
             effects=effects,
             facts=[
-                *_intent_facts(found),
-                *((name, found["halt"][name]) for name in ("phase", "code", "problem")),
+                *_intent_facts(intent),
+                *((name, intent["halt"][name]) for name in ("phase", "code", "problem")),
             ],
-            fields={SEEN: seen},
-            back=f"{call.base}/intent/{found['intent'].removeprefix('blake3:')}",
+            fields={SEEN: seen_seq},
+            back=f"{call.base}/intent/{intent['intent'].removeprefix('blake3:')}",
         )  # fmt: skip
 
     async def take(self, call: FormCall) -> str:
         """As ``PageForm``."""
-        found = await self._found(call)
-        if seen_in(call) != found["halt"]["record"]:
+        intent = await self._halted_intent(call)
+        if seen_in(call) != intent["halt"]["record"]:
             raise Problem(409, STALE, "the effect has run since the form was shown (open it again)")
-        hash = found["intent"]
-        asked = ApiCall(
+        hash = intent["intent"]
+        api_call = ApiCall(
             route=RETRY_WORK, caller=call.visit.caller, query={}, headers={}, body={"tasks": [hash]}
         )
-        reply = await HANDLERS[RETRY_WORK.operation](self._services, asked)
+        reply = await HANDLERS[RETRY_WORK.operation](self._services, api_call)
         document = getattr(reply, "document", None)
         if not (isinstance(document, dict) and document["tasks"]):
             raise Problem(
@@ -256,12 +260,12 @@ class RunAgainForm:
         return f"{call.base}/intent/{hash.removeprefix('blake3:')}"
 
 
-def _intent_facts(found: Document) -> list[tuple[str, object]]:
+def _intent_facts(intent: Document) -> list[tuple[str, object]]:
     return [
-        ("effect", found["effect"]),
-        ("intent", found["intent"]),
-        ("cell", {"workflow": found["workflow"], "key": found["key"]}),
-        ("executor", found["executor"]),
-        ("attempt", found["attempt"]),
-        ("opened_ns", found["opened_ns"]),
+        ("effect", intent["effect"]),
+        ("intent", intent["intent"]),
+        ("cell", {"workflow": intent["workflow"], "key": intent["key"]}),
+        ("executor", intent["executor"]),
+        ("attempt", intent["attempt"]),
+        ("opened_ns", intent["opened_ns"]),
     ]

@@ -60,12 +60,12 @@ class _TooLargeError(Exception):
 
 class _Example:
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
-        self._types = {name: each.type for name, each in schemas.items()}
-        self._left = PARTS_MAX
+        self._types = {name: schema.type for name, schema in schemas.items()}
+        self._parts_left = PARTS_MAX
 
     def of(self, type_: Type) -> object:
-        self._left -= 1
-        if self._left < 0:
+        self._parts_left -= 1
+        if self._parts_left < 0:
             raise _TooLargeError
         match resolve(type_, self._types):
             case Scalar(name):
@@ -83,8 +83,8 @@ class _Example:
         return None  # an option
 
     def _arm(self, arms: tuple[tuple[str, Type], ...]) -> object:
-        own = [(tag, type_) for tag, type_ in arms if not _is_continuation(type_)]
-        tag, type_ = (own or arms)[0]
+        plain_arms = [(tag, type_) for tag, type_ in arms if not _is_continuation(type_)]
+        tag, type_ = (plain_arms or arms)[0]
         return tag if resolve(type_, self._types) == UNIT else {tag: self.of(type_)}
 
 

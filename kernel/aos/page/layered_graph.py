@@ -65,9 +65,11 @@ def graph_picture(
     circle, or that names no node, is left out."""
     if not 0 < len(nodes) <= NODES_MAX:
         return None
-    known = {node.id for node in nodes}
-    kept = [edge for edge in dict.fromkeys(edges) if set(edge) <= known and edge[0] != edge[1]]
-    layers, forward = _layers([node.id for node in nodes], kept)
+    node_ids = {node.id for node in nodes}
+    drawn_edges = [
+        edge for edge in dict.fromkeys(edges) if set(edge) <= node_ids and edge[0] != edge[1]
+    ]
+    layers, forward = _layers([node.id for node in nodes], drawn_edges)
     columns = _ordered(layers, forward)
     by_id = {node.id: node for node in nodes}
     tallest = max(map(len, columns))
@@ -75,9 +77,9 @@ def graph_picture(
     boxes: dict[str, GraphBox] = {}
     for number, column in enumerate(columns):
         top = (height - (len(column) * (BOX_HEIGHT + GAP_Y) - GAP_Y)) // 2
-        for place, id in enumerate(column):
+        for index, id in enumerate(column):
             x = number * (BOX_WIDTH + GAP_X)
-            boxes[id] = GraphBox(by_id[id], x, top + place * (BOX_HEIGHT + GAP_Y))
+            boxes[id] = GraphBox(by_id[id], x, top + index * (BOX_HEIGHT + GAP_Y))
     return GraphPicture(
         width=len(columns) * (BOX_WIDTH + GAP_X) - GAP_X,
         height=height,
@@ -91,29 +93,29 @@ def _layers(
 ) -> tuple[Mapping[str, int], list[tuple[str, str]]]:
     """Return the layer of each node, and the edges that go forward. Nodes of a circle begin with
     the first of them."""
-    after: dict[str, list[str]] = defaultdict(list)
+    successors: dict[str, list[str]] = defaultdict(list)
     missing = dict.fromkeys(ids, 0)
     for a, b in edges:
-        after[a].append(b)
+        successors[a].append(b)
         missing[b] += 1
     layer: dict[str, int] = {}
     todo = deque(id for id in ids if not missing[id])
-    left = dict.fromkeys(ids)
+    unplaced = dict.fromkeys(ids)
     least = dict.fromkeys(ids, 0)
-    while left:
+    while unplaced:
         if not todo:
-            todo.append(next(iter(left)))
+            todo.append(next(iter(unplaced)))
         id = todo.popleft()
-        if id not in left:
+        if id not in unplaced:
             continue
-        del left[id]
+        del unplaced[id]
         layer[id] = least[id]
-        for each in after[id]:
-            if each in left:
-                least[each] = max(least[each], layer[id] + 1)
-                missing[each] -= 1
-                if not missing[each]:
-                    todo.append(each)
+        for successor in successors[id]:
+            if successor in unplaced:
+                least[successor] = max(least[successor], layer[id] + 1)
+                missing[successor] -= 1
+                if not missing[successor]:
+                    todo.append(successor)
     return layer, [(a, b) for a, b in edges if layer[a] < layer[b]]
 
 
@@ -121,26 +123,30 @@ def _ordered(layers: Mapping[str, int], edges: Sequence[tuple[str, str]]) -> lis
     columns: list[list[str]] = [[] for _ in range(max(layers.values()) + 1)]
     for id, layer in layers.items():
         columns[layer].append(id)
-    before: dict[str, list[str]] = defaultdict(list)
+    predecessors: dict[str, list[str]] = defaultdict(list)
     behind: dict[str, list[str]] = defaultdict(list)
     for a, b in edges:
-        before[b].append(a)
+        predecessors[b].append(a)
         behind[a].append(b)
     for _ in range(_SWEEPS):
         for column, neighbours in (
-            *((each, before) for each in columns[1:]),
-            *((each, behind) for each in reversed(columns[:-1])),
+            *((ids, predecessors) for ids in columns[1:]),
+            *((ids, behind) for ids in reversed(columns[:-1])),
         ):
             # The relative place in a column, because columns differ in length.
-            place = {id: (i + 0.5) / len(each) for each in columns for i, id in enumerate(each)}
+            position = {id: (i + 0.5) / len(ids) for ids in columns for i, id in enumerate(ids)}
 
             def mean(
                 id: str,
-                place: Mapping[str, float] = place,
+                position: Mapping[str, float] = position,
                 neighbours: Mapping[str, Sequence[str]] = neighbours,
             ) -> float:
                 near = neighbours.get(id, ())
-                return sum(place[each] for each in near) / len(near) if near else place[id]
+                return (
+                    sum(position[neighbour] for neighbour in near) / len(near)
+                    if near
+                    else position[id]
+                )
 
             column.sort(key=mean)
     return columns

@@ -24,7 +24,7 @@ def figures(state: State) -> Document:
         "cells": len(cells),
         "failed": sum(cells.statuses(workflow)["failed"] for workflow in cells.shelves),
         "open": len(state.intents),
-        "halted": sum(state.halt(state.intents[each]) is not None for each in state.halts),
+        "halted": sum(state.halt(state.intents[intent]) is not None for intent in state.halts),
     }
 
 
@@ -38,7 +38,7 @@ class SharedFigures:
         self._read_s = -FIGURES_S
         self._state: State | None = None
         self._record = 0
-        self._found: Document = {}
+        self._figures: Document = {}
 
     async def now(self) -> Document:
         """Return the figures of at most FIGURES_S ago.
@@ -50,7 +50,7 @@ class SharedFigures:
             if time.monotonic() - self._read_s >= FIGURES_S:
                 state = await self._world.read(lambda view: view.state)
                 if state is not self._state or state.next_seq != self._record + 1:
-                    self._state, self._found = state, figures(state)
-                    self._record = self._found["record"]
+                    self._state, self._figures = state, figures(state)
+                    self._record = self._figures["record"]
                 self._read_s = time.monotonic()
-            return self._found
+            return self._figures

@@ -46,9 +46,11 @@ _ALIVE: Final = b"event: alive\ndata:\n\n"
 class LiveStreams:
     """The streams of one page. ``sentence`` makes the sentence of an error that ends a stream."""
 
-    def __init__(self, sentence: Callable[[AosError], str], *, most: int = STREAMS_MAX) -> None:
+    def __init__(
+        self, sentence: Callable[[AosError], str], *, streams_max: int = STREAMS_MAX
+    ) -> None:
         self._sentence = sentence
-        self._most = most
+        self._streams_max = streams_max
         self._figures: WeakKeyDictionary[PageWorld, SharedFigures] = WeakKeyDictionary()
         self.open = 0
 
@@ -57,14 +59,14 @@ class LiveStreams:
         return self._figures.setdefault(world, SharedFigures(world))
 
     def stream(
-        self, world: PageWorld, after: int | None, session: AbstractContextManager[Session]
+        self, world: PageWorld, last_seq: int | None, session: AbstractContextManager[Session]
     ) -> LiveStream:
         """Return the answer with the stream of a world: the figures at once, unless they are those
-        of record ``after``, and again whenever they change.
+        of record ``last_seq``, and again whenever they change.
 
         The answer raises Problem before its first byte if the streams are full (503).
         """
-        return LiveStream(self, self._parts(self.figures_of(world), after), session)
+        return LiveStream(self, self._parts(self.figures_of(world), last_seq), session)
 
     def begin(self) -> None:
         """Count one more stream.
@@ -72,30 +74,31 @@ class LiveStreams:
         Raises:
             Problem: There are too many (503).
         """
-        if self.open >= self._most:
+        if self.open >= self._streams_max:
             raise Problem(
                 503, "live_pages_are_full",
-                f"{self._most} live pages are open already: close one, or load this page again to "
+                f"{self._streams_max} live pages are open already: close one, or load this page "
+                "again to "
                 "see what is new", retry_after_s=30,
             )  # fmt: skip
         self.open += 1
 
-    async def _parts(self, figures: SharedFigures, after: int | None) -> AsyncIterator[bytes]:
+    async def _parts(self, figures: SharedFigures, last_seq: int | None) -> AsyncIterator[bytes]:
         """Yield events until the world cannot be read; the last one says why."""
         yield _COMMENT
-        sent, sent_s = after, time.monotonic()
+        sent, sent_s = last_seq, time.monotonic()
         while True:
             try:
-                found = await figures.now()
+                document = await figures.now()
             except AosError as error:
                 yield _event("ended", {"problem": self._sentence(error)})
                 return
             except Problem as problem:
                 yield _event("ended", {"problem": problem.detail})
                 return
-            if found["record"] != sent:
-                yield _event("figures", found, id=found["record"])
-                sent, sent_s = found["record"], time.monotonic()
+            if document["record"] != sent:
+                yield _event("figures", document, id=document["record"])
+                sent, sent_s = document["record"], time.monotonic()
             elif time.monotonic() - sent_s >= ALIVE_S:
                 yield _ALIVE
                 sent_s = time.monotonic()
@@ -150,14 +153,15 @@ class LiveStream(Response):
             await send({"type": "http.response.body", "body": part, "more_body": True})
 
 
-def resumed(header: str | None, after: int | None) -> int | None:
-    """Return the record after which a browser continues: that of ``Last-Event-ID``, else ``after``.
+def resumed(header: str | None, last_seq: int | None) -> int | None:
+    """Return the record after which a browser continues: that of ``Last-Event-ID``, else
+    ``last_seq``.
 
     Raises:
         Problem: The header is not the id of an event (400).
     """
     if header is None:
-        return after
+        return last_seq
     if not _SEQ.fullmatch(header):
         raise Problem(
             400, "last_event_id_is_invalid",
@@ -166,6 +170,6 @@ def resumed(header: str | None, after: int | None) -> int | None:
     return int(header)
 
 
-def _event(name: str, found: object, *, id: int | None = None) -> bytes:
+def _event(name: str, document: object, *, id: int | None = None) -> bytes:
     line = b"" if id is None else f"id: {id}\n".encode()
-    return b"event: " + name.encode() + b"\n" + line + b"data: " + write_json(found) + b"\n\n"
+    return b"event: " + name.encode() + b"\n" + line + b"data: " + write_json(document) + b"\n\n"

@@ -14,23 +14,23 @@ VERSIONS_MAX: Final = 100
 
 
 async def compared_versions(
-    world: PageWorld, found: Document, given: Mapping[str, Any]
+    world: PageWorld, document: Document, query: Mapping[str, Any]
 ) -> dict[str, object]:
-    """Return what these pages show besides their document ``found``: ``versions``, whether these
-    are all, the two that are ``compared``, and of each record that was ``given`` that of the
+    """Return what these pages show besides their document ``document``: ``versions``, whether these
+    are all, the two that are ``compared``, and of each record that was ``query`` that of the
     manifest that was in force after it."""
-    at = given.get("at")
-    is_page_of_one = "since" not in given
+    at = query.get("at")
+    is_page_of_one = "since" not in query
     versions = await _versions(world, at if is_page_of_one else None)
     if is_page_of_one:
         earlier = versions[1]["seq"] if versions and len(versions) > 1 else None
-        return {**_listed(versions), "compared": (earlier, at and found["record"])}
-    since, now = found["since"]["record"], found["now"]["record"]
-    records = [(given["since"], since), *([] if at is None else [(at, now)])]
-    return {**_listed(versions), "compared": (since, now), "compared_records": records}
+        return {**_version_values(versions), "compared": (earlier, at and document["record"])}
+    since, now = document["since"]["record"], document["now"]["record"]
+    records = [(query["since"], since), *([] if at is None else [(at, now)])]
+    return {**_version_values(versions), "compared": (since, now), "compared_records": records}
 
 
-def _listed(versions: list[Document] | None) -> dict[str, object]:
+def _version_values(versions: list[Document] | None) -> dict[str, object]:
     is_all = versions is not None and len(versions) < VERSIONS_MAX
     return {"versions": versions, "versions_are_all": is_all}
 
@@ -41,5 +41,5 @@ async def _versions(world: PageWorld, at: int | None) -> list[Document] | None:
     query: dict[str, Any] = {"kind": [Manifest.KIND], "limit": VERSIONS_MAX}
     if at is not None:
         query["to"] = at
-    found = await if_readable(world.document("read_records", query))
-    return None if found is None else found["records"][::-1]
+    document = await if_readable(world.document("read_records", query))
+    return None if document is None else document["records"][::-1]

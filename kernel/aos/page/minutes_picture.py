@@ -30,22 +30,22 @@ class MinutesPicture:
     """The bars of the last hour. Its last minute is that of the latest record."""
 
     bars: tuple[MinuteBar, ...]
-    most: int
+    records_max: int
     total: int
     width: int = MINUTES * BAR_WIDTH
     height: int = HEIGHT
     bar_width: int = BAR_WIDTH - 2
 
 
-def minutes_picture(found: Sequence[Mapping[str, Any]]) -> MinutesPicture | None:
+def minutes_picture(minutes: Sequence[Mapping[str, Any]]) -> MinutesPicture | None:
     """Return the bars of the minutes of a document; None if it has none."""
-    if not found:
+    if not minutes:
         return None
-    most = max(each["records"] for each in found)
-    first_ns = found[-1]["at_ns"] - (MINUTES - 1) * MINUTE_NS
+    records_max = max(row["records"] for row in minutes)
+    first_ns = minutes[-1]["at_ns"] - (MINUTES - 1) * MINUTE_NS
     bars = []
-    for each in found:
-        height = max(LEAST, HEIGHT * each["records"] // most)
-        x = (each["at_ns"] - first_ns) // MINUTE_NS * BAR_WIDTH
-        bars.append(MinuteBar(x, HEIGHT - height, height, each["at_ns"], each["records"]))
-    return MinutesPicture(tuple(bars), most, sum(each["records"] for each in found))
+    for minute in minutes:
+        height = max(LEAST, HEIGHT * minute["records"] // records_max)
+        x = (minute["at_ns"] - first_ns) // MINUTE_NS * BAR_WIDTH
+        bars.append(MinuteBar(x, HEIGHT - height, height, minute["at_ns"], minute["records"]))
+    return MinutesPicture(tuple(bars), records_max, sum(row["records"] for row in minutes))

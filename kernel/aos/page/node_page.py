@@ -32,7 +32,7 @@ OPERATION: Final = "page"
 LIVE_OPERATION: Final = "page_live"
 """The operation that counts its streams, which last long."""
 
-_API: Final = {each.operation: each for each in ROUTES}
+_API: Final = {route.operation: route for route in ROUTES}
 
 
 class NodePage:
@@ -108,23 +108,23 @@ class _NodeWorld(PageWorld):
 
     def __init__(self, services: Services) -> None:
         folder = services.folder
-        super().__init__(folder, given=folder.path, slug=folder.world.hex()[:SLUG_DIGITS])
+        super().__init__(folder, user_path=folder.path, slug=folder.world.hex()[:SLUG_DIGITS])
         self._services = services
         self._readers = services.readers
         self._index = services.journal_index
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         return self.name
 
     @property
     def known_state(self) -> State | None:
         return self._services.follower.state
 
-    def place(self, address: str) -> tuple[str, str]:
+    def world_option(self, address: str) -> tuple[str, str]:
         return "--node", address.rstrip("/")
 
-    async def listed(self, operation: str, query: Mapping[str, Any]) -> Document:
+    async def list_document(self, operation: str, query: Mapping[str, Any]) -> Document:
         """Make a list as the API does: one in this process would delay the API."""
         return await self.document(operation, query)
 
@@ -136,34 +136,34 @@ class _NodeWorld(PageWorld):
         call = ApiCall(route=_API[operation], caller=OWNER, query=query, headers={})
         reply = await HANDLERS[operation](self._services, call)
         assert isinstance(reply, ApiReply)
-        found = reply.document
-        assert isinstance(found, dict)
-        return found
+        document = reply.document
+        assert isinstance(document, dict)
+        return document
 
     def index(self) -> Document | None:
         """As ``PageWorld``, without the path of the world's folder (PG-51)."""
-        found = super().index()
-        if found is None or found["problem"] is None:
-            return found
-        problem = AosError(found["problem"])
-        return {**found, "problem": text_for_clients(problem, self.given)}
+        document = super().index()
+        if document is None or document["problem"] is None:
+            return document
+        problem = AosError(document["problem"])
+        return {**document, "problem": text_for_clients(problem, self.user_path)}
 
     async def minutes(self) -> Document | None:
         """A small journal is not read in this process, either."""
         return None if self.index_folder is None else await super().minutes()
 
-    async def _opened(self) -> Follower:
+    async def _open_follower(self) -> Follower:
         return self._services.follower
 
-    async def _asked(self, op: str) -> Mapping[str, Any] | None:
+    async def _ask_process(self, op: str) -> Mapping[str, Any] | None:
         link = self._services.link
         try:
             return await (link.work() if op == "work" else link.status())
         except AosError:
             return None
 
-    async def _with_process(self, found: Document, *, is_past: bool) -> Document:
-        return {**await super()._with_process(found, is_past=is_past), "path": None}
+    async def _with_process(self, document: Document, *, is_past: bool) -> Document:
+        return {**await super()._with_process(document, is_past=is_past), "path": None}
 
 
 def mounted(app: App, services: Services) -> NodePage:

@@ -50,7 +50,7 @@ class NodeParts:
         """Check that a caller may see a page. Raises: Problem: The scope is missing (403)."""
         check_scope(visit.caller, page.route)
 
-    async def more(self, page: Page, world: PageWorld) -> dict[str, object]:
+    async def additions(self, page: Page, world: PageWorld) -> dict[str, object]:
         """Return what a page shows in addition to its document: with the tasks, why effects are
         held or parked, also those of the process that runs the world, which are no tasks."""
         if page.template != "tasks":

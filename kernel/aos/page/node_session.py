@@ -57,7 +57,7 @@ class NodeSession:
         door, now_ns = Door(*scope["server"]), time.time_ns()
         caller, session = caller_of(door, {}, self._services.tokens, now_ns=now_ns), None
         if caller is None:
-            session = cookie_of(cookie, _named(_COOKIE, scope))
+            session = cookie_of(cookie, _cookie_name(_COOKIE, scope))
             secret = self._secrets.get(session or "")
             caller = None if secret is None else self._token(secret)
         if caller is None:
@@ -73,7 +73,7 @@ class NodeSession:
         return Visit(caller, session)
 
     @contextmanager
-    def held(self, scope: MutableMapping[str, Any]) -> Iterator[Session]:
+    def stream_session(self, scope: MutableMapping[str, Any]) -> Iterator[Session]:
         """The session of a stream. It is one of the streams of the node, and ends with its token.
 
         Raises:
@@ -91,13 +91,13 @@ class NodeSession:
         visit = request.scope.get("visit")
         if visit is not None and visit.session is not None:
             return visit.session, None
-        found = cookie_of(request.headers.get("cookie"), _named(_FORM_COOKIE, request.scope))
-        if found is not None and _RANDOM.fullmatch(found):
-            return found, None
+        cookie = cookie_of(request.headers.get("cookie"), _cookie_name(_FORM_COOKIE, request.scope))
+        if cookie is not None and _RANDOM.fullmatch(cookie):
+            return cookie, None
         new = secrets.token_urlsafe(TOKEN_BYTES)
         return new, _cookie(request, _FORM_COOKIE, new)
 
-    async def opened(self, request: Request) -> Response:
+    async def open_session(self, request: Request) -> Response:
         """Show the form, or take it: the token becomes a cookie by a redirect.
 
         Raises:
@@ -106,9 +106,9 @@ class NodeSession:
         browser, cookie = self.browser_of(request)
         if request.method != "POST":
             return self._form(browser, cookie)
-        given = await read_form(request, most=FORM_BYTES_MAX, room=self._services.bodies)
-        self._forms.check(given.get(FORM, ""), OPEN, browser)
-        secret = given.get("token", "").strip()
+        fields = await read_form(request, bytes_max=FORM_BYTES_MAX, room=self._services.bodies)
+        self._forms.check(fields.get(FORM, ""), OPEN, browser)
+        secret = fields.get("token", "").strip()
         if self._token(secret) is None:
             raise Problem(
                 401, "token_is_invalid",
@@ -131,7 +131,7 @@ class NodeSession:
         return answer
 
 
-def _named(name: str, scope: MutableMapping[str, Any]) -> str:
+def _cookie_name(name: str, scope: MutableMapping[str, Any]) -> str:
     """Return the name of a cookie of this node. A browser sends the cookies of a host to all its
     ports, so the name has the port that the browser asks."""
     host = next((value for field, value in scope["headers"] if field == b"host"), b"")
@@ -142,5 +142,5 @@ def _named(name: str, scope: MutableMapping[str, Any]) -> str:
 
 def _cookie(request: Request, name: str, value: str) -> str:
     secure = "; Secure" if request.url.scheme == "https" else ""
-    full = _named(name, request.scope)
+    full = _cookie_name(name, request.scope)
     return f"{full}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"

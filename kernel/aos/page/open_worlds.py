@@ -20,11 +20,11 @@ class OpenWorlds:
     """Closes the world that was used least recently when one too many is open. Used from one event
     loop.
 
-    A world in use is never closed, so that more than ``most`` are open while more are in use.
+    A world in use is never closed, so that more than ``open_max`` are open while more are in use.
     """
 
-    def __init__(self, most: int = OPEN_MAX) -> None:
-        self._most = most
+    def __init__(self, open_max: int = OPEN_MAX) -> None:
+        self._open_max = open_max
         self._order: OrderedDict[PageWorld, None] = OrderedDict()
         """The worlds that were used, the least recent first."""
 
@@ -49,7 +49,10 @@ class OpenWorlds:
         """Close worlds that are not in use until there are few enough. One in use counts as open,
         because a read will open it."""
         for world in tuple(self._order):
-            if sum(each.is_open or each.uses > 0 for each in self._order) <= self._most:
+            if (
+                sum(candidate.is_open or candidate.uses > 0 for candidate in self._order)
+                <= self._open_max
+            ):
                 return
             if world.is_open and not world.uses:
                 await world.close_unused()

@@ -27,39 +27,39 @@ from aos.page.world_parts import cell_parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPage:
-    """A page with its document ``found``. ``query`` is that of the document, ``given`` that of the
-    request, ``path`` the segments of its address."""
+    """A page with its document ``document``. ``query`` is that of the document, ``page_query`` that
+    of the request, ``path`` the segments of its address."""
 
     world: PageWorld
     template: str
     query: Mapping[str, Any]
-    given: Mapping[str, Any]
+    page_query: Mapping[str, Any]
     path: Mapping[str, str]
-    found: Document
+    document: Document
     links: PageLinks
 
 
 async def additions(page: ShownPage) -> dict[str, object]:
     """Return the further values of a page. A document that cannot be read now is left out."""
-    world, found = page.world, page.found
+    world, document = page.world, page.document
     match page.template:
         case "cell":
             return {**await _of_trace(page), **await cell_parts(world, page.query, page.path)}
         case "trace" if "workflow" in page.query:
-            return {"timeline": cell_timeline(found), "graph": None}
+            return {"timeline": cell_timeline(document), "graph": None}
         case "trace":
-            return {"timeline": None, "graph": trace_graph(found["roots"], page.links)}
+            return {"timeline": None, "graph": trace_graph(document["roots"], page.links)}
         case "steps":
-            return {"step": cell_step(found, page.given.get("step"))}
+            return {"step": cell_step(document, page.page_query.get("step"))}
         case "manifest":
-            versions = await compared_versions(world, found, page.given)
-            return {"graph": manifest_graph(found, page.links), **versions}
+            versions = await compared_versions(world, document, page.page_query)
+            return {"graph": manifest_graph(document, page.links), **versions}
         case "difference":
-            return await compared_versions(world, found, page.given)
+            return await compared_versions(world, document, page.page_query)
         case "proposal":
-            return await proposal_parts(world, found)
+            return await proposal_parts(world, document)
         case "journal":
-            seqs = [each["seq"] for each in found["records"] if "at_ns" not in each]
+            seqs = [record["seq"] for record in document["records"] if "at_ns" not in record]
             stamps = await if_readable(world.read(lambda view: stamps_before(view, seqs)))
             return {"stamps": stamps or {}}
         case "world":

@@ -42,7 +42,7 @@ from aos.page.page_links import PageLinks
 from aos.page.page_search import FOUND_MAX, search
 from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page
 from aos.page.page_text import json_bytes, render
-from aos.page.page_world import PageWorld, there
+from aos.page.page_world import PageWorld, document_or_404
 from aos.page.page_worlds import PageWorlds
 from aos.page.world_parts import known_navigation, part_navigation
 
@@ -80,19 +80,21 @@ _ONCE: Final = frozenset({b"host", b"origin", b"cookie", b"last-event-id"})
 
 
 class BrowserSession(Protocol):
-    """Decides who may see the page. ``opened`` answers ``/open`` for ``methods``; ``check`` returns
-    the caller, if there are several, and ``held`` the session of a long request, which ends it."""
+    """Decides who may see the page. ``open_session`` answers ``/open`` for ``methods``; ``check``
+    returns the caller, if there are several, and ``stream_session`` the session of a long request,
+    which
+    ends it."""
 
     methods: tuple[str, ...]
 
     def check(self, _scope: Scope, cookie: str | None) -> Visit | None: ...
 
-    def held(self, _scope: Scope) -> AbstractContextManager[Session]: ...
+    def stream_session(self, _scope: Scope) -> AbstractContextManager[Session]: ...
 
-    async def opened(self, request: Request) -> Response: ...
+    async def open_session(self, request: Request) -> Response: ...
 
 
-class _Given(dict[str, object]):
+class _PageQuery(dict[str, object]):
     """The query of a page; a parameter that was not given is None."""
 
     def __missing__(self, name: str) -> None:
@@ -116,11 +118,11 @@ class PageApp:
         self._session = session
         self._node = node
         pages = (*PAGES, *node.pages) if node is not None else PAGES
-        self._posting = [Route(OPEN, session.opened, methods=list(session.methods))]
+        self._posting = [Route(OPEN, session.open_session, methods=list(session.methods))]
         if node is not None:
             self._posting += [
-                Route(f"/w/{{world}}{each.path}", self._of_form(each), methods=list(_FORM_METHODS))
-                for each in node.forms.forms
+                Route(f"/w/{{world}}{form.path}", self._of_form(form), methods=list(_FORM_METHODS))
+                for form in node.forms.forms
             ]
         self._live = LiveStreams(worlds.sentence)
         self._router = Router(
@@ -128,7 +130,7 @@ class PageApp:
                 Route("/", self._front),
                 *self._posting,
                 Route("/static/{name}", _static),
-                *(Route(f"/w/{{world}}{each.path}", self._of(each)) for each in pages),
+                *(Route(f"/w/{{world}}{page.path}", self._of(page)) for page in pages),
                 Route("/w/{world}", self._of(PAGES[0])),
                 Route("/w/{world}/search", self._search),
                 Route(f"/w/{{world}}{LIVE}", self._stream),
@@ -199,25 +201,25 @@ class PageApp:
             )  # fmt: skip
         if path != OPEN and not path.startswith("/static/"):
             cookie = headers.get(b"cookie")
-            given = None if cookie is None else cookie.decode("latin-1")
-            scope["visit"] = self._session.check(scope, given)
+            cookie_text = None if cookie is None else cookie.decode("latin-1")
+            scope["visit"] = self._session.check(scope, cookie_text)
         if method == "POST":
             check_same_site(headers)
 
     def _methods(self, scope: Scope) -> Sequence[str]:
         """Return the methods of a path."""
-        for each in self._posting:
-            if each.matches(scope)[0] is not Match.NONE:
-                return sorted(each.methods or _METHODS)
+        for route in self._posting:
+            if route.matches(scope)[0] is not Match.NONE:
+                return sorted(route.methods or _METHODS)
         return _METHODS
 
     # Pages
 
     async def _front(self, request: Request) -> Response:
-        found = await self._worlds.document()
+        document = await self._worlds.document()
         if request.scope["is_json"]:
-            return Response(json_bytes(found), media_type=JSON)
-        return _html("worlds", {"document": found, "title": "Worlds", **_NOWHERE})
+            return Response(json_bytes(document), media_type=JSON)
+        return _html("worlds", {"document": document, "title": "Worlds", **_NOWHERE})
 
     def _of(self, page: Page) -> Handler:
         async def answer(request: Request) -> Response:
@@ -226,40 +228,48 @@ class PageApp:
         return answer
 
     async def _page(self, page: Page, request: Request) -> Response:
-        world = self._worlds.named(request.path_params["world"])
+        world = self._worlds.world_of(request.path_params["world"])
         if self._node is not None:
             self._node.check(page, request.scope["visit"])
-        given = read_query(page.route, request.scope["query_string"])
-        target = await world.read(lambda view: page.target_of(view, given, request.path_params))
-        query = {**page.of_document(given), **target.query}
+        page_query = read_query(page.route, request.scope["query_string"])
+        target = await world.read(
+            lambda view: page.target_of(view, page_query, request.path_params)
+        )
+        query = {**page.of_document(page_query), **target.query}
         if request.scope["is_json"]:
-            found = await there(world.document(page.operation, query))
+            document = await document_or_404(world.document(page.operation, query))
             if page.is_lines:
-                data = b"".join(map(json_bytes, found["records"]))
+                data = b"".join(map(json_bytes, document["records"]))
                 return Response(data, media_type=LINES)
-            return Response(json_bytes(found), media_type=JSON)
-        found = await there(world.listed(page.operation, query))
+            return Response(json_bytes(document), media_type=JSON)
+        document = await document_or_404(world.list_document(page.operation, query))
         values = await self._values(
-            request, world, page.title, at=given.get("at"), is_live=page.template not in NOT_LIVE
+            request,
+            world,
+            page.title,
+            at=page_query.get("at"),
+            is_live=page.template not in NOT_LIVE,
         )
         if self._node is not None:
-            values |= await self._node.more(page, world)
+            values |= await self._node.additions(page, world)
         links = values["links"]
         assert isinstance(links, PageLinks)
-        shown = ShownPage(
-            world=world, template=page.template, query=query, given=given,
-            path=request.path_params, found=found, links=links,
+        shown_page = ShownPage(
+            world=world, template=page.template, query=query, page_query=page_query,
+            path=request.path_params, document=document, links=links,
         )  # fmt: skip
-        values |= await additions(shown)
+        values |= await additions(shown_page)
         return _html(
             page.template,
             values
             | {
-                "document": found,
-                "given": _Given(given),
-                "place": world.place(str(request.base_url)),
+                "document": document,
+                "given": _PageQuery(page_query),
+                "place": world.world_option(str(request.base_url)),
                 "path": request.path_params,
-                "command": page.words(target, given, world.place(str(request.base_url))),
+                "command": page.words(
+                    target, page_query, world.world_option(str(request.base_url))
+                ),
                 "json_address": _json_address(request),
             },
         )
@@ -267,10 +277,10 @@ class PageApp:
     def _of_form(self, form: PageForm) -> Handler:
         async def answer(request: Request) -> Response:
             assert self._node is not None
-            world = self._worlds.named(request.path_params["world"])
+            world = self._worlds.world_of(request.path_params["world"])
             call = FormCall(
                 world=world, request=request, visit=request.scope["visit"],
-                base=f"/w/{world.slug}", place=world.place(str(request.base_url)),
+                base=f"/w/{world.slug}", world_option=world.world_option(str(request.base_url)),
             )  # fmt: skip
             values = await self._values(request, world, "")
             return await self._node.forms.answer(form, call, values)
@@ -278,36 +288,36 @@ class PageApp:
         return answer
 
     async def _search(self, request: Request) -> Response:
-        world = self._worlds.named(request.path_params["world"])
+        world = self._worlds.world_of(request.path_params["world"])
         [text] = parse_qs(request.url.query).get("q", [""])[:1]
         text = text.strip()
         base = f"/w/{world.slug}"
         cells = await world.beginning(text, FOUND_MAX + 1) if text else None
-        found = await world.read(
+        document = await world.read(
             lambda view: search(view, text, PageLinks(base, view.state), cells)
         )
         if request.scope["is_json"]:
-            return Response(json_bytes(found), media_type=JSON)
-        if len(found["found"]) == 1:
-            return RedirectResponse(found["found"][0]["address"], status_code=303)
+            return Response(json_bytes(document), media_type=JSON)
+        if len(document["found"]) == 1:
+            return RedirectResponse(document["found"][0]["address"], status_code=303)
         values = await self._values(request, world, "Search")
-        return _html("search", values | {"document": found, "q": text})
+        return _html("search", values | {"document": document, "q": text})
 
     async def _stream(self, request: Request) -> Response:
         """Stream the figures of a world; ``/live.json`` returns them once."""
-        world = self._worlds.named(request.path_params["world"])
-        given = read_query(_LIVE_ROUTE, request.scope["query_string"])
+        world = self._worlds.world_of(request.path_params["world"])
+        query = read_query(_LIVE_ROUTE, request.scope["query_string"])
         if world.bundle is not None:
             raise Problem(404, "bundle_is_not_live", "a bundle does not change: it has no stream")
-        found = await self._live.figures_of(world).now()
+        figures = await self._live.figures_of(world).now()
         if request.scope["is_json"]:
-            return Response(json_bytes(found), media_type=JSON)
-        after = resumed(request.headers.get("last-event-id"), given.get("after"))
-        session = self._session.held(request.scope)
-        return self._live.stream(world, after, session)
+            return Response(json_bytes(figures), media_type=JSON)
+        last_seq = resumed(request.headers.get("last-event-id"), query.get("after"))
+        session = self._session.stream_session(request.scope)
+        return self._live.stream(world, last_seq, session)
 
     async def _bytes(self, request: Request) -> Response:
-        world = self._worlds.named(request.path_params["world"])
+        world = self._worlds.world_of(request.path_params["world"])
         word = request.path_params["word"]
         data = await world.bytes_of(word)
         name = "".join(sign for sign in word if sign.isascii() and sign.isalnum())[-64:]
@@ -353,12 +363,12 @@ class PageApp:
         """Return the navigation, with that of the parts of the world, the buttons and the forms of
         events of a caller."""
         visit = scope.get("visit")
-        overview, cells, *others = NAVIGATION
-        own = [overview, cells, *parts, *others]
+        overview, cells, *last_links = NAVIGATION
+        world_links = [overview, cells, *parts, *last_links]
         if self._node is None or visit is None:
-            return {"navigation": own, "buttons": None, "sender": None}
+            return {"navigation": world_links, "buttons": None, "sender": None}
         return {
-            "navigation": [*own, *self._node.navigation(visit)],
+            "navigation": [*world_links, *self._node.navigation(visit)],
             "buttons": None if at else self._node.buttons(visit, links),
             "sender": None if at else self._node.sender(visit, links),
         }
@@ -367,10 +377,10 @@ class PageApp:
 
     def _problem(self, error: AosError) -> Problem:
         """Return the problem of an error, with the sentence of the command line."""
-        found = problem_of(error, self._hidden or _NO_PATH, unknown=404)
+        problem = problem_of(error, self._hidden or _NO_PATH, unknown=404)
         if self._hidden is None:
-            found.detail = str(error)
-        return found
+            problem.detail = str(error)
+        return problem
 
     def _refusal(self, scope: Scope, problem: Problem, *, is_json: bool) -> Response:
         headers = dict(problem.headers)
@@ -387,7 +397,7 @@ class PageApp:
             "title": _TITLES.get(problem.status, "Not possible"),
             "problem": problem,
             "past": None,
-            "again": _again(scope, problem, is_node=self._node is not None),
+            "again": _retry_link(scope, problem, is_node=self._node is not None),
             "index": None,
             **_NOWHERE,
         }
@@ -447,12 +457,12 @@ async def _static(request: Request) -> Response:
 
 def _past(scope: Scope) -> str | None:
     """Return the address of the trace of a cell that is not there: it may have been deleted."""
-    base, found, cell = scope["raw_path"].decode("latin-1").partition("/cell/")
+    base, separator, cell = scope["raw_path"].decode("latin-1").partition("/cell/")
     # The path of a form has one part more.
-    return f"{base}/trace/{'/'.join(cell.split('/')[:3])}" if found else None
+    return f"{base}/trace/{'/'.join(cell.split('/')[:3])}" if separator else None
 
 
-def _again(scope: Scope, problem: Problem, *, is_node: bool) -> tuple[str, str] | None:
+def _retry_link(scope: Scope, problem: Problem, *, is_node: bool) -> tuple[str, str] | None:
     """Return a link that continues after a refusal: the form for a token, or the page whose button
     was pressed."""
     if not is_node:

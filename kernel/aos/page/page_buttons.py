@@ -31,26 +31,26 @@ class PageButtons:
         self._links = links
         self._signs = signs
 
-    def of_cell(self, found: Mapping[str, Any]) -> list[PageButton]:
+    def of_cell(self, cell: Mapping[str, Any]) -> list[PageButton]:
         """Return the buttons of a cell, from its document or from its row in a list of faults."""
-        fault = found if "advice" in found else found["fault"]
+        fault = cell if "advice" in cell else cell["fault"]
         actions = [] if fault is None else [(RETRY, "Retry")]
         if fault is not None and FaultKind(fault["kind"]) not in FROM_OUTSIDE:
             actions.append((SKIP, "Skip the entry"))
-        if found.get("version", {}).get("is_pinned"):
+        if cell.get("version", {}).get("is_pinned"):
             actions.append((UNPIN, "Unpin"))
-        address = self._links.cell_now(found["workflow"], found["key"])
+        address = self._links.cell_now(cell["workflow"], cell["key"])
         if address is None or not self._signs:
             return []
         return [PageButton(f"{text}…", f"{address}/{action}") for action, text in actions]
 
-    def of_intent(self, found: Mapping[str, Any]) -> list[PageButton]:
+    def of_intent(self, intent: Mapping[str, Any]) -> list[PageButton]:
         """Return the buttons of an effect."""
-        if found["settled_record"] is not None or found["opened_ns"] is None:
+        if intent["settled_record"] is not None or intent["opened_ns"] is None:
             return []
-        address = self._links.intent(found["intent"])
-        buttons = self.of_halted(found["intent"]) if found["halt"] is not None else []
-        if self._signs and found["effect"] not in KERNEL_EFFECTS and not found["settlements"]:
+        address = self._links.intent(intent["intent"])
+        buttons = self.of_halted(intent["intent"]) if intent["halt"] is not None else []
+        if self._signs and intent["effect"] not in KERNEL_EFFECTS and not intent["settlements"]:
             buttons.append(PageButton("Cancel…", f"{address}/{CANCEL}"))
         return buttons
 
@@ -58,32 +58,32 @@ class PageButtons:
         """Return the buttons of a held or parked effect in a list."""
         return [PageButton("Run it again…", f"{self._links.intent(intent)}/retry")]
 
-    def of_list(self, given: Mapping[str, Any]) -> list[PageButton]:
+    def of_list(self, list_query: Mapping[str, Any]) -> list[PageButton]:
         """Return the buttons of a list of cells, if its filters select failed ones alone and a
         batch can have them."""
-        is_failed = given.get("status") == "failed" or given.get("fault")
-        if not is_failed or any(given.get(name) for name in batch_condition.CELLS_ONLY):
+        is_failed = list_query.get("status") == "failed" or list_query.get("fault")
+        if not is_failed or any(list_query.get(name) for name in batch_condition.CELLS_ONLY):
             return []
-        return self._of_all(given, batch_condition.of_list(given), (RETRY, SKIP))
+        return self._of_all(list_query, batch_condition.of_list(list_query), (RETRY, SKIP))
 
-    def of_group(self, given: Mapping[str, Any], row: Mapping[str, Any]) -> list[PageButton]:
+    def of_group(self, list_query: Mapping[str, Any], row: Mapping[str, Any]) -> list[PageButton]:
         """Return the buttons of the faults of a list that are like one of its rows."""
-        where = batch_condition.of_group(given, row["kind"], row["message"])
+        where_text = batch_condition.of_group(list_query, row["kind"], row["message"])
         is_by_entry = FaultKind(row["kind"]) not in FROM_OUTSIDE
-        return self._of_all(given, where, (RETRY, SKIP) if is_by_entry else (RETRY,))
+        return self._of_all(list_query, where_text, (RETRY, SKIP) if is_by_entry else (RETRY,))
 
-    def of_batch(self, found: Mapping[str, Any]) -> list[PageButton]:
+    def of_batch(self, batch: Mapping[str, Any]) -> list[PageButton]:
         """Return the buttons of a batch."""
-        if found["status"] != RUNNING:
+        if batch["status"] != RUNNING:
             return []
-        return [PageButton("Stop…", f"{self._links.batch(found['id'])}/stop")]
+        return [PageButton("Stop…", f"{self._links.batch(batch['id'])}/stop")]
 
     def _of_all(
-        self, given: Mapping[str, Any], where: str, actions: Sequence[str]
+        self, list_query: Mapping[str, Any], where_text: str, actions: Sequence[str]
     ) -> list[PageButton]:
         if not self._signs:
             return []
-        query = {"workflow": given.get("workflow"), "where": where}
+        query = {"workflow": list_query.get("workflow"), "where": where_text}
         return [
             PageButton(_OF_ALL[action], self._links.to(f"/cells/{action}", **query))
             for action in actions

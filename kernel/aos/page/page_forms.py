@@ -66,7 +66,7 @@ class FormView:
 
     ``document`` is the same for programs. ``effects`` are sentences about what will happen,
     ``facts`` fields of the thing that it happens to. ``command`` does the same as the ``submit``
-    button. ``fields`` are hidden; ``more`` are values for a template of its own.
+    button. ``fields`` are hidden; ``template_values`` are values for a template of its own.
     """
 
     title: str
@@ -78,19 +78,19 @@ class FormView:
     fields: Mapping[str, object] = field(default_factory=dict)
     back: str = ""
     template: str = "confirm"
-    more: Mapping[str, object] = field(default_factory=dict)
+    template_values: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormCall:
-    """One request to a form. ``base`` is the address of the world's pages, ``place`` the option of
-    commands that names the world; ``fields`` and ``id`` are those of a POST."""
+    """One request to a form. ``base`` is the address of the world's pages, ``world_option`` the
+    option of commands that names the world; ``fields`` and ``id`` are those of a POST."""
 
     world: PageWorld
     request: Request
     visit: Visit
     base: str
-    place: tuple[str, str]
+    world_option: tuple[str, str]
     fields: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
 
@@ -172,7 +172,7 @@ class UsedForms:
     def __init__(self) -> None:
         self._outcomes: OrderedDict[str, asyncio.Task[str]] = OrderedDict()
 
-    async def once(
+    async def run_once(
         self, path: str, id: str, fields: Mapping[str, str], work: Callable[[], Awaitable[str]]
     ) -> str:
         """Return the outcome of ``work``, which runs unless it was done for this form. Raises as
@@ -180,7 +180,7 @@ class UsedForms:
         parts = json.dumps([path, id, fields], sort_keys=True).encode()
         key = hashlib.sha256(parts).hexdigest()
 
-        async def done() -> str:
+        async def outcome() -> str:
             try:
                 return await work()
             except BaseException:
@@ -189,7 +189,7 @@ class UsedForms:
 
         task = self._outcomes.get(key)
         if task is None:
-            task = self._outcomes[key] = asyncio.create_task(done())
+            task = self._outcomes[key] = asyncio.create_task(outcome())
             if len(self._outcomes) > USED_MAX:
                 self._outcomes.popitem(last=False)
         return await asyncio.shield(task)  # a browser that goes away stops nothing
@@ -204,13 +204,13 @@ def check_same_site(headers: Mapping[bytes, bytes]) -> None:
     """
     site = headers.get(b"sec-fetch-site")
     host = headers.get(b"host", b"").lower()
-    own = (b"http://" + host, b"https://" + host)
-    if site == b"same-origin" or (site is None and headers.get(b"origin", b"").lower() in own):
+    origins = (b"http://" + host, b"https://" + host)
+    if site == b"same-origin" or (site is None and headers.get(b"origin", b"").lower() in origins):
         return
     raise Problem(403, "form_is_foreign", _FOREIGN)
 
 
-async def read_form(request: Request, *, most: int, room: BodyRoom) -> dict[str, str]:
+async def read_form(request: Request, *, bytes_max: int, room: BodyRoom) -> dict[str, str]:
     """Receive a form and return its fields.
 
     Raises:
@@ -218,7 +218,7 @@ async def read_form(request: Request, *, most: int, room: BodyRoom) -> dict[str,
         ClientGoneError: The browser went away.
     """
     with room.share() as take:
-        body = await receive_body(request.receive, most=most, declared=None, take=take)
+        body = await receive_body(request.receive, bytes_max=bytes_max, declared=None, take=take)
     pairs = _pairs(body) if len(body) < LARGE_BYTES else await asyncio.to_thread(_pairs, body)
     if pairs is None or len(dict(pairs)) < len(pairs):
         raise Problem(
@@ -249,7 +249,7 @@ class PageForms:
         self._tokens = tokens
         self._room = room
         self._browser_of = browser_of
-        self._used = UsedForms()
+        self._used_forms = UsedForms()
 
     async def answer(
         self, form: PageForm, call: FormCall, values: Mapping[str, object]
@@ -262,25 +262,27 @@ class PageForms:
         """
         form.check(call.visit)
         if call.request.method != "POST":
-            return await self._shown(form, call, values)
-        fields = await read_form(call.request, most=form.bytes_max, room=self._room)
+            return await self._show(form, call, values)
+        fields = await read_form(call.request, bytes_max=form.bytes_max, room=self._room)
         browser, _ = self._browser_of(call.request)
         token = fields.pop(FORM, "")
         id = token.partition(".")[0]
-        given = replace(call, fields=fields, id=id if _ID.fullmatch(id) else "")
+        filled_call = replace(call, fields=fields, id=id if _ID.fullmatch(id) else "")
         path = call.request.scope["path"]
         try:
             self._tokens.check(token, path, browser)
         except Problem as foreign:
             foreign.detail = _SHOWN_AGAIN
-            return await self._shown(form, given, values, problem=foreign)
+            return await self._show(form, filled_call, values, problem=foreign)
         try:
-            address = await self._used.once(path, id, fields, lambda: form.take(given))
+            address = await self._used_forms.run_once(
+                path, id, fields, lambda: form.take(filled_call)
+            )
         except FormMisfitError as misfit:
-            return await self._shown(form, given, values, problem=misfit.problem)
+            return await self._show(form, filled_call, values, problem=misfit.problem)
         return RedirectResponse(address, status_code=303)
 
-    async def _shown(
+    async def _show(
         self,
         form: PageForm,
         call: FormCall,
@@ -302,7 +304,7 @@ class PageForms:
             "problem": problem,
             "address": path,
             "form": self._tokens.make(path, browser, call.id),
-            **view.more,
+            **view.template_values,
         }
         answer = Response(render(view.template, page), media_type="text/html; charset=utf-8")
         if problem is not None:

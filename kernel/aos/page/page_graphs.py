@@ -63,7 +63,7 @@ def manifest_graph(manifest: Document, links: PageLinks) -> GraphPicture | None:
             nodes[id] = GraphNode(id=id, label=name, note=note, kind=kind, address=address)
         return id
 
-    executors = {each["name"]: each["executor"] for each in manifest["effects"]}
+    executors = {definition["name"]: definition["executor"] for definition in manifest["effects"]}
     for route in manifest["routes"]:
         event = add("event", route["event"], "event", links.definition(route["event"]))
         to = add("workflow", route["workflow"], "workflow", links.definition(route["workflow"]))
@@ -72,9 +72,9 @@ def manifest_graph(manifest: Document, links: PageLinks) -> GraphPicture | None:
         name = workflow["name"]
         asks = add("workflow", name, "workflow", links.definition(name))
         for effect in workflow["effects_emitted"]:
-            asked = add("effect", effect, "effect", links.definition(effect))
-            edges.append((asks, asked))
+            effect_id = add("effect", effect, "effect", links.definition(effect))
+            edges.append((asks, effect_id))
             executor = executors.get(effect)
             if executor is not None:
-                edges.append((asked, add("executor", executor, "executor", None)))
+                edges.append((effect_id, add("executor", executor, "executor", None)))
     return graph_picture(list(nodes.values()), edges)

@@ -47,7 +47,7 @@ def read_key_segment(segment: str) -> bytes:
     return data
 
 
-def read_id_segment(segment: str, what: str) -> str:
+def read_id_segment(segment: str, noun: str) -> str:
     """Read a segment of a path as the CBOR of an id, of a linear instance or a schedule.
 
     Raises:
@@ -55,15 +55,15 @@ def read_id_segment(segment: str, what: str) -> str:
     """
     data = read_key_segment(segment)
     try:
-        found = decode_record(data)
+        decoded = decode_record(data)
     except ValueProblem:
-        found = None
-    if not isinstance(found, str):
+        decoded = None
+    if not isinstance(decoded, str):
         raise BadUsage(
-            f"the {what} in the address: expected base64url of the CBOR of its id, found "
+            f"the {noun} in the address: expected base64url of the CBOR of its id, found "
             f"{segment[:60]!r}"
         )
-    return found
+    return decoded
 
 
 class PageLinks:
@@ -78,8 +78,10 @@ class PageLinks:
 
     def to(self, path: str, **query: object) -> str:
         """Return an address below the world's; query fields that are None are left out."""
-        shown = {name: value for name, value in query.items() if value not in (None, "", False)}
-        return self.base + path + (f"?{urlencode(shown, doseq=True)}" if shown else "")
+        parameters = {
+            name: value for name, value in query.items() if value not in (None, "", False)
+        }
+        return self.base + path + (f"?{urlencode(parameters, doseq=True)}" if parameters else "")
 
     def cell(self, workflow: str, key: object) -> str | None:
         """Return the address of a cell whose key is shown as JSON; None if no page has it."""
@@ -147,8 +149,8 @@ class PageLinks:
 
     def definition(self, name: str) -> str | None:
         """Return the address of a definition of the manifest; None if the name has no two parts."""
-        found = _segments(name)
-        return None if found is None else self.to(f"/manifest/{found}", at=self._at)
+        segments = _segments(name)
+        return None if segments is None else self.to(f"/manifest/{segments}", at=self._at)
 
     def record(self, seq: int) -> str:
         """Return the address of a record."""

@@ -33,19 +33,19 @@ def search(
     """Return ``{q, found: [{what, name, address}], is_whole}`` with at most FOUND_MAX matches.
     ``is_whole`` is false if there may be more: the search takes the time of a list. ``cells`` are
     the rows of the cells whose key begins with the text (A-63), if an index has found them."""
-    found: list[Match] = []
+    matches: list[Match] = []
     is_whole = True
     try:
-        found.extend(itertools.islice(_matches(view, text, links, cells), FOUND_MAX + 1))
+        matches.extend(itertools.islice(_matches(view, text, links, cells), FOUND_MAX + 1))
     except Problem:  # the time is over
         is_whole = False
     return {
         "q": text,
         "found": [
-            {"what": what, "name": name, "address": address}
-            for what, name, address in found[:FOUND_MAX]
+            {"what": kind, "name": name, "address": address}
+            for kind, name, address in matches[:FOUND_MAX]
         ],
-        "is_whole": is_whole and len(found) <= FOUND_MAX,
+        "is_whole": is_whole and len(matches) <= FOUND_MAX,
     }
 
 
@@ -100,7 +100,7 @@ def _names(view: View, text: str, links: PageLinks) -> Iterator[Match]:
             yield "workflow", name, links.to("/cells", workflow=name)
     if manifest is None:
         return
-    for what, names in (
+    for kind, names in (
         ("effect of the manifest", manifest.effects),
         ("schema", manifest.schemas),
         ("module", manifest.modules),
@@ -108,14 +108,14 @@ def _names(view: View, text: str, links: PageLinks) -> Iterator[Match]:
         for name in sorted(names):
             address = links.definition(name) if spells(text, name) else None
             if address is not None:
-                yield what, name, address
+                yield kind, name, address
 
 
 def _cells(view: View, text: str, links: PageLinks) -> Iterator[Match]:
     """Cells whose key is the text or begins with it, in the order of a list (A-63), as an index
     finds them."""
     limit = ListTime()
-    found: list[tuple[CellId, Match]] = []
+    matches: list[tuple[CellId, Match]] = []
     over: Problem | None = None
     try:
         for cell in view.state.cells.values():
@@ -126,10 +126,10 @@ def _cells(view: View, text: str, links: PageLinks) -> Iterator[Match]:
             if key_text(key).startswith(text):
                 address = links.cell_cbor(cell.id[0], cell.id[1].hex())
                 if address is not None:
-                    found.append((cell.id, ("cell", f"{cell.id[0]} {key_text(key)}", address)))
+                    matches.append((cell.id, ("cell", f"{cell.id[0]} {key_text(key)}", address)))
     except Problem as problem:
         over = problem
-    for _, match in heapq.nsmallest(FOUND_MAX + 1, found):
+    for _, match in heapq.nsmallest(FOUND_MAX + 1, matches):
         yield match
     if over is not None:
         raise over

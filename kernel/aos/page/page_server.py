@@ -54,11 +54,11 @@ def run_page(
     address: ListenAddress,
     *,
     needs_token: bool,
-    opened: Callable[[str], None],
+    on_open: Callable[[str], None],
     stdin: int | None = None,
 ) -> None:
     """Serve worlds and bundles until SIGINT or SIGTERM, or until the end of the descriptor
-    ``stdin`` if one is given. ``opened`` is called with the URL.
+    ``stdin`` if one is given. ``on_open`` is called with the URL.
 
     Raises:
         Refused: The address is not a loopback address.
@@ -74,7 +74,7 @@ def run_page(
         token = session.token
         query = "" if token is None else f"open?token={token}"
         url = f"http://{actual(listener).text}/{query}"
-        uvloop.run(_serve(worlds, session, listener, lambda: opened(url), stdin))
+        uvloop.run(_serve(worlds, session, listener, lambda: on_open(url), stdin))
 
 
 def check_loopback(address: ListenAddress) -> None:
@@ -148,7 +148,7 @@ if __name__ == "__main__":
             [Path(sys.argv[1])],
             ListenAddress(host=LISTEN.host, port=0),
             needs_token=True,
-            opened=_say,
+            on_open=_say,
             stdin=0,
         )
     except AosError as error:

@@ -62,11 +62,11 @@ class PageSession:
             )  # fmt: skip
 
     @contextmanager
-    def held(self, _scope: MutableMapping[str, Any]) -> Iterator[Session]:
+    def stream_session(self, _scope: MutableMapping[str, Any]) -> Iterator[Session]:
         """The session of a stream, which lasts as long as the command."""
         yield Session(Token(name="browser", scopes=()), STREAM)
 
-    async def opened(self, request: Request) -> Response:
+    async def open_session(self, request: Request) -> Response:
         """Answer the one-time link with a cookie and a redirect.
 
         Raises:
@@ -91,18 +91,18 @@ class PageSession:
         """Return whether a request with this ``Cookie`` header may see the page."""
         if not self.needs_token:
             return True
-        found = cookie_of(header, self._name)
-        return found is not None and _is_same(found, self._secret)
+        cookie = cookie_of(header, self._name)
+        return cookie is not None and _is_same(cookie, self._secret)
 
 
 def cookie_of(header: str | None, name: str) -> str | None:
     """Return a cookie of a ``Cookie`` header; None if it has none of this name, or is malformed."""
     try:
-        found = SimpleCookie(header or "").get(name)
+        morsel = SimpleCookie(header or "").get(name)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if morsel is None else morsel.value
 
 
-def _is_same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
+def _is_same(actual: str, expected: str) -> bool:
+    return hmac.compare_digest(actual.encode(errors="replace"), expected.encode())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.lens.lookup import find_cell
 from aos.audit.lens.words import key_text
 from aos.audit.views.view import View
@@ -23,7 +23,7 @@ from aos.shell_text import has_hidden
 
 Path: TypeAlias = Mapping[str, str]
 
-_API: Final = {each.operation: each for each in ROUTES if each.method == GET}
+_API: Final = {route.operation: route for route in ROUTES if route.method == GET}
 _HIDDEN: Final = frozenset({"spelled", "drawn", "width"})
 """Parameters of text for people: a page is made from the document for programs."""
 
@@ -44,8 +44,8 @@ class Page:
     ``template`` is also its name. ``command`` are the words before the target's. ``target`` reads
     the path; ``part`` is the part of a world that the page belongs to, if only some worlds have it;
     ``fixed`` are the parameters of the document that a query cannot give, ``needs`` those
-    that it must, ``more`` those that only choose a part of the document. With ``is_lines`` the
-    document is a list of records, which the command prints as lines.
+    that it must, ``page_parameters`` those that only choose a part of the document. With
+    ``is_lines`` the document is a list of records, which the command prints as lines.
     """
 
     template: str
@@ -56,51 +56,58 @@ class Page:
     target: Callable[[View, Path], PageTarget] = lambda _view, _path: PageTarget()
     fixed: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
-    more: tuple[Parameter, ...] = ()
+    page_parameters: tuple[Parameter, ...] = ()
     is_lines: bool = False
     part: WorldPart | None = None
 
     @property
     def route(self) -> ApiRoute:
         """The API's route of the document, with the parameters that a query may give."""
-        found = _API[self.operation]
-        kept = [each for each in found.query if each.name not in _HIDDEN | self.fixed]
+        route = _API[self.operation]
+        parameters = [
+            parameter for parameter in route.query if parameter.name not in _HIDDEN | self.fixed
+        ]
         return replace(
-            found,
+            route,
             query=(
-                *(replace(each, required=each.name in self.needs) for each in kept),
-                *self.more,
+                *(
+                    replace(parameter, required=parameter.name in self.needs)
+                    for parameter in parameters
+                ),
+                *self.page_parameters,
             ),
         )
 
-    def target_of(self, view: View, given: Mapping[str, Any], path: Path) -> PageTarget:
+    def target_of(self, view: View, query: Mapping[str, Any], path: Path) -> PageTarget:
         """Return what the path of the page names.
 
         Raises:
             BadUsage: It names nothing.
             Problem: The world does not have this part now. A page of the past shows what was there.
         """
-        if self.part is not None and "at" not in given:
+        if self.part is not None and "at" not in query:
             check_part(self.part, view.state)
         return self.target(view, path)
 
-    def of_document(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def of_document(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return the part of a query that selects the document."""
-        own = {each.name for each in self.more}
-        return {name: value for name, value in given.items() if name not in own}
+        page_names = {parameter.name for parameter in self.page_parameters}
+        return {name: value for name, value in query.items() if name not in page_names}
 
     def words(
-        self, target: PageTarget, given: Mapping[str, Any], place: Sequence[str]
+        self, target: PageTarget, query: Mapping[str, Any], world_option: Sequence[str]
     ) -> list[str]:
-        """Return the words of the command that prints the same document. ``place`` are the option
-        and the word that name the world."""
-        defaults = {each.name: each.schema.get("default") for each in self.route.query}
+        """Return the words of the command that prints the same document. ``world_option`` are the
+        option and the word that name the world."""
+        defaults = {
+            parameter.name: parameter.schema.get("default") for parameter in self.route.query
+        }
         options: list[str] = []
-        for name, value in self.of_document(given).items():
+        for name, value in self.of_document(query).items():
             # The command has no limit with --from.
             if value != defaults.get(name) or (self.is_lines and name == "limit"):
                 options += _option(name, value)
-        options += place
+        options += world_option
         begin = ["aos", *self.command]
         if any(word.startswith("-") for word in target.words):
             return [*begin, *options, "--", *target.words]
@@ -115,7 +122,7 @@ def _option(name: str, value: object) -> list[str]:
         case False:
             return []
         case list():
-            return [word for each in value for word in (option, str(each))]
+            return [word for element in value for word in (option, str(element))]
     return [option, str(value)]
 
 
@@ -134,16 +141,16 @@ def cell_words(view: View, path: Path) -> tuple[str, str | None]:
     workflow = f"{path['ns']}/{path['name']}"
     data = read_key_segment(path["key"])
     manifest = view.state.manifest
-    known = None if manifest is None else manifest.workflows.get(workflow)
-    if known is None:
+    definition = None if manifest is None else manifest.workflows.get(workflow)
+    if definition is None:
         word = data.hex() or None
         find_cell(view.state, workflow, word)
         return workflow, word
-    if known.key is None:
+    if definition.key is None:
         if data:
             raise BadUsage(f"{workflow} is not keyed: expected - as the key in the address")
         return workflow, None
-    key = shown(known.key, data)
+    key = as_json(definition.key, data)
     # As JSON, a key that no one can type is a word of printable characters.
     for word in (key_text(key), json.dumps(key)):
         if has_hidden(word):
@@ -234,7 +241,8 @@ PAGES: Final = (
     ),
     Page(
         template="steps", title="Steps", path=f"/steps/{CELL_PATH}", operation="read_trace",
-        command=("trace",), target=_cell, fixed=_TRACE_FIXED | {"follow_events"}, more=(_STEP,),
+        command=("trace",), target=_cell, fixed=_TRACE_FIXED | {"follow_events"},
+        page_parameters=(_STEP,),
     ),
     Page(
         template="flows", title="Flows", path="/flows", operation="read_flows",

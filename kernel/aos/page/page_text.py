@@ -58,13 +58,13 @@ def tokens(value: object) -> list[tuple[str, str]]:
     text = pretty(value)
     if isinstance(value, str) or len(text) > COLOURED_MAX:
         return [("", text)]
-    found: list[tuple[str, str]] = []
+    pieces: list[tuple[str, str]] = []
     end = 0
     for match in _TOKEN.finditer(text):
-        found.append(("", text[end : match.start()]))
-        found.append((match.lastgroup or "", match.group()))
+        pieces.append(("", text[end : match.start()]))
+        pieces.append((match.lastgroup or "", match.group()))
         end = match.end()
-    return [*((kind, part) for kind, part in found if part), ("", text[end:])]
+    return [*((kind, part) for kind, part in pieces if part), ("", text[end:])]
 
 
 def is_cut(value: object) -> bool:
@@ -87,18 +87,18 @@ def digits(hash: str, count: int = 12) -> str:
     return hash.partition(":")[2][:count] or hash[:count]
 
 
-def fields_of(document: Mapping[str, Any], *shown: str) -> list[tuple[str, Any]]:
-    """Return the fields that a template has not ``shown`` otherwise."""
-    return [(name, value) for name, value in document.items() if name not in shown]
+def fields_of(document: Mapping[str, Any], *shown_names: str) -> list[tuple[str, Any]]:
+    """Return the fields that a template has not ``shown_names`` otherwise."""
+    return [(name, value) for name, value in document.items() if name not in shown_names]
 
 
 def alike(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Mapping[str, Any]]]:
     """Return rows in groups that have the same values under ``names``, in the order in which the
     first row of each group comes."""
-    found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(tuple(compact(row[name]) for name in names), []).append(row)
-    return list(found.values())
+        groups.setdefault(tuple(compact(row[name]) for name in names), []).append(row)
+    return list(groups.values())
 
 
 def named_cells(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -131,8 +131,8 @@ def pace(count: int, ns: int) -> str:
     if count <= 0 or ns <= 0:
         return "none yet"
     paces = [(count * unit_ns / ns, unit) for unit, unit_ns in _PACES]
-    found, unit = next((each for each in paces if each[0] >= 1), paces[-1])
-    return f"{found:,.1f} {unit}"
+    rate, unit = next((candidate for candidate in paces if candidate[0] >= 1), paces[-1])
+    return f"{rate:,.1f} {unit}"
 
 
 _PACES: Final = (("a second", 10**9), ("a minute", 60 * 10**9), ("an hour", 3600 * 10**9))
@@ -173,7 +173,7 @@ def _finalize(value: object) -> object:
 @cache
 def environment() -> Environment:
     """Return the templates. A name that is not defined is an error, and all output is escaped."""
-    found = Environment(
+    jinja_environment = Environment(
         loader=PackageLoader("aos.page"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -181,9 +181,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(FILTERS)
-    found.tests.update({"cut": is_cut, "small": is_small, "time_ns": is_time})
-    return found
+    jinja_environment.filters.update(FILTERS)
+    jinja_environment.tests.update({"cut": is_cut, "small": is_small, "time_ns": is_time})
+    return jinja_environment
 
 
 def render(template: str, values: Mapping[str, object]) -> bytes:

@@ -37,7 +37,7 @@ def tree_lines(roots: Sequence[Document], name: str = "children") -> list[TreeLi
             node=node,
             depth=depth,
             has_children=bool(node[name]),
-            closes=0 if node[name] else depth - after,
+            closes=0 if node[name] else depth - next_depth,
         )
-        for (node, depth), after in zip(order, following, strict=True)
+        for (node, depth), next_depth in zip(order, following, strict=True)
     ]

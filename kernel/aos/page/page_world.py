@@ -51,14 +51,19 @@ LISTS: Final = frozenset({"read_cells", "read_faults", "read_intents", "read_rec
 class PageWorld:
     """A world, or a bundle that was unpacked into a folder.
 
-    ``given`` is the path that the user named; ``slug`` names the world in addresses. The world is
-    opened at the first read, again when its files were replaced, and never locked or changed.
+    ``user_path`` is the path that the user named; ``slug`` names the world in addresses. The world
+    is opened at the first read, again when its files were replaced, and never locked or changed.
     """
 
     def __init__(
-        self, folder: WorldFolder, *, given: Path, slug: str, bundle: BundleReading | None = None
+        self,
+        folder: WorldFolder,
+        *,
+        user_path: Path,
+        slug: str,
+        bundle: BundleReading | None = None,
     ) -> None:
-        self.given = given
+        self.user_path = user_path
         self.slug = slug
         self.id: Hash = folder.world
         self.bundle = bundle
@@ -74,16 +79,16 @@ class PageWorld:
     @property
     def name(self) -> str:
         """A short name for people: that of the folder or file."""
-        return self.given.resolve().name
+        return self.user_path.resolve().name
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The world as its pages name it: the path that the user gave."""
-        return str(self.given)
+        return str(self.user_path)
 
-    def place(self, _address: str) -> tuple[str, str]:
+    def world_option(self, _address: str) -> tuple[str, str]:
         """Return the option of commands that names the world; ``_address`` is that of the page."""
-        return "--world", str(self.given)
+        return "--world", str(self.user_path)
 
     @property
     def known_state(self) -> State | None:
@@ -97,7 +102,7 @@ class PageWorld:
             AosError: As ``take``, or the world cannot be read now.
             Problem: Another world is in this folder now.
         """
-        follower = await self._opened()
+        follower = await self._open_follower()
         await follower.advance_to()
         try:
             return take(_view(follower, work))
@@ -114,19 +119,21 @@ class PageWorld:
         Raises:
             AosError, Problem: As ``read``, or as the document.
         """
-        await self._opened()
+        await self._open_follower()
         work = await self._work() if operation in ASKING and "at" not in query else None
-        asked = self._with_names(query)
+        full_query = self._with_names(query)
         if is_long(operation, query):
             assert self._readers is not None, "made when the world was opened"
-            found: Document = await self._readers.document(operation, asked, work)
+            document: Document = await self._readers.document(operation, full_query, work)
         else:
-            found = await self.read(lambda view: read_document(view, operation, asked), work=work)
+            document = await self.read(
+                lambda view: read_document(view, operation, full_query), work=work
+            )
         if operation == "read_world":
-            found = await self._with_process(found, is_past="at" in query)
-        return found
+            document = await self._with_process(document, is_past="at" in query)
+        return document
 
-    async def listed(self, operation: str, query: Mapping[str, Any]) -> Document:
+    async def list_document(self, operation: str, query: Mapping[str, Any]) -> Document:
         """Return the same document of a list, within the time of a list (PG-8).
 
         Raises:
@@ -134,28 +141,30 @@ class PageWorld:
         """
         if operation not in LISTS or "at" in query:
             return await self.document(operation, query)
-        asked = self._with_names(query)
+        full_query = self._with_names(query)
 
-        follower = await self._opened()
+        follower = await self._open_follower()
         if self._readers is not None and self._index is not None and self._index.folder:
             await follower.advance_to()
-            found: Document = await self._readers.document(operation, asked, None, list_s=LIST_S)
-            return found
+            document: Document = await self._readers.document(
+                operation, full_query, None, list_s=LIST_S
+            )
+            return document
         return await self.read(
-            lambda view: read_document(timed(view, ListTime()), operation, asked)
+            lambda view: read_document(timed(view, ListTime()), operation, full_query)
         )
 
-    async def beginning(self, text: str, most: int) -> list[Document] | None:
+    async def beginning(self, text: str, limit: int) -> list[Document] | None:
         """Return the rows of cells whose key begins with a text (A-63), at most so many; None if no
         index answers within the time of a list."""
         if self.index_folder is None:
             return None
-        asked = {"key_prefix": text, "sort": BY_KEY, "limit": most, "offset": 0}
+        query = {"key_prefix": text, "sort": BY_KEY, "limit": limit, "offset": 0}
         try:
-            found = await self.listed("read_cells", asked)
+            document = await self.list_document("read_cells", query)
         except Problem:
             return None
-        rows: list[Document] = found["cells"]
+        rows: list[Document] = document["cells"]
         return rows
 
     async def minutes(self) -> Document | None:
@@ -202,13 +211,13 @@ class PageWorld:
         self._follower = self._readers = self._index = self._files = None
         try:
             # Also for a browser that goes away meanwhile: no process is left.
-            ending = asyncio.gather(*(each.close() for each in parts if each is not None))
+            ending = asyncio.gather(*(part.close() for part in parts if part is not None))
             await asyncio.shield(ending)
         finally:
             if follower is not None:
                 follower.close()
 
-    async def _opened(self) -> Follower:
+    async def _open_follower(self) -> Follower:
         if self.bundle is not None:
             self.bundle.check()
         async with self._opening:
@@ -216,7 +225,7 @@ class PageWorld:
             if folder.world != self.id:
                 raise Problem(
                     410, "world_was_replaced",
-                    f"{self.given}: another world is in this folder now: expected "
+                    f"{self.user_path}: another world is in this folder now: expected "
                     f"{hash_text(self.id)}, found {hash_text(folder.world)} (start aos page again)",
                 )  # fmt: skip
             files = _files_at(self._path)
@@ -236,7 +245,7 @@ class PageWorld:
             return query
         return {**query, "aliases": read_settings(self._path).search}
 
-    async def _asked(self, op: str) -> Mapping[str, Any] | None:
+    async def _ask_process(self, op: str) -> Mapping[str, Any] | None:
         """Ask the process that runs the world; None if there is none or it does not answer."""
         try:
             async with asyncio.timeout(ASK_S):
@@ -245,21 +254,21 @@ class PageWorld:
             return None
 
     async def _work(self) -> Document | None:
-        found = await self._asked("work")
-        return None if found is None else work_document(found)
+        answer = await self._ask_process("work")
+        return None if answer is None else work_document(answer)
 
-    async def _with_process(self, found: Document, *, is_past: bool) -> Document:
+    async def _with_process(self, document: Document, *, is_past: bool) -> Document:
         """Add the folder, the process that runs the world and how the world came here, as the
         command does."""
         process = None
         if not is_past:
-            status = await self._asked("status")
+            status = await self._ask_process("status")
             if status is not None:
-                process = process_document(status, await self._asked("work"))
+                process = process_document(status, await self._ask_process("work"))
         origin = origin_at(self._path)
         return {
-            "path": str(self.given),
-            **found,
+            "path": str(self.user_path),
+            **document,
             "process": process,
             "origin": None if origin is None else origin.value,
         }
@@ -273,7 +282,7 @@ async def if_readable(reading: Awaitable[T]) -> T | None:
         return None
 
 
-async def there(reading: Awaitable[Document]) -> Document:
+async def document_or_404(reading: Awaitable[Document]) -> Document:
     """Return a document. A page changes nothing, so one that is refused is one that is not there.
 
     Raises:
@@ -309,7 +318,7 @@ def _view(follower: Follower, work: Document | None) -> View:
 def _files_at(path: Path) -> tuple[int, int] | None:
     """The identity of the file with the journal. A folder that was restored has another one."""
     try:
-        found = (path / STORE / "data.mdb").lstat()
+        file_stat = (path / STORE / "data.mdb").lstat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return file_stat.st_dev, file_stat.st_ino

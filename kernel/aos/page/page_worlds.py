@@ -45,7 +45,7 @@ class PageWorlds:
         first: AosError | None = None
         for number, path in enumerate(self._paths):
             try:
-                world = self._found(path, number)
+                world = self._world_at(path, number)
             except AosError as error:
                 first = first or error
                 self._problems.append({"path": str(path), "problem": str(error)})
@@ -54,10 +54,10 @@ class PageWorlds:
         if first is not None and not self._worlds:
             raise first
 
-    def _found(self, path: Path, number: int) -> PageWorld:
+    def _world_at(self, path: Path, number: int) -> PageWorld:
         if not path.is_file():
             folder = open_folder(path)
-            return PageWorld(folder, given=path, slug=self._slug(folder))
+            return PageWorld(folder, user_path=path, slug=self._slug(folder))
         with open_bundle(path) as bundle:
             header = bundle.header
         if self._scratch is None:
@@ -67,25 +67,25 @@ class PageWorlds:
             path=target, world=header.world, created=header.created, executors=header.executors
         )
         reading = BundleReading(path, target)
-        return PageWorld(folder, given=path, slug=self._slug(folder), bundle=reading)
+        return PageWorld(folder, user_path=path, slug=self._slug(folder), bundle=reading)
 
     def _slug(self, folder: WorldFolder) -> str:
         base = folder.world.hex()[:SLUG_DIGITS]
-        same = sum(each.partition("-")[0] == base for each in self._worlds)
+        same = sum(slug.partition("-")[0] == base for slug in self._worlds)
         return f"{base}-{same + 1}" if same else base
 
     async def __aenter__(self) -> Self:
-        for each in self._worlds.values():
-            if each.bundle is not None:
-                self._tasks.append(asyncio.create_task(each.bundle.run()))
+        for world in self._worlds.values():
+            if world.bundle is not None:
+                self._tasks.append(asyncio.create_task(world.bundle.run()))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for each in self._worlds.values():
-            await each.close()
+        for world in self._worlds.values():
+            await world.close()
         if self._scratch is not None:
             self._scratch.cleanup()
 
@@ -93,18 +93,18 @@ class PageWorlds:
         """Return the world of an address; None if the page has no such world."""
         return self._worlds.get(slug)
 
-    def named(self, slug: str) -> PageWorld:
+    def world_of(self, slug: str) -> PageWorld:
         """Return the world of an address.
 
         Raises:
             Problem: The page has no such world (404).
         """
-        found = self.find(slug)
-        if found is None:
+        world = self.find(slug)
+        if world is None:
             raise Problem(
                 404, "world_is_unknown", f"this page has no world {slug[:80]!r} (/ lists them)"
             )
-        return found
+        return world
 
     @contextlib.asynccontextmanager
     async def using(self, path: str) -> AsyncIterator[None]:
@@ -122,10 +122,10 @@ class PageWorlds:
         ``problem`` instead."""
         self._find_replaced()
         rows = []
-        for each in tuple(self._worlds.values()):
-            async with self._open.using(each, is_brief=True):
-                rows.append(await self._row(each))
-        return {"worlds": [*rows, *({**_EMPTY, **each} for each in self._problems)]}
+        for world in tuple(self._worlds.values()):
+            async with self._open.using(world, is_brief=True):
+                rows.append(await self._row(world))
+        return {"worlds": [*rows, *({**_EMPTY, **problem} for problem in self._problems)]}
 
     def sentence(self, error: AosError) -> str:
         """Return the sentence of an error that readers of the page see."""
@@ -133,38 +133,40 @@ class PageWorlds:
 
     def _find_replaced(self) -> None:
         """Add a world that has taken the folder of another one, under an address of its own."""
-        known = {(each.given, each.id) for each in self._worlds.values()}
-        for path in dict(known):
+        served_worlds = {
+            (page_world.user_path, page_world.id) for page_world in self._worlds.values()
+        }
+        for path in dict(served_worlds):
             with contextlib.suppress(AosError):
-                if path.is_dir() and (path, open_folder(path).world) not in known:
-                    world = self._found(path, 0)
+                if path.is_dir() and (path, open_folder(path).world) not in served_worlds:
+                    world = self._world_at(path, 0)
                     self._worlds[world.slug] = world
 
     async def _row(self, world: PageWorld) -> Document:
-        found: Document = {
+        row: Document = {
             **_EMPTY,
-            "path": world.shown,
+            "path": world.label,
             "address": f"/w/{world.slug}/",
             "world": hash_text(world.id),
             "bundle": None if world.bundle is None else world.bundle.document(),
         }
         try:
-            about = await world.document("read_world", {})
+            document = await world.document("read_world", {})
         except AosError as error:
-            return {**found, "problem": self.sentence(error)}
+            return {**row, "problem": self.sentence(error)}
         except Problem as problem:
-            return {**found, "problem": problem.detail}
+            return {**row, "problem": problem.detail}
         return {
-            **found,
-            "records": about["journal"]["records"],
-            "clock_ns": about["journal"]["clock_ns"],
-            "cells": about["cells"]["total"],
-            "failed": about["cells"]["failed"],
-            "open": about["intents"]["open"],
-            "halted": sum(each["count"] for each in about["intents"]["halted"]),
-            "oldest_open_ns": about["intents"]["oldest_open_ns"],
-            "pid": None if about["process"] is None else about["process"]["pid"],
-            "origin": about["origin"],
+            **row,
+            "records": document["journal"]["records"],
+            "clock_ns": document["journal"]["clock_ns"],
+            "cells": document["cells"]["total"],
+            "failed": document["cells"]["failed"],
+            "open": document["intents"]["open"],
+            "halted": sum(group["count"] for group in document["intents"]["halted"]),
+            "oldest_open_ns": document["intents"]["oldest_open_ns"],
+            "pid": None if document["process"] is None else document["process"]["pid"],
+            "origin": document["origin"],
         }
 
 
@@ -172,10 +174,10 @@ def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
     try:
         return tempfile.TemporaryDirectory(prefix="aos-page-")
     except OSError as error:
-        what = f"no folder can be made to unpack bundles: {error.strerror}"
+        subject = f"no folder can be made to unpack bundles: {error.strerror}"
         hint = "make room, or name another folder by TMPDIR"
         raise Unavailable(
-            sentence(what, where=str(error.filename or "TMPDIR"), hint=hint)
+            sentence(subject, location=str(error.filename or "TMPDIR"), hint=hint)
         ) from error
 
 

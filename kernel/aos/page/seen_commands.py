@@ -39,13 +39,13 @@ class SeenCommand:
     cell: CellId | None = None
     intent: Hash | None = None
 
-    def seen(self, state: State) -> int | None:
+    def answered_seq(self, state: State) -> int | None:
         """Return the record that the command answers: the fault of the cell, the manifest that it
         is pinned to, or the step that opened the intent. None if there is nothing to answer."""
         if self.action == CANCEL:
-            opened = None if self.intent is None else state.intents.get(self.intent)
+            intent = None if self.intent is None else state.intents.get(self.intent)
             is_ending = any(owed.intent == self.intent for owed in state.owed)
-            return None if opened is None or is_ending else opened.seq
+            return None if intent is None or is_ending else intent.seq
         cell = None if self.cell is None else state.cells.get(self.cell)
         if cell is None:
             return None
@@ -56,12 +56,12 @@ class SeenCommand:
     def refusal(self, state: State, read: BlobReader) -> Refusal | None:
         """Return why the world would refuse the command now; None if it would not. Nothing is
         changed."""
-        given = ControlInput(
+        control = ControlInput(
             action=self.action, principal="", serial=0, signature=b"", cell=self.cell,
             intent=self.intent, value=None, status=None, payload=None, why=None,
         )  # fmt: skip
         stamp = Stamp(ns=state.clock_ns, entropy=bytes(ENTROPY_BYTES))
-        decided = decide_control(state, given, stamp, read)
+        decided = decide_control(state, control, stamp, read)
         return decided if isinstance(decided, Refusal) else None
 
 
@@ -76,17 +76,17 @@ async def plan(services: Services, command: SeenCommand) -> int:
     refusal = command.refusal(state, services.follower.store.blob)
     if refusal is not None:
         raise refused(refusal, state.manifest)
-    seen = command.seen(state)
-    if seen is None:
+    seen_seq = command.answered_seq(state)
+    if seen_seq is None:
         raise _stale()
-    return seen
+    return seen_seq
 
 
-async def carry_out(services: Services, command: SeenCommand, seen: int) -> int:
+async def carry_out(services: Services, command: SeenCommand, seen_seq: int) -> int:
     """Submit a command, signed by the kernel process, and return its record.
 
-    It is signed for the number of control records in the state that ``seen`` was compared with. So
-    the world refuses it if another command came in meanwhile, and the comparison is made again.
+    It is signed for the number of control records in the state that ``seen_seq`` was compared with.
+    So the world refuses it if another command came in meanwhile, and the comparison is made again.
 
     Raises:
         AosError: As the link. The command may have been carried out.
@@ -96,7 +96,7 @@ async def carry_out(services: Services, command: SeenCommand, seen: int) -> int:
     for _ in range(SIGNED_AGAIN_MAX):
         await services.follower.advance_to()
         state = services.follower.state
-        if command.seen(state) != seen:
+        if command.answered_seq(state) != seen_seq:
             raise _stale()
         answer = await services.link.operate(
             command.action, cell=command.cell, intent=command.intent, controls=state.controls

@@ -85,10 +85,10 @@ class SendForm:
         if call.request.method == POST:  # a text that was typed is shown again, whatever is wrong
             schema = call.fields.get("schema", "")
             return _form(call, manifest, schema, call.fields.get("value", ""))
-        given = read_query(_PAGE, call.request.scope["query_string"])
-        if "schema" not in given:
-            return _list(call, manifest, given.get("find", ""))
-        schema = given["schema"]
+        query = read_query(_PAGE, call.request.scope["query_string"])
+        if "schema" not in query:
+            return _list(call, manifest, query.get("find", ""))
+        schema = query["schema"]
         if (problem := not_allowed(call.visit.caller, schema)) is not None:
             raise problem
         return _form(call, manifest, schema, None)
@@ -103,18 +103,18 @@ class SendForm:
         except Problem as problem:
             raise FormMisfitError(problem) from None
         except AosError as error:
-            found = problem_of(error, self._services.folder.path)
+            misfit = problem_of(error, self._services.folder.path)
             if not isinstance(error, Busy):
-                found.detail += (
+                misfit.detail += (
                     " (the event may have been sent: send the form again, it makes no second event)"
                 )
-            raise FormMisfitError(found) from error
+            raise FormMisfitError(misfit) from error
         return f"{call.base}/record/{seq}"
 
     async def _sent(self, call: FormCall, schema: str, text: str) -> int:
         size = len(text.encode())
-        if size > (most := event_body_max(self._services)):
-            raise too_large(most)  # not parsed: that may take seconds
+        if size > (bytes_max := event_body_max(self._services)):
+            raise too_large(bytes_max)  # not parsed: that may take seconds
         is_large = size > LARGE_BYTES
         value = await asyncio.to_thread(_parsed, text) if is_large else _parsed(text)
         content = json.dumps([schema, value], sort_keys=True).encode()
@@ -123,11 +123,11 @@ class SendForm:
             "value": value,
             "submission_id": f"page-{call.id}-{hashlib.sha256(content).hexdigest()[:32]}",
         }
-        asked = ApiCall(
+        api_call = ApiCall(
             route=SEND_EVENTS, caller=call.visit.caller, query={"wait": DURABLE}, headers={},
             body=json_schema.read(SEND_EVENTS.body or {}, body), size=size,
         )  # fmt: skip
-        reply = await HANDLERS[SEND_EVENTS.operation](self._services, asked)
+        reply = await HANDLERS[SEND_EVENTS.operation](self._services, api_call)
         document = getattr(reply, "document", None)
         assert isinstance(document, dict)
         seq: int = document["seq"]
@@ -144,15 +144,15 @@ def _parsed(text: str) -> Any:
 def routed(manifest: Effective | None, caller: Token) -> dict[str, list[str]]:
     """Return the events that are open at ingress and that a caller may send, with the workflows
     that take each."""
-    found: dict[str, list[str]] = {}
+    workflows_by_event: dict[str, list[str]] = {}
     if manifest is None:
-        return found
+        return workflows_by_event
     for route in manifest.subscriptions:
         if manifest.is_open(route.event) and not_allowed(caller, route.event) is None:
-            workflows = found.setdefault(route.event, [])
+            workflows = workflows_by_event.setdefault(route.event, [])
             if route.workflow not in workflows:
                 workflows.append(route.workflow)
-    return dict(sorted(found.items()))
+    return dict(sorted(workflows_by_event.items()))
 
 
 def _list(call: FormCall, manifest: Effective | None, find: str) -> FormView:
@@ -161,14 +161,14 @@ def _list(call: FormCall, manifest: Effective | None, find: str) -> FormView:
         for schema, workflows in routed(manifest, call.visit.caller).items()
         if find.casefold() in schema.casefold()
     ]
-    own = [each for each in events if not _is_of_package(str(each["schema"]))]
+    own_events = [event for event in events if not _is_of_package(str(event["schema"]))]
     return FormView(
         title=SEND_TITLE,
         document={"events": events},
         template="send",
-        more={
-            "schema": None, "find": find, "own": own,
-            "others": [each for each in events if each not in own],
+        template_values={
+            "schema": None, "find": find, "own": own_events,
+            "others": [event for event in events if event not in own_events],
         },
     )  # fmt: skip
 
@@ -187,9 +187,9 @@ def _form(call: FormCall, manifest: Effective | None, schema: str, typed: str | 
     """
     is_too_large = False
     if typed is None:
-        known = _known(manifest, schema)
-        example = example_value(known.schemas[schema], known.schemas)
-        is_too_large = example is None and known.schemas[schema].type != UNIT
+        effective = _manifest_with(manifest, schema)
+        example = example_value(effective.schemas[schema], effective.schemas)
+        is_too_large = example is None and effective.schemas[schema].type != UNIT
         typed = "{}" if is_too_large else json.dumps(example, ensure_ascii=False, indent=2)
     text = typed.replace("\r\n", "\n")
     workflows = routed(manifest, call.visit.caller).get(schema, [])
@@ -201,13 +201,13 @@ def _form(call: FormCall, manifest: Effective | None, schema: str, typed: str | 
             "action": "send", "schema": schema, "workflows": workflows, "effects": effects,
             "example": text,
         },
-        command=_command(schema, text, call.place),
+        command=_command(schema, text, call.world_option),
         submit="Send it",
         effects=effects,
         fields={"schema": schema},
         back=f"{call.base}{SendForm.path}",
         template="send",
-        more={
+        template_values={
             "schema": schema,
             "workflows": workflows,
             "is_too_large": is_too_large,
@@ -217,7 +217,7 @@ def _form(call: FormCall, manifest: Effective | None, schema: str, typed: str | 
     )  # fmt: skip
 
 
-def _known(manifest: Effective | None, schema: str) -> Effective:
+def _manifest_with(manifest: Effective | None, schema: str) -> Effective:
     """Return the manifest, which has an event of this schema.
 
     Raises:
@@ -243,7 +243,7 @@ def _known(manifest: Effective | None, schema: str) -> Effective:
 
 def _effects(schema: str, workflows: Sequence[str], *, is_sealing: bool) -> list[str]:
     takers = ", ".join(workflows)
-    found = [
+    effects = [
         f"The journal gets one record with the event, which goes to {takers}."
         if workflows
         else f"The journal gets one record with the event. It reaches no cell: no workflow takes "
@@ -252,13 +252,13 @@ def _effects(schema: str, workflows: Sequence[str], *, is_sealing: bool) -> list
         "Sent again with the same content, this form makes no second event.",
     ]
     if is_sealing:
-        found.append(
+        effects.append(
             "Its sealed fields need ciphertext, which the command makes: aos send --seal KEYRING."
         )
-    return found
+    return effects
 
 
-def _command(schema: str, text: str, place: tuple[str, str]) -> list[str]:
+def _command(schema: str, text: str, world_option: tuple[str, str]) -> list[str]:
     """Return the words of the command with the text of the form, or with ``JSON`` for a text that
     is long or no JSON."""
     word = "JSON"
@@ -266,8 +266,8 @@ def _command(schema: str, text: str, place: tuple[str, str]) -> list[str]:
         value = parse_json(text, max_bytes=COMMAND_BYTES_MAX)
         word = json.dumps(value, ensure_ascii=False)
     if schema.startswith("-") or word.startswith("-"):
-        return ["aos", "send", *place, "--", schema, word]
-    return ["aos", "send", schema, word, *place]
+        return ["aos", "send", *world_option, "--", schema, word]
+    return ["aos", "send", schema, word, *world_option]
 
 
 class SendLinks:

@@ -27,40 +27,40 @@ class AxisFold:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """Places of times between 0 and ``width``. ``times`` are ascending and distinct; ``places`` are
-    theirs."""
+    """Places of times between 0 and ``width``. ``times`` are ascending and distinct; ``positions``
+    are theirs."""
 
     times: tuple[int, ...]
-    places: tuple[float, ...]
+    positions: tuple[float, ...]
     folds: tuple[AxisFold, ...]
 
     @classmethod
     def over(cls, times: Iterable[int], width: float) -> TimeAxis:
         """Return the axis from the first time to the last."""
-        known = tuple(sorted(set(times)))
-        gaps = [after - before for before, after in pairwise(known)]
+        sorted_times = tuple(sorted(set(times)))
+        gaps = [later - earlier for earlier, later in pairwise(sorted_times)]
         if not gaps:
-            return cls(known, (0.0,) * len(known), ())
+            return cls(sorted_times, (0.0,) * len(sorted_times), ())
         usual = max(median_low(gaps), 1)
-        shown = [gap if gap <= FOLDED_FROM * usual else FOLD_GAPS * usual for gap in gaps]
-        scale, total = width / sum(shown), 0
-        places = [0.0]
-        for gap in shown:
+        shown_gaps = [gap if gap <= FOLDED_FROM * usual else FOLD_GAPS * usual for gap in gaps]
+        scale, total = width / sum(shown_gaps), 0
+        positions = [0.0]
+        for gap in shown_gaps:
             total += gap
-            places.append(round(total * scale, 1))
+            positions.append(round(total * scale, 1))
         folds = [
-            AxisFold(places[i], places[i + 1], gap)
+            AxisFold(positions[i], positions[i + 1], gap)
             for i, gap in enumerate(gaps)
             if gap > FOLDED_FROM * usual
         ]
-        return cls(known, tuple(places), tuple(folds))
+        return cls(sorted_times, tuple(positions), tuple(folds))
 
-    def place(self, ns: int) -> float:
+    def position_of(self, ns: int) -> float:
         """Return the place of a time; a time outside is at the nearer end."""
         if not self.times or ns <= self.times[0]:
             return 0.0
         if ns >= self.times[-1]:
-            return self.places[-1]
+            return self.positions[-1]
         i = bisect_right(self.times, ns) - 1
         part = (ns - self.times[i]) / (self.times[i + 1] - self.times[i])
-        return round(self.places[i] + part * (self.places[i + 1] - self.places[i]), 1)
+        return round(self.positions[i] + part * (self.positions[i + 1] - self.positions[i]), 1)

@@ -68,49 +68,55 @@ def timeline_picture(timeline: CellTimeline) -> TimelinePicture:
     axis = TimeAxis.over(timeline.times(), WIDTH - LEFT - RIGHT)
 
     def at(ns: int) -> float:
-        return round(LEFT + axis.place(ns), 1)
+        return round(LEFT + axis.position_of(ns), 1)
 
-    def marks(found: tuple[TimelineMark, ...]) -> tuple[PictureMark, ...]:
-        return tuple(PictureMark(at(each.at_ns), each) for each in found)
+    def marks(timeline_marks: tuple[TimelineMark, ...]) -> tuple[PictureMark, ...]:
+        return tuple(PictureMark(at(mark.at_ns), mark) for mark in timeline_marks)
 
-    def bar(each: EffectBar) -> PictureBar:
-        x = at(each.begin_ns)
+    def bar(effect_bar: EffectBar) -> PictureBar:
+        x = at(effect_bar.begin_ns)
         # An effect that is open lasts to the right edge. A timer has a hollow bar instead.
-        is_open = each.end_ns is None and each.due_ns is None
-        end = WIDTH if is_open else at(timeline.end_ns if each.end_ns is None else each.end_ns)
+        is_open = effect_bar.end_ns is None and effect_bar.due_ns is None
+        end = (
+            WIDTH
+            if is_open
+            else at(timeline.end_ns if effect_bar.end_ns is None else effect_bar.end_ns)
+        )
         width = max(LEAST, round(end - x, 1))
         return PictureBar(
             x=x,
-            y=ROWS_Y + ROW * each.row,
+            y=ROWS_Y + ROW * effect_bar.row,
             width=width,
-            due_x=None if each.due_ns is None else max(at(each.due_ns), x + LEAST),
-            attempts=marks(each.attempts),
-            frames=marks(each.frames),
-            bar=each,
+            due_x=None if effect_bar.due_ns is None else max(at(effect_bar.due_ns), x + LEAST),
+            attempts=marks(effect_bar.attempts),
+            frames=marks(effect_bar.frames),
+            bar=effect_bar,
         )
 
-    shown = [each for each in timeline.bars if each.row < ROWS_MAX]
+    shown_bars = [effect_bar for effect_bar in timeline.bars if effect_bar.row < ROWS_MAX]
     return TimelinePicture(
         width=WIDTH,
         height=ROWS_Y + ROW * timeline.rows() + AXIS,
         inputs=marks(timeline.inputs),
         steps=marks(timeline.steps),
-        bars=tuple(map(bar, shown)),
-        names=tuple({ROWS_Y + ROW * each.row: each.effect for each in shown}.items()),
+        bars=tuple(map(bar, shown_bars)),
+        names=tuple(
+            {ROWS_Y + ROW * effect_bar.row: effect_bar.effect for effect_bar in shown_bars}.items()
+        ),
         folds=tuple(
-            AxisFold(round(LEFT + each.x0, 1), round(LEFT + each.x1, 1), each.span_ns)
-            for each in axis.folds
+            AxisFold(round(LEFT + fold.x0, 1), round(LEFT + fold.x1, 1), fold.span_ns)
+            for fold in axis.folds
         ),
         ticks=_ticks(axis),
-        left_out=len(timeline.bars) - len(shown),
+        left_out=len(timeline.bars) - len(shown_bars),
     )
 
 
 def _ticks(axis: TimeAxis) -> tuple[tuple[float, int], ...]:
     """Times of the axis that are named, not too close to each other."""
     least = (WIDTH - LEFT - RIGHT) / TICKS
-    found: list[tuple[float, int]] = []
-    for place, ns in zip(axis.places, axis.times, strict=True):
-        if not found or place - (found[-1][0] - LEFT) >= least:
-            found.append((round(LEFT + place, 1), ns))
-    return tuple(found)
+    ticks: list[tuple[float, int]] = []
+    for position, ns in zip(axis.positions, axis.times, strict=True):
+        if not ticks or position - (ticks[-1][0] - LEFT) >= least:
+            ticks.append((round(LEFT + position, 1), ns))
+    return tuple(ticks)

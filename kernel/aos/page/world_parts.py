@@ -59,7 +59,7 @@ def check_part(part: WorldPart, state: State) -> None:
 def part_navigation(state: State | None) -> list[tuple[str, str]]:
     """Return the title and the path of the list of each part that a world has now; none of them if
     its state is not known."""
-    return [(each.title, each.path) for each in _PARTS if state is not None and each.is_in(state)]
+    return [(part.title, part.path) for part in _PARTS if state is not None and part.is_in(state)]
 
 
 def known_navigation(world: PageWorld) -> list[tuple[str, str]]:
@@ -78,9 +78,9 @@ async def cell_parts(
     workflow, at = query["workflow"], {name: query[name] for name in ("at",) if name in query}
     flow = linear = None
     if workflow == LINEAR:
-        given = {"instance": read_id_segment(path["key"], "instance"), **at}
-        linear = await if_readable(world.document("read_linear_instance", given))
+        part_query = {"instance": read_id_segment(path["key"], "instance"), **at}
+        linear = await if_readable(world.document("read_linear_instance", part_query))
     elif await world.read(lambda view: workflow in flow_names(view.state)):
-        given = {"flow": workflow, "key": query.get("key", ""), **at}
-        flow = await if_readable(world.document("read_flow", given))
+        part_query = {"flow": workflow, "key": query.get("key", ""), **at}
+        flow = await if_readable(world.document("read_flow", part_query))
     return {"flow": flow, "linear": linear}

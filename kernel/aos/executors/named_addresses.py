@@ -37,39 +37,39 @@ def read_urls(variable: str, text: str, *, example: str) -> dict[str, NamedUrl]:
     Raises:
         BadUsage: A pair is malformed, or a name is there twice. The text names the place alone.
     """
-    found: dict[str, NamedUrl] = {}
-    for place, name, url in pairs(text):
+    addresses: dict[str, NamedUrl] = {}
+    for position, name, url in pairs(text):
         host = _host(url)
         if not _NAME.fullmatch(name) or host is None:
-            raise _not_a_pair(variable, place, example)
-        if name in found:
-            raise BadUsage(f"{variable}: pair {place}: the name {name!r} is there twice")
+            raise _not_a_pair(variable, position, example)
+        if name in addresses:
+            raise BadUsage(f"{variable}: pair {position}: the name {name!r} is there twice")
         try:
             secrets = url_secrets(url, variable)
         except BadUsage:  # httpx takes some that are none
-            raise _not_a_pair(variable, place, example) from None
-        found[name] = NamedUrl(
+            raise _not_a_pair(variable, position, example) from None
+        addresses[name] = NamedUrl(
             name=name,
             url=url.rstrip("/"),
             host=host,
             secrets=secrets,
             redactor=Redactor(secrets),
         )
-    return found
+    return addresses
 
 
-def _not_a_pair(variable: str, place: int, example: str) -> BadUsage:
+def _not_a_pair(variable: str, position: int, example: str) -> BadUsage:
     return BadUsage(
-        f"{variable}: pair {place}: expected name=URL with http or https, such as "
+        f"{variable}: pair {position}: expected name=URL with http or https, such as "
         f"{example} (pairs are separated by blanks)"
     )
 
 
 def pairs(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield place, name and target of each pair. A pair without ``=`` has an empty target."""
-    for place, pair in enumerate(text.split(), start=1):
+    for position, pair in enumerate(text.split(), start=1):
         name, _, target = pair.partition("=")
-        yield place, name, target
+        yield position, name, target
 
 
 def _host(url: str) -> str | None:

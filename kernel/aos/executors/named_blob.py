@@ -5,7 +5,7 @@ from __future__ import annotations
 from aos.values.sha256 import PREFIX, true_name, true_sha256
 
 
-def named(data: bytes) -> tuple[str, bytes] | None:
+def name_and_document(data: bytes) -> tuple[str, bytes] | None:
     """Return (name, document) of a blob. Both go out with a result: the name in it, the document
     among its blobs. None for the few blobs that have no true name."""
     digest = true_sha256(data)

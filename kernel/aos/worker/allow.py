@@ -34,7 +34,7 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 class AllowedPlace:
     """One entry of the list. With ``is_private`` its name may resolve to non-public addresses."""
 
-    place: HostPort
+    host_port: HostPort
     is_private: bool
 
 
@@ -49,7 +49,7 @@ class AllowList:
     """
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._entries = {each.place: each for each in map(parse_entry, entries)}
+        self._entries = {entry.host_port: entry for entry in map(parse_entry, entries)}
 
     def find(self, host: str, port: int) -> AllowedPlace | None:
         """Return the entry that allows ``host`` at ``port``, or None.
@@ -70,14 +70,14 @@ def parse_entry(text: str) -> AllowedPlace:
         BadUsage: The entry is not HOST, HOST:PORT or NAME:PORT+private.
     """
     try:
-        place = read_place(text.removesuffix(PRIVATE))
+        host_port = read_place(text.removesuffix(PRIVATE))
     except ValueProblem as problem:
         raise BadUsage(
             f"allowed HTTP host {text!r}: expected HOST, HOST:PORT or NAME:PORT+private, such as "
             "api.example.com, without scheme, path or *"
         ) from problem
-    leads_itself = as_address(place.host) is not None or place.host == LOCALHOST
-    return AllowedPlace(place=place, is_private=text.endswith(PRIVATE) or leads_itself)
+    leads_itself = as_address(host_port.host) is not None or host_port.host == LOCALHOST
+    return AllowedPlace(host_port=host_port, is_private=text.endswith(PRIVATE) or leads_itself)
 
 
 def is_public(address: Address) -> bool:

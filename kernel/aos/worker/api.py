@@ -30,7 +30,7 @@ OnRead: TypeAlias = Callable[[str], Awaitable[bytes]]
 """Takes the hash of ``EffectContext.read_blob``."""
 
 
-class Told:
+class ProgressResult:
     """The result of ``progress``: empty, but awaitable, so that ``await ctx.progress(…)`` works."""
 
     def __await__(self) -> Generator[None, None, None]:
@@ -38,7 +38,7 @@ class Told:
         yield
 
 
-_TOLD: Final = Told()
+_TOLD: Final = ProgressResult()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,13 +122,13 @@ class EffectContext:
         Raises:
             BadUsage: The blob did not come with this task.
         """
-        found = self.blobs.get(hash)
-        if found is None:
+        content = self.blobs.get(hash)
+        if content is None:
             raise BadUsage(
                 f"ctx.blob of {self.effect}: {hash!r:.80} did not come with this task: expected a "
                 'hash of the params, below a field that @effect lists in blobs=("FIELD", …)'
             )
-        return found
+        return content
 
     async def read_blob(self, hash: str) -> bytes:
         """Read a blob of the world, one that the params do not name directly, such as a node of a
@@ -181,7 +181,9 @@ class EffectContext:
             )
         return self.keyring
 
-    def progress(self, kind: str, payload: Any = None, *, blob: bytes | None = None) -> Told:
+    def progress(
+        self, kind: str, payload: Any = None, *, blob: bytes | None = None
+    ) -> ProgressResult:
         """Report progress to the requesting workflow, from ``async`` and plain functions alike
         (X-70).
 
@@ -307,10 +309,10 @@ def _check_name(name: object) -> None:
         )
 
 
-def _check_whole(name: str, what: str, number: object, low: int, high: int) -> None:
+def _check_whole(name: str, option: str, number: object, low: int, high: int) -> None:
     if type(number) is not int or not low <= number <= high:
         raise BadUsage(
-            f"effect {name!r}: {what}: expected a whole number from {low} to {high}, "
+            f"effect {name!r}: {option}: expected a whole number from {low} to {high}, "
             f"found {number!r}"
         )
 
@@ -339,7 +341,7 @@ def _no_effect(name: str, function: Function[Any]) -> Function[Any]:
     return function
 
 
-def check_function(what: str, function: object, first: str) -> bool:
+def check_function(subject: str, function: object, first: str) -> bool:
     """Return whether a function is ``async``. ``first`` is the name of its first argument.
 
     Raises:
@@ -347,20 +349,21 @@ def check_function(what: str, function: object, first: str) -> bool:
     """
     is_routine = inspect.isroutine(function)
     if not callable(function):
-        raise BadUsage(f"{what}: expected a function, found {function!r:.80}")
-    called: object = function if is_routine else type(function).__call__
-    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise BadUsage(f"{subject}: expected a function, found {function!r:.80}")
+    routine: object = function if is_routine else type(function).__call__
+    if inspect.isgeneratorfunction(routine) or inspect.isasyncgenfunction(routine):
         raise BadUsage(
-            f"{what}: {named(function)} yields: expected a function that returns its result"
+            f"{subject}: {function_name(function)} yields: expected a function that returns its "
+            "result"
         )
     try:
         inspect.signature(function).bind(first, "ctx")
     except TypeError as error:
         raise BadUsage(
-            f"{what}: {named(function)} cannot be called with ({first}, ctx): {error}"
+            f"{subject}: {function_name(function)} cannot be called with ({first}, ctx): {error}"
         ) from error
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(routine)
 
 
-def named(function: object) -> str:
+def function_name(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))

@@ -19,7 +19,7 @@ class BlobReads:
     def __init__(self, send: Callable[[Message], None]) -> None:
         self._send = send
         self._control = asyncio.get_running_loop()
-        self._asked: dict[int, asyncio.Future[bytes]] = {}
+        self._pending: dict[int, asyncio.Future[bytes]] = {}
         self._next = 0
 
     async def read(self, hash: str) -> bytes:
@@ -34,13 +34,13 @@ class BlobReads:
 
     def answer(self, message: Message) -> None:
         """Give the answer of the host to the function that asked. One that has ended gets none."""
-        answer = self._asked.pop(message["read"], None)
+        answer = self._pending.pop(message["read"], None)
         if answer is not None:
             answer.get_loop().call_soon_threadsafe(_give, answer, message)
 
     def _ask(self, hash: str, answer: asyncio.Future[bytes]) -> None:
         self._next += 1
-        self._asked[self._next] = answer
+        self._pending[self._next] = answer
         self._send({"op": "read", "read": self._next, "hash": hash})
 
 

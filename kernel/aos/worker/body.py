@@ -45,7 +45,7 @@ class Body:
         self._encoding = encoding
         self.is_decoded = encoding in (*GZIP, DEFLATE)
         self._bytes_max = bytes_max
-        self._taken = 0
+        self._bytes_fed = 0
         self._data = bytearray()
         self._head = b""
         self._inflate: _Inflate | None = None
@@ -59,8 +59,8 @@ class Body:
         if not self.is_decoded:
             self._add(chunk)
             return
-        self._taken += len(chunk)
-        if self._taken > self._bytes_max + STEP_BYTES:  # members without content cost time too
+        self._bytes_fed += len(chunk)
+        if self._bytes_fed > self._bytes_max + STEP_BYTES:  # members without content cost time too
             raise self._too_long()
         if self._inflate is None:
             chunk = self._head = self._head + chunk

@@ -19,10 +19,10 @@ _Work: TypeAlias = Callable[[], None]
 
 
 class CallThreads:
-    """At most ``most`` threads, each started when it is first needed."""
+    """At most ``threads_max`` threads, each started when it is first needed."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, threads_max: int) -> None:
+        self._threads_max = threads_max
         self._count = 0
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         self._idle = threading.Semaphore(0)
@@ -35,7 +35,7 @@ class CallThreads:
             if self._is_closed:
                 return
             self._work.put(work)
-            if self._idle.acquire(blocking=False) or self._count == self._most:
+            if self._idle.acquire(blocking=False) or self._count == self._threads_max:
                 return
             self._count += 1
             name = f"effect_{self._count}"

@@ -37,16 +37,16 @@ class _CountedThreads(ThreadPoolExecutor):
         future = super().submit(fn, *args, **kwargs)
         threads = _THREADS_OF_CALL.get()
         if threads is not None:
-            threads[:] = [each for each in threads if not each.done()]
+            threads[:] = [thread for thread in threads if not thread.done()]
             threads.append(future)
         return future
 
 
 async def _until_ended(threads: list[Future[Any]]) -> None:
     """Wait for threads, which nothing can end; another cancellation does not end the wait."""
-    while running := [each for each in threads if not each.done()]:
+    while running := [thread for thread in threads if not thread.done()]:
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([asyncio.wrap_future(each) for each in running])
+            await asyncio.wait([asyncio.wrap_future(thread) for thread in running])
 
 
 class Callee(Protocol):
@@ -89,7 +89,7 @@ class FunctionCall(ABC):
 
     @property
     @abstractmethod
-    def heard(self) -> bool:
+    def cancel_arrived(self) -> bool:
         """Whether ``cancel`` arrived; if it stays False, the event loop is blocked."""
 
     def _finish(self, ended: CallEnd) -> None:
@@ -117,7 +117,7 @@ class _AsyncCall(FunctionCall):
         super().__init__()
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
-        self._heard = False
+        self._cancel_arrived = False
         loop.call_soon_threadsafe(self._begin, function, params, ctx)
 
     def _begin(self, function: Callee, params: object, ctx: object) -> None:
@@ -138,13 +138,13 @@ class _AsyncCall(FunctionCall):
         self._loop.call_soon_threadsafe(self._hear)
 
     def _hear(self) -> None:
-        self._heard = True
+        self._cancel_arrived = True
         if self._task is not None:
             self._task.cancel()
 
     @property
-    def heard(self) -> bool:
-        return self._heard
+    def cancel_arrived(self) -> bool:
+        return self._cancel_arrived
 
 
 class _PlainCall(FunctionCall):
@@ -172,7 +172,7 @@ class _PlainCall(FunctionCall):
         pass
 
     @property
-    def heard(self) -> bool:
+    def cancel_arrived(self) -> bool:
         return True
 
 
@@ -180,14 +180,14 @@ class Callers:
     """The event loop of the async functions, in its thread, and the threads of the plain ones."""
 
     def __init__(self, functions: Iterable[Callee]) -> None:
-        plain = sum(each.concurrency for each in functions if not each.is_async)
+        plain = sum(function.concurrency for function in functions if not function.is_async)
         self._threads = CallThreads(max(plain, 1))
         self._loop = asyncio.new_event_loop()
         self._loop.set_default_executor(_CountedThreads(thread_name_prefix="thread"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="effects", daemon=True)
         self._leave = asyncio.Event()
         self._lifespan: Future[None] | None = None
-        self._own: asyncio.Task[None] | None = None
+        self._setup_task: asyncio.Task[None] | None = None
 
     def begin(self, function: Callee, params: object, ctx: object) -> FunctionCall:
         """Begin a call and return at once; to be called on the watching loop. A plain function
@@ -211,7 +211,7 @@ class Callers:
 
     async def _live(self, setup: Setup, entered: Future[CallEnd]) -> None:
         # One task enters and leaves: a cancel scope or task group in ``setup`` insists on that.
-        self._own = asyncio.current_task()
+        self._setup_task = asyncio.current_task()
         try:
             async with setup() as resource:
                 entered.set_result(CallEnd(resource))
@@ -232,8 +232,12 @@ class Callers:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     async def _end_all(self) -> None:
-        here = asyncio.current_task()
-        calls = [task for task in asyncio.all_tasks() if task is not here and task is not self._own]
+        this_task = asyncio.current_task()
+        calls = [
+            task
+            for task in asyncio.all_tasks()
+            if task is not this_task and task is not self._setup_task
+        ]
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)

@@ -55,8 +55,8 @@ def serve(make: Callable[[], Executors]) -> int:
     channel = socket.socket(fileno=int(number))
     # A process that a function starts must not hold the stream open.
     channel.set_inheritable(False)
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, signal.SIG_IGN)
     protect_output()
     try:
         executors = make()
@@ -160,8 +160,12 @@ class _Worker:
                 "name": executors.name,
                 "key": None if signer is None else signer.public_key,
                 "effects": [
-                    {"name": name, "concurrency": each.concurrency, "blobs": list(each.blobs)}
-                    for name, each in executors.effects.items()
+                    {
+                        "name": name,
+                        "concurrency": function.concurrency,
+                        "blobs": list(function.blobs),
+                    }
+                    for name, function in executors.effects.items()
                 ],
             }
         )

@@ -37,8 +37,8 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
 async def _system_resolve(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
+    address_infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in address_infos]
 
 
 def _system_ssl() -> ssl.SSLContext:
@@ -64,19 +64,19 @@ class _Metered(httpcore.AsyncNetworkStream):
     def __init__(self, inner: httpcore.AsyncNetworkStream, bytes_max: int) -> None:
         self._inner = inner
         self._bytes_max = bytes_max
-        self._taken = 0
+        self._bytes_read = 0
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # the base class has it
         data = await self._inner.read(max_bytes, timeout)
-        self._taken += len(data)
-        if self._taken > self._bytes_max:
+        self._bytes_read += len(data)
+        if self._bytes_read > self._bytes_max:
             raise EffectFailed(
                 TOO_LARGE, f"the server has sent more than {self._bytes_max} bytes for one response"
             )
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109  # as above
-        self._taken = 0
+        self._bytes_read = 0
         await self._inner.write(buffer, timeout)
 
     async def aclose(self) -> None:
@@ -149,12 +149,12 @@ class ConnectionGate(httpcore.AsyncNetworkBackend):
         if as_address(host) is not None:
             return [host]
         try:
-            found = await self._resolve(host, port)
+            resolved = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise EffectFailed(
                 CONNECT_FAILED, f"{host} cannot be resolved: {error}", retryable=True
             ) from error
-        addresses = list(dict.fromkeys(found))
+        addresses = list(dict.fromkeys(resolved))
         if not addresses:
             raise EffectFailed(CONNECT_FAILED, f"{host} has no address", retryable=True)
         if entry.is_private:

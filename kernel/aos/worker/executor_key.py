@@ -105,18 +105,18 @@ def read_key(name: str, path: Path) -> Signer:
     Raises:
         BadUsage: The file is missing, readable by others, or holds something else (not quoted).
     """
-    where = f"executors {name!r}: key_file {path}"
+    subject = f"executors {name!r}: key_file {path}"
     try:
         with os.fdopen(open_named(path), "rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             text = file.read(_FILE_BYTES_MAX).decode("ascii", "replace").strip()
     except OSError as error:
-        raise BadUsage(f"{where}: cannot be read: {error.strerror}") from error
+        raise BadUsage(f"{subject}: cannot be read: {error.strerror}") from error
     if mode & 0o077:
         raise BadUsage(
-            f"{where}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 "
+            f"{subject}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 "
             f"{shell_word(path)})"
         )
     if not _SEED.fullmatch(text):
-        raise BadUsage(f"{where}: expected an Ed25519 seed of 64 hex digits")
+        raise BadUsage(f"{subject}: expected an Ed25519 seed of 64 hex digits")
     return Signer(name, SigningKey(bytes.fromhex(text)))

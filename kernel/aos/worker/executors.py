@@ -11,15 +11,15 @@ from aos.errors import BadUsage
 from aos.manifest.names import EXECUTOR_NAME, KERNEL, NODE
 from aos.sealing.keyring import Keyring
 from aos.sealing.keyring_file import KeyringFile
-from aos.worker.api import EffectFunction, named
+from aos.worker.api import EffectFunction, function_name
 from aos.worker.step_api import StepFunction
 
 Setup: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 
 
-def _is_executor_name(given: object) -> bool:
-    is_ours = given in (NODE, KERNEL)
-    return isinstance(given, str) and not is_ours and bool(EXECUTOR_NAME.fullmatch(given))
+def _is_executor_name(value: object) -> bool:
+    is_ours = value in (NODE, KERNEL)
+    return isinstance(value, str) and not is_ours and bool(EXECUTOR_NAME.fullmatch(value))
 
 
 class Executors:
@@ -56,11 +56,17 @@ class Executors:
                 f"with a letter, other than {NODE} and {KERNEL}, which are the node itself"
             )
         self.name = name
-        found = _by_name(name, functions)
+        functions_by_name = _by_name(name, functions)
         self.effects = {
-            each.name: each for each in found.values() if isinstance(each, EffectFunction)
+            function.name: function
+            for function in functions_by_name.values()
+            if isinstance(function, EffectFunction)
         }
-        self.steps = {each.name: each for each in found.values() if isinstance(each, StepFunction)}
+        self.steps = {
+            function.name: function
+            for function in functions_by_name.values()
+            if isinstance(function, StepFunction)
+        }
         self.key_file = None if key_file is None else Path(key_file)
         self._keyring = (
             keyring if isinstance(keyring, Keyring | None) else KeyringFile(Path(keyring))
@@ -74,27 +80,29 @@ class Executors:
 
     def keyring(self) -> Keyring | None:
         """The keyring as it is now. Raises: BadUsage: Its file cannot be read, or is none."""
-        found = self._keyring
-        return found.keyring() if isinstance(found, KeyringFile) else found
+        keyring = self._keyring
+        return keyring.keyring() if isinstance(keyring, KeyringFile) else keyring
 
 
 def _by_name(
     name: str, functions: Iterable[EffectFunction[Any] | StepFunction[Any]]
 ) -> dict[str, EffectFunction[Any] | StepFunction[Any]]:
-    found: dict[str, EffectFunction[Any] | StepFunction[Any]] = {}
-    for each in functions:
-        if not isinstance(each, EffectFunction | StepFunction):
+    functions_by_name: dict[str, EffectFunction[Any] | StepFunction[Any]] = {}
+    for function in functions:
+        if not isinstance(function, EffectFunction | StepFunction):
             raise BadUsage(
-                f"executors {name!r}: expected functions made by @effect or @step, found {each!r}"
+                f"executors {name!r}: expected functions made by @effect or @step, found "
+                f"{function!r}"
                 ' (put @effect("namespace/name@1") above it)'
             )
-        if each.name in found:
-            kind = "effect" if isinstance(each, EffectFunction) else "step"
+        if function.name in functions_by_name:
+            kind = "effect" if isinstance(function, EffectFunction) else "step"
             raise BadUsage(
-                f"executors {name!r}: {kind} {each.name} is there twice: "
-                f"{named(found[each.name].function)} and {named(each.function)}"
+                f"executors {name!r}: {kind} {function.name} is there twice: "
+                f"{function_name(functions_by_name[function.name].function)} and "
+                f"{function_name(function.function)}"
             )
-        found[each.name] = each
-    if not found:
+        functions_by_name[function.name] = function
+    if not functions_by_name:
         raise BadUsage(f"executors {name!r}: expected at least one effect or step, found none")
-    return found
+    return functions_by_name

@@ -100,7 +100,7 @@ def failure_of(error: BaseException) -> AttemptFailure:
         return AttemptFailure(code=error.code, message=error.message, retryable=error.retryable)
     if isinstance(error, NotConfigured):
         return AttemptFailure(code=error.code, message=str(error), retryable=False, end="hold")
-    message = _shown(error)
+    message = _error_text(error)
     if isinstance(error, ConnectionError | TimeoutError) or _is_httpx_transport(error):
         return AttemptFailure(code=TRANSPORT, message=message, retryable=True)
     return AttemptFailure(code=EXCEPTION, message=message, retryable=True, end="park")
@@ -112,7 +112,7 @@ def _is_httpx_transport(error: BaseException) -> bool:
     return httpx is not None and isinstance(error, httpx.TransportError)
 
 
-def _shown(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = str(error)

@@ -19,15 +19,17 @@ MOUNTS: Final = Path("/proc/self/mountinfo")
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 
-def are_apart(one: Path, other: Path) -> bool:
+def are_apart(folder: Path, other_folder: Path) -> bool:
     """Whether neither of two folders contains the other, nor is it, by any path. One that does not
     exist yet is where its path is."""
-    first, second = one.resolve(), other.resolve()
+    first, second = folder.resolve(), other_folder.resolve()
     if _is_within(first, second) or _is_within(second, first):
         return False
     mounts = _mounts()
     return not any(
-        each.is_related(its) for each in _places(first, mounts) for its in _places(second, mounts)
+        path.is_related(other_path)
+        for path in _mounted_paths(first, mounts)
+        for other_path in _mounted_paths(second, mounts)
     )
 
 
@@ -35,56 +37,59 @@ def _is_within(inner: Path, outer: Path) -> bool:
     """Whether a folder above ``inner``, or itself, has path, or device and inode, of ``outer``."""
     if inner.is_relative_to(outer):
         return True
-    wanted = _found(outer)
-    above = (_found(each) for each in (inner, *inner.parents))
-    return wanted is not None and any(
-        each is not None and os.path.samestat(each, wanted) for each in above
+    outer_stat = _stat_of(outer)
+    above = (_stat_of(folder) for folder in (inner, *inner.parents))
+    return outer_stat is not None and any(
+        folder_stat is not None and os.path.samestat(folder_stat, outer_stat)
+        for folder_stat in above
     )
 
 
-def _found(folder: Path) -> os.stat_result | None:
+def _stat_of(folder: Path) -> os.stat_result | None:
     with contextlib.suppress(OSError):
         return folder.stat()
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _MountedPath:
     """A folder or file of a file system. Mounts of one file system have the same ``device``."""
 
     device: str
     path: PurePosixPath
 
-    def is_related(self, other: _Place) -> bool:
+    def is_related(self, other_path: _MountedPath) -> bool:
         """Whether one of the two is, or contains, the other."""
-        return self.device == other.device and (
-            self.path.is_relative_to(other.path) or other.path.is_relative_to(self.path)
+        return self.device == other_path.device and (
+            self.path.is_relative_to(other_path.path) or other_path.path.is_relative_to(self.path)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Mount:
     point: Path
-    place: _Place
+    root: _MountedPath
 
 
 def _mounts() -> Sequence[_Mount]:
     """The mounts that this process sees, in their order; none on systems other than Linux."""
-    found = []
+    mounts = []
     with contextlib.suppress(OSError):
         for line in MOUNTS.read_text("utf-8", "surrogateescape").splitlines():
             _, _, device, root, point = (
-                _ESCAPED.sub(lambda code: chr(int(code[1], 8)), each) for each in line.split()[:5]
+                _ESCAPED.sub(lambda code: chr(int(code[1], 8)), field) for field in line.split()[:5]
             )
-            found.append(_Mount(Path(point), _Place(device, PurePosixPath(root))))
-    return found
+            mounts.append(_Mount(Path(point), _MountedPath(device, PurePosixPath(root))))
+    return mounts
 
 
-def _places(folder: Path, mounts: Sequence[_Mount]) -> Iterator[_Place]:
+def _mounted_paths(folder: Path, mounts: Sequence[_Mount]) -> Iterator[_MountedPath]:
     """The place of a folder, and of each mount below it."""
-    above = [each for each in mounts if folder.is_relative_to(each.point)]
+    above = [outer_mount for outer_mount in mounts if folder.is_relative_to(outer_mount.point)]
     if above:
         # Of two mounts at one point, the later one hides the other.
-        mount = max(enumerate(above), key=lambda each: (len(each[1].point.parts), each[0]))[1]
-        yield _Place(mount.place.device, mount.place.path / folder.relative_to(mount.point))
-    yield from (each.place for each in mounts if folder in each.point.parents)
+        mount = max(
+            enumerate(above), key=lambda numbered: (len(numbered[1].point.parts), numbered[0])
+        )[1]
+        yield _MountedPath(mount.root.device, mount.root.path / folder.relative_to(mount.point))
+    yield from (inner_mount.root for inner_mount in mounts if folder in inner_mount.point.parents)

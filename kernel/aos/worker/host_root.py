@@ -36,16 +36,16 @@ def host_environment(root: Path | None, world: Path) -> Mapping[str, str] | None
     """
     if root is None:
         return None
-    found, folder = root.resolve(), world.resolve()
-    if not found.is_dir():
+    root_folder, folder = root.resolve(), world.resolve()
+    if not root_folder.is_dir():
         raise BadUsage(f"--host-root {root}: expected a folder, found none")
-    if not are_apart(found, folder):
+    if not are_apart(root_folder, folder):
         raise BadUsage(
             f"--host-root {root}: expected a folder apart from the world {world}, whose keys and "
             "journal effects must not read (keep one of the two elsewhere)"
         )
     return {
         **os.environ,
-        ROOT_VARIABLE: str(found),
+        ROOT_VARIABLE: str(root_folder),
         STATE_VARIABLE: str(folder / STATE_FOLDER),
     }

@@ -152,18 +152,19 @@ class Client:
             raise EffectFailed(code, str(problem)) from problem
         dropped = {"content-encoding", "content-length"} if body.is_decoded else set()
         if redactor is not None:
-            data, whole = self._redacted(data, redactor), data
-            if data is not whole:
+            data, unredacted = self._redacted(data, redactor), data
+            if data is not unredacted:
                 dropped.add("content-length")
         return _Response(status=response.status, headers=_joined(headers, dropped), body=data)
 
     def _redacted(self, data: bytes, redactor: Redactor) -> bytes:
-        most = self._limits.response_bytes_max
+        bytes_max = self._limits.response_bytes_max
         try:
-            return redactor.redacted(data, bytes_max=most)
+            return redactor.redacted(data, bytes_max=bytes_max)
         except Overlong:
             raise EffectFailed(
-                TOO_LARGE, f"the body is longer than {most} bytes once secrets are taken out of it"
+                TOO_LARGE,
+                f"the body is longer than {bytes_max} bytes once secrets are taken out of it",
             ) from None
 
 
@@ -199,13 +200,13 @@ def _content_coding(headers: Headers) -> str:
     Raises:
         EffectFailed: There are several, nested: each level would multiply the work of decoding.
     """
-    named = ",".join(
+    encodings = ",".join(
         value.decode("latin-1") for name, value in headers if name.lower() == b"content-encoding"
     )
-    codings = [each.strip().lower() for each in named.split(",")]
-    codings = [each for each in codings if each not in ("", "identity")]
+    codings = [coding.strip().lower() for coding in encodings.split(",")]
+    codings = [coding for coding in codings if coding not in ("", "identity")]
     if len(codings) > 1:
-        raise EffectFailed(BAD_RESPONSE, f"expected one content encoding, found {named!r:.80}")
+        raise EffectFailed(BAD_RESPONSE, f"expected one content encoding, found {encodings!r:.80}")
     return "".join(codings)
 
 
@@ -254,13 +255,13 @@ def main(arguments: Sequence[str], *, outside: Outside | None = None) -> int:
     parser.add_argument("--response-bytes-max", type=int, required=True)
     parser.add_argument("--inline-bytes-max", type=int, required=True)
     parser.add_argument("--timeout-s", type=float, required=True)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     limits = HttpLimits(
-        response_bytes_max=given.response_bytes_max,
-        inline_bytes_max=given.inline_bytes_max,
-        timeout_s=given.timeout_s,
+        response_bytes_max=options.response_bytes_max,
+        inline_bytes_max=options.inline_bytes_max,
+        timeout_s=options.timeout_s,
     )
-    return serve(lambda: executors(AllowList(given.allow), limits, outside=outside or Outside()))
+    return serve(lambda: executors(AllowList(options.allow), limits, outside=outside or Outside()))
 
 
 if __name__ == "__main__":

@@ -48,9 +48,10 @@ class Job:
     traceparent: str | None = None
     secrets: Mapping[str, SecretValue] = field(default_factory=dict, repr=False)
     redactor: Redactor | None = None
-    """Finds the values of ``secrets`` and of ``opened``, while a function of an author runs."""
+    """Finds the values of ``secrets`` and of ``opened_params``, while a function of an author runs.
+    """
     keyring: Keyring | None = field(default=None, repr=False)
-    opened: OpenedParams | None = field(default=None, repr=False)
+    opened_params: OpenedParams | None = field(default=None, repr=False)
     """The params with their sealed places opened; None if they have none."""
     stream: ProgressStream | None = None
     """The stream frames of the running function."""
@@ -139,10 +140,10 @@ class AttemptResult:
         text = f"no result within {timeout_s:g} s"
         return self.fail(AttemptFailure(code=TIMEOUT, message=text, retryable=True), TIMEOUT)
 
-    def cancel(self, when: str) -> AttemptResult:
-        """Make it the result of a task that was canceled now: not retryable (X-6). ``when``
-        completes its message: "canceled ``when``"."""
-        failure = AttemptFailure(code=CANCELED, message=f"canceled {when}", retryable=False)
+    def cancel(self, circumstance: str) -> AttemptResult:
+        """Make it the result of a task that was canceled now: not retryable (X-6). ``circumstance``
+        completes its message: "canceled ``circumstance``"."""
+        failure = AttemptFailure(code=CANCELED, message=f"canceled {circumstance}", retryable=False)
         return self.fail(failure, CANCELED)
 
 

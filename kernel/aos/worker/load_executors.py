@@ -66,13 +66,13 @@ def _from_file(spec: str, path: Path) -> ModuleType:
         sys.path.insert(0, folder)
     # A file with the name of a loaded module (http.py) must not replace that module.
     name = path.stem if path.stem not in sys.modules else f"aos_executors_{path.stem}"
-    found = importlib.util.spec_from_file_location(name, path)
-    if found is None or found.loader is None:
+    module_spec = importlib.util.spec_from_file_location(name, path)
+    if module_spec is None or module_spec.loader is None:
         raise BadUsage(f"executors {spec!r}: {path} is not a Python file")
-    module = importlib.util.module_from_spec(found)
+    module = importlib.util.module_from_spec(module_spec)
     sys.modules[name] = module
     try:
-        found.loader.exec_module(module)
+        module_spec.loader.exec_module(module)
     except AosError as error:
         raise BadUsage(f"executors {spec!r}: {error}") from error
     except Exception as error:
@@ -83,11 +83,12 @@ def _from_file(spec: str, path: Path) -> ModuleType:
 def _failed(spec: str, error: Exception) -> BadUsage:
     show(error)
     return BadUsage(
-        f"executors {spec!r}: importing it failed{_where(error)}: {type(error).__name__}: {error}"
+        f"executors {spec!r}: importing it failed{_location(error)}: {type(error).__name__}: "
+        f"{error}"
     )
 
 
-def _where(error: Exception) -> str:
+def _location(error: Exception) -> str:
     if isinstance(error, SyntaxError):  # its frames are those of Python's importer
         return "" if error.filename is None else f" at {error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -95,10 +96,10 @@ def _where(error: Exception) -> str:
 
 
 def _attribute(spec: str, module: ModuleType, dotted: str) -> object:
-    here: object = module
+    attribute: object = module
     for name in dotted.split("."):
         try:
-            here = getattr(here, name)
+            attribute = getattr(attribute, name)
         except AttributeError as error:
             offered = sorted(
                 key
@@ -107,20 +108,20 @@ def _attribute(spec: str, module: ModuleType, dotted: str) -> object:
             )
             hint = f" (it has {', '.join(offered)})" if offered else ""
             raise BadUsage(f"executors {spec!r}: there is no {dotted!r} in it{hint}") from error
-    return here
+    return attribute
 
 
-def _executors(spec: str, source: str, found: object) -> Executors:
-    if isinstance(found, Executors):
-        return found
+def _executors(spec: str, source: str, value: object) -> Executors:
+    if isinstance(value, Executors):
+        return value
     name = _name_of(source)
-    if isinstance(found, EffectFunction):
-        return Executors(name, [found])
-    if isinstance(found, list | tuple):
-        return Executors(name, found)
+    if isinstance(value, EffectFunction):
+        return Executors(name, [value])
+    if isinstance(value, list | tuple):
+        return Executors(name, value)
     raise BadUsage(
         f"executors {spec!r}: expected an Executors, a list of effects or one effect, "
-        f"found {type(found).__name__}"
+        f"found {type(value).__name__}"
     )
 
 

@@ -58,11 +58,11 @@ class Outbox:
 
     def send_again(self, intent: Hash) -> bool:
         """Send a kept result again; return False if there is none."""
-        kept = self._results.get(intent)
-        if kept is None:
+        message = self._results.get(intent)
+        if message is None:
             return False
         if intent not in self._unsigned:
-            self._send(kept)
+            self._send(message)
         return True
 
     def acknowledged(self, intents: Iterable[Hash]) -> None:
@@ -83,10 +83,14 @@ class Outbox:
         assert self._world is not None, "a signer without a world"
         receipts = [_receipt(result, self._world, self._signer) for result, _ in unsigned]
         signed = self._signer.sign_receipts(self._world, receipts)
-        for (_, message), each in zip(unsigned, signed, strict=True):
-            message["signature"] = each.signature
-            if each.batch is not None:
-                message["batch"] = [each.batch.index, each.batch.size, list(each.batch.path)]
+        for (_, message), receipt in zip(unsigned, signed, strict=True):
+            message["signature"] = receipt.signature
+            if receipt.batch is not None:
+                message["batch"] = [
+                    receipt.batch.index,
+                    receipt.batch.size,
+                    list(receipt.batch.path),
+                ]
             self._send(message)
 
     def tell(self, progress: Progress) -> None:

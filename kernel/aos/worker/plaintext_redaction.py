@@ -63,18 +63,18 @@ class PlaintextRedactor(Redactor):
         """As ``Redactor.text``. A text that then still has a part of a plaintext is withheld whole
         (SL-46)."""
         redacted = super().text(text)
-        left = _MARK.sub(" ", redacted)
-        squeezed = _squeezed(left)
+        unmarked = _MARK.sub(" ", redacted)
+        squeezed = _squeezed(unmarked)
         runs = {squeezed[at : at + RUN] for at in range(len(squeezed) - RUN + 1)}
-        is_held = any(_shares(word, left, squeezed, runs) for word in self._words)
+        is_held = any(_shares(word, unmarked, squeezed, runs) for word in self._words)
         return WITHHELD if is_held else redacted
 
 
 def _shares(word: str, text: str, squeezed: str, runs: set[str]) -> bool:
     if len(word) < _SHORT:
         # One character is in almost any text, so it counts only alone.
-        found = rf"\b{re.escape(word)}\b" if len(word) == 1 else re.escape(word)
-        return bool(word) and re.search(found, text) is not None
+        pattern = rf"\b{re.escape(word)}\b" if len(word) == 1 else re.escape(word)
+        return bool(word) and re.search(pattern, text) is not None
     plain = _squeezed(word)
     if len(plain) <= RUN:
         return plain in squeezed if plain else word in text

@@ -50,11 +50,11 @@ def policy_of(effect: Effect, function: EffectFunction[Any]) -> Policy:
         timeout_s = function.timeout_s
     return Policy(
         attempts=effect.attempts if effect.attempts != ATTEMPTS_DEFAULT else function.attempts,
-        base_ms=_given(effect.base_ms, BASE_MS_DEFAULT, function.backoff_ms),
-        cap_ms=_given(effect.cap_ms, CAP_MS_DEFAULT, function.backoff_cap_ms),
+        base_ms=_defined_or_decorated(effect.base_ms, BASE_MS_DEFAULT, function.backoff_ms),
+        cap_ms=_defined_or_decorated(effect.cap_ms, CAP_MS_DEFAULT, function.backoff_cap_ms),
         timeout_s=timeout_s,
     )
 
 
-def _given(defined: int, default: int, decorated: int | None) -> int:
+def _defined_or_decorated(defined: int, default: int, decorated: int | None) -> int:
     return decorated if defined == default and decorated is not None else defined

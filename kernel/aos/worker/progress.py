@@ -111,17 +111,17 @@ class ProgressStream:
         """End the attempt: send the newest waiting frames, as many as the rate allows (X-72)."""
         with self._lock:
             self._attempt = None
-            rest = list(self._waiting)
+            waiting = list(self._waiting)
             self._waiting.clear()
             self._waiting_bytes = 0
             room = self._room()
-            kept = rest[max(0, len(rest) - room) :]
-            self.dropped += len(rest) - len(kept)
+            newest = waiting[max(0, len(waiting) - room) :]
+            self.dropped += len(waiting) - len(newest)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
             self._is_planned = False
-        for progress in kept:
+        for progress in newest:
             self._leave(progress)
 
     # Any thread
@@ -149,10 +149,10 @@ class ProgressStream:
             raise ValueProblem(f"blob: expected bytes, found {type(blob).__name__}")
         data = _payload(payload)
         _check_size("payload", data, self._limits.stream_bytes, "stream_bytes")
-        kept = None if blob is None else bytes(blob)
-        if kept is not None:
-            _check_size("blob", kept, self._limits.event_bytes, "event_bytes")
-        return str(kind), data, kept
+        blob_bytes = None if blob is None else bytes(blob)
+        if blob_bytes is not None:
+            _check_size("blob", blob_bytes, self._limits.event_bytes, "event_bytes")
+        return str(kind), data, blob_bytes
 
     def _put(self, attempt: int, kind: str, payload: bytes, blob: bytes | None) -> None:
         with self._lock:
@@ -245,9 +245,9 @@ def check_secrets(redactor: Redactor, kind: object, payload: object, blob: objec
         raise ValueProblem(f"it holds the value of {redactor.finds}")
 
 
-def _check_size(what: str, data: bytes, most: int, limit: str) -> None:
-    if len(data) > most:
+def _check_size(field: str, data: bytes, bytes_max: int, limit: str) -> None:
+    if len(data) > bytes_max:
         raise ValueProblem(
-            f"{what}: expected at most {most} bytes, found {len(data)} "
+            f"{field}: expected at most {bytes_max} bytes, found {len(data)} "
             f"(limits.world.{limit} in the manifest)"
         )

@@ -29,7 +29,7 @@ class RedactedFile(io.RawIOBase):
         self._descriptor = descriptor
         self._hidden = hidden
         self._lock = threading.Lock()
-        self._rest = b""
+        self._unfinished = b""
 
     def fileno(self) -> int:
         return self._descriptor
@@ -41,33 +41,33 @@ class RedactedFile(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        given = bytes(data)
+        chunk = bytes(data)
         with self._lock:
-            if self._rest or self._hidden:
-                self._take(given)
+            if self._unfinished or self._hidden:
+                self._take(chunk)
             else:
-                self._put(given)
-        return len(given)
+                self._put(chunk)
+        return len(chunk)
 
     def end_line(self) -> None:
         """Write what is kept back of a line that has not ended."""
         with self._lock:
-            rest, self._rest = self._rest, b""
-            self._put(self._redacted(rest))
+            unfinished, self._unfinished = self._unfinished, b""
+            self._put(self._redacted(unfinished))
 
-    def _take(self, given: bytes) -> None:
-        lines, line_feed, self._rest = (self._rest + given).rpartition(b"\n")
+    def _take(self, chunk: bytes) -> None:
+        lines, line_feed, self._unfinished = (self._unfinished + chunk).rpartition(b"\n")
         self._put(self._redacted(lines + line_feed))
-        if len(self._rest) > LINE_BYTES_MAX:
+        if len(self._unfinished) > LINE_BYTES_MAX:
             # A secret may begin in the last bytes and continue in the next ones.
-            kept = max((each.longest for each in self._hidden), default=0)
-            text = self._redacted(self._rest)
-            self._put(text[: max(0, len(text) - kept)])
-            self._rest = text[max(0, len(text) - kept) :]
+            overlap_bytes = max((redactor.longest for redactor in self._hidden), default=0)
+            text = self._redacted(self._unfinished)
+            self._put(text[: max(0, len(text) - overlap_bytes)])
+            self._unfinished = text[max(0, len(text) - overlap_bytes) :]
 
     def _redacted(self, data: bytes) -> bytes:
-        for each in tuple(self._hidden):
-            data = each.redacted(data)
+        for redactor in tuple(self._hidden):
+            data = redactor.redacted(data)
         return data
 
     def _put(self, data: bytes) -> None:

@@ -92,13 +92,13 @@ class Redactor:
         Raises:
             Overlong: Secrets were replaced, and the result has more than ``bytes_max`` bytes.
         """
-        found = [form for form in self._labels if form in data]  # usually none
-        if not found:
+        present_forms = [form for form in self._labels if form in data]  # usually none
+        if not present_forms:
             return data
         # Where several begin at one position, replace the longest: a shorter one would leave part
         # of the secret.
-        found.sort(key=len, reverse=True)
-        pattern = re.compile(b"|".join(map(re.escape, found)))
+        present_forms.sort(key=len, reverse=True)
+        pattern = re.compile(b"|".join(map(re.escape, present_forms)))
         parts: list[bytes] = []
         size = end = 0
         for match in pattern.finditer(data):
@@ -127,8 +127,9 @@ class Redactor:
         are replaced."""
         return self.code(text)
 
-    def line(self, words: str | bytes, *, most: int) -> str:
-        """Words from outside for a message: one line of at most ``most`` printable characters.
+    def line(self, words: str | bytes, *, characters_max: int) -> str:
+        """Words from outside for a message: one line of at most ``characters_max`` printable
+        characters.
 
         Give the words as they came: what is cut may end with a part of a secret, which is not
         found. Words of more than ``SEARCHED_CHARS_MAX`` are taken for the beginning of longer ones.
@@ -138,11 +139,14 @@ class Redactor:
         text = self.text(words[:SEARCHED_CHARS_MAX])
         if len(words) > SEARCHED_CHARS_MAX:
             text = text[: self.begun_at(text)]
-        line = "".join(each if each.isprintable() else " " for each in text[: 8 * most])
+        line = "".join(
+            character if character.isprintable() else " "
+            for character in text[: 8 * characters_max]
+        )
         line = " ".join(line.split())
-        return line if len(line) <= most else f"{line[:most]}…"
+        return line if len(line) <= characters_max else f"{line[:characters_max]}…"
 
-    def before(self, report: Callable[[str], None]) -> Callable[[str], None]:
+    def redacting(self, report: Callable[[str], None]) -> Callable[[str], None]:
         """A function that gives ``report`` its texts without secrets."""
 
         def redacted_report(text: str) -> None:
@@ -158,9 +162,9 @@ class Redactor:
         for at in range(max(0, len(data) - self.longest + 1), len(data)):
             if data[at : at + 1] not in firsts:
                 continue
-            rest = data[at:]
-            place = bisect_left(forms, rest)
-            if place < len(forms) and forms[place].startswith(rest):
+            tail = data[at:]
+            index = bisect_left(forms, tail)
+            if index < len(forms) and forms[index].startswith(tail):
                 return len(data[:at].decode("utf-8", "ignore"))
         return len(text)
 
@@ -190,11 +194,11 @@ def _parts(value: bytes) -> Iterator[bytes]:
     match = _AFTER_SCHEME.fullmatch(value)
     if match is None:
         return
-    rest = match["rest"].strip()
-    yield rest
+    credentials = match["rest"].strip()
+    yield credentials
     if match["scheme"].lower() == b"basic":
         with suppress(binascii.Error):
-            pair = base64.b64decode(rest, validate=True)
+            pair = base64.b64decode(credentials, validate=True)
             yield pair
             _, colon, password = pair.partition(b":")
             if colon:
@@ -279,10 +283,10 @@ def _percent_encoded(part: bytes) -> Iterator[bytes]:
     for encoded in _PERCENT_ENCODED:
         upper = encoded.sub(lambda match: b"%%%02X" % match[0][0], part)
         lower = encoded.sub(lambda match: b"%%%02x" % match[0][0], part)
-        for each in (upper, lower):
-            yield each
-            yield each.replace(b"%20", b"+").replace(b" ", b"+")
-            yield each.replace(b"%", b"%25")  # in a URL that is a part of another URL
+        for spelling in (upper, lower):
+            yield spelling
+            yield spelling.replace(b"%20", b"+").replace(b" ", b"+")
+            yield spelling.replace(b"%", b"%25")  # in a URL that is a part of another URL
 
 
 def _each_byte_percent_encoded(part: bytes) -> Iterator[bytes]:
@@ -296,13 +300,13 @@ def _base64(part: bytes) -> Iterator[bytes]:
     depend on the bytes around it)."""
     alone = base64.b64encode(part)
     inner = [alone, alone.rstrip(b"=")]
-    for before in range(3):
-        shifted = base64.b64encode(bytes(before) + part)
+    for lead_bytes in range(3):
+        shifted = base64.b64encode(bytes(lead_bytes) + part)
         # Only the digits whose six bits all belong to this part.
-        inner.append(shifted[-(-before * 8 // 6) : (before + len(part)) * 8 // 6])
-    for each in inner:
-        yield each
-        yield each.replace(b"+", b"-").replace(b"/", b"_")
+        inner.append(shifted[-(-lead_bytes * 8 // 6) : (lead_bytes + len(part)) * 8 // 6])
+    for spelling in inner:
+        yield spelling
+        yield spelling.replace(b"+", b"-").replace(b"/", b"_")
 
 
 def _escaped(text: str) -> Iterator[bytes]:
@@ -311,8 +315,8 @@ def _escaped(text: str) -> Iterator[bytes]:
         for pattern in (None, _HTML_ESCAPED, _NOT_IN_ESCAPES):
             for escape in ("\\u{:04x}", "\\u{:04X}"):
                 spelt = _in_json(text, pattern, escape) if pattern is not None else in_json
-                for each in (spelt, spelt.replace("/", "\\/")):
-                    yield from _nested(each)
+                for spelling in (spelt, spelt.replace("/", "\\/")):
+                    yield from _nested(spelling)
     for quotes in (True, False):
         yield from _nested(html.escape(text, quote=quotes))
     yield from _nested(_NOT_IN_ESCAPES.sub(lambda match: f"&#{ord(match[0])};", text))
@@ -340,6 +344,6 @@ def _in_json(text: str, escaped: re.Pattern[str], escape: str) -> str:
 
     parts = re.split(f"({escaped.pattern})", text)
     return "".join(
-        escaped.sub(number, each) if place % 2 else json.dumps(each, ensure_ascii=False)[1:-1]
-        for place, each in enumerate(parts)
+        escaped.sub(number, part) if index % 2 else json.dumps(part, ensure_ascii=False)[1:-1]
+        for index, part in enumerate(parts)
     )

@@ -132,13 +132,13 @@ def _host(url: httpx.URL) -> str:
 
 
 def _headers(
-    given: Mapping[str, Any],
+    param_headers: Mapping[str, Any],
     method: str,
     ctx: EffectContext,
     secrets: Mapping[str, SecretValue],
 ) -> list[tuple[bytes, bytes]]:
     sent: dict[str, tuple[bytes, bytes]] = {}
-    for name, header in given.items():
+    for name, header in param_headers.items():
         lower = name.lower()
         if not _HEADER_NAME.fullmatch(name):
             raise EffectFailed(BAD_REQUEST, f"header {name!r:.80}: expected a token and plain text")

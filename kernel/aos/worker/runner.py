@@ -91,7 +91,8 @@ class TaskRunner:
         self._limits = WorldLimits()
         self._policies: dict[str, Policy] = {}
         self._slots = {
-            name: asyncio.Semaphore(each.concurrency) for name, each in self._functions.items()
+            name: asyncio.Semaphore(function.concurrency)
+            for name, function in self._functions.items()
         }
         self._overdue: Counter[str] = Counter()
         self._jobs: dict[Hash, Job] = {}
@@ -196,14 +197,14 @@ class TaskRunner:
             job.keyring = self._executors.keyring()
         except BadUsage as problem:
             return keyring_failure(problem)
-        opened = open_params(
+        opened_params = open_params(
             decode_record(job.params), effect, self.effective, job.keyring,
             secrets=job.secrets.values(),
         )  # fmt: skip
-        if opened is None or isinstance(opened, AttemptFailure):
-            return opened
-        job.opened = opened
-        self._hide(job, opened.redactor)
+        if opened_params is None or isinstance(opened_params, AttemptFailure):
+            return opened_params
+        job.opened_params = opened_params
+        self._hide(job, opened_params.redactor)
         return None
 
     def _halt(self, job: Job, failure: AttemptFailure, dropped: int) -> None:
@@ -356,10 +357,12 @@ class TaskRunner:
         started = time.time_ns()
         ctx = self._context(job, started + int(policy.timeout_s * 1e9))
         ctx.on_progress = job.stream.begin(job.attempt)
-        params = decode_record(job.params) if job.opened is None else job.opened.params
+        params = (
+            decode_record(job.params) if job.opened_params is None else job.opened_params.params
+        )
         # A function may change its params, and the next attempt needs them as they came.
-        given = params if job.opened is None else copy.deepcopy(params)
-        call = self._callers.begin(self._guarded(job, function), given, ctx)
+        call_params = params if job.opened_params is None else copy.deepcopy(params)
+        call = self._callers.begin(self._guarded(job, function), call_params, ctx)
         await _first_of(call.ended, job.wish, timeout_s=policy.timeout_s)
         is_late = not call.ended.done() and not job.wish.done()
         if not call.ended.done():
@@ -473,8 +476,8 @@ class TaskRunner:
             (job.effect, failure.code, None if error is None else _at(error))
         )
         if count == 1:
-            where = f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}"
-            say(f"{where}: {failure.message}")
+            attempt_text = f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}"
+            say(f"{attempt_text}: {failure.message}")
             if error is not None:
                 show(error, job.redactor)
         elif count is not None:
@@ -484,7 +487,7 @@ class TaskRunner:
         """Ask the node for a restart if overdue calls block the loop or hold all slots."""
         self._outbox.flush()  # the restart may come before the next turn of the loop
         function = self._functions[job.effect]
-        if not call.heard:
+        if not call.cancel_arrived:
             self._send(
                 {
                     "op": "stuck",

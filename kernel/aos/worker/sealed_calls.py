@@ -56,13 +56,13 @@ def open_params(
         plaintexts.append((path, value))
         return value
 
-    places = [path for path, _ in sealed_parts(effect.params, params, effective.schemas)]
-    if not places:
+    sealed_paths = [path for path, _ in sealed_parts(effect.params, params, effective.schemas)]
+    if not sealed_paths:
         return None
     if keyring is None:
-        return _no_keyring(f"the params are sealed at {places[0]}")
+        return _no_keyring(f"the params are sealed at {sealed_paths[0]}")
     try:
-        opened = changed(effect.params, params, effective.schemas, open_part)
+        opened_params = changed(effect.params, params, effective.schemas, open_part)
     except ValueProblem as problem:
         return AttemptFailure(
             code=CANNOT_OPEN,
@@ -71,7 +71,7 @@ def open_params(
             retryable=False,
             end="park",
         )
-    return OpenedParams(params=opened, redactor=PlaintextRedactor(plaintexts, secrets))
+    return OpenedParams(params=opened_params, redactor=PlaintextRedactor(plaintexts, secrets))
 
 
 def sealed_result(
@@ -111,10 +111,10 @@ def sealed_result(
     return sealed
 
 
-def _no_keyring(what: str) -> AttemptFailure:
+def _no_keyring(problem: str) -> AttemptFailure:
     return AttemptFailure(
         code=NO_KEYRING,
-        message=f"{what}, and this worker has no keyring: give it one, "
+        message=f"{problem}, and this worker has no keyring: give it one, "
         "Executors(…, keyring=FILE), and restart it",
         retryable=False,
         end="hold",

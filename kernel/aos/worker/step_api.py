@@ -26,17 +26,17 @@ R = TypeVar("R")
 TaskType: TypeAlias = Literal["READY_STEP", "WAITING_TIMEOUT"]
 
 
-def _milliseconds(what: str, given: object) -> int | None:
-    if given is None:
+def _milliseconds(subject: str, duration: object) -> int | None:
+    if duration is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, (timedelta, int, float)):
-        raise BadUsage(f"{what}: expected a timedelta or seconds, found {given!r:.80}")
+    if isinstance(duration, bool) or not isinstance(duration, (timedelta, int, float)):
+        raise BadUsage(f"{subject}: expected a timedelta or seconds, found {duration!r:.80}")
     try:
-        pause = given if isinstance(given, timedelta) else timedelta(seconds=given)
+        pause = duration if isinstance(duration, timedelta) else timedelta(seconds=duration)
     except (OverflowError, ValueError):
         pause = _PAUSE_MAX * 2
     if not timedelta() <= pause <= _PAUSE_MAX:
-        raise BadUsage(f"{what}: expected 0 to {_PAUSE_MAX.days} days, found {given}")
+        raise BadUsage(f"{subject}: expected 0 to {_PAUSE_MAX.days} days, found {duration}")
     return pause // timedelta(milliseconds=1)
 
 
@@ -187,8 +187,8 @@ _TYPE: Final = r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,127}|\*)"
 _NAME: Final = re.compile(rf"{_TYPE}/{_TYPE}", re.ASCII)
 
 
-def _is_step_name(given: object) -> bool:
-    return isinstance(given, str) and _NAME.fullmatch(given) is not None
+def _is_step_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def step(

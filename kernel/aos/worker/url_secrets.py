@@ -46,14 +46,14 @@ def url_secrets(url: str, name: str) -> tuple[SecretValue, ...]:
         _ = parsed.port  # raises if it is none
     except ValueError:  # its text may quote user and password
         raise BadUsage(f"{name}: expected a URL, such as https://service.example/path") from None
-    found: dict[str, None] = {}
+    spellings: dict[str, None] = {}
     for part in _parts(parsed):
         for spelt in (part, unquote(part), unquote_plus(part)):
             if len(spelt.encode("utf-8", "replace")) >= VALUE_BYTES_MIN:
-                found.setdefault(spelt)
+                spellings.setdefault(spelt)
     return tuple(
         SecretValue(name=name, value=spelt.encode("utf-8", "replace"), hosts=None)
-        for spelt in found
+        for spelt in spellings
     )
 
 

@@ -57,7 +57,7 @@ class FrameReader:
         self._buffer = bytearray()
 
     @property
-    def held(self) -> int:
+    def pending_bytes(self) -> int:
         """Number of bytes received of a message that is not complete yet."""
         return len(self._buffer)
 
@@ -137,14 +137,16 @@ class WireLink(asyncio.Protocol):
         if self._stalling is not None:
             self._stalling.cancel()
             self._stalling = None
-        if self._stall_s is not None and self._reader.held and self._transport is not None:
+        if self._stall_s is not None and self._reader.pending_bytes and self._transport is not None:
             loop = asyncio.get_running_loop()
             self._stalling = loop.call_later(self._stall_s, self._stalled)
 
     def _stalled(self) -> None:
-        held, seconds = self._reader.held, self._stall_s or 0.0
+        pending_bytes, seconds = self._reader.pending_bytes, self._stall_s or 0.0
         self.close()
-        self._on_lost(Stalled(f"{held} bytes of one came, and then nothing for {seconds:g} s"))
+        self._on_lost(
+            Stalled(f"{pending_bytes} bytes of one came, and then nothing for {seconds:g} s")
+        )
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio, also after ``close``: then ``on_lost`` may be called a second time.

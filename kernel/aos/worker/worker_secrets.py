@@ -34,24 +34,26 @@ class SecretValue:
     def may_go_to(self, host: str, port: int) -> bool:
         """Whether ``hosts`` permit this target (X-68). The list of allowed hosts applies in
         addition. ``host`` is spelled as ``read_host`` returns it."""
-        return self.hosts is None or any(place.covers(host, port) for place in self.hosts)
+        return self.hosts is None or any(host_port.covers(host, port) for host_port in self.hosts)
 
 
 def texts_of(secrets: Iterable[SecretValue]) -> dict[tuple[str, int], str]:
     """The values by alias and version, as a function gets them. The node sends UTF-8 alone."""
-    found = {}
-    for each in secrets:
-        alias, _, version = each.name.rpartition("@")
-        found[alias, int(version)] = each.value.decode()
-    return found
+    texts = {}
+    for secret in secrets:
+        alias, _, version = secret.name.rpartition("@")
+        texts[alias, int(version)] = secret.value.decode()
+    return texts
 
 
 def to_wire(secrets: Iterable[SecretValue]) -> bytes:
     """Encode the secrets of a task, for ``from_wire``."""
     rows: list[Value] = []
-    for each in secrets:
-        hosts: Value = None if each.hosts is None else [str(place) for place in each.hosts]
-        rows.append({"name": each.name, "value": each.value, "hosts": hosts})
+    for secret in secrets:
+        hosts: Value = (
+            None if secret.hosts is None else [str(host_port) for host_port in secret.hosts]
+        )
+        rows.append({"name": secret.name, "value": secret.value, "hosts": hosts})
     return encode(rows)
 
 

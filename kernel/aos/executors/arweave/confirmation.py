@@ -48,7 +48,7 @@ async def await_confirmation(
     until = patience.now() + wait_s
     pause_s = FIRST_PAUSE_S
     while True:
-        state = await _looked(gateway, awaited)
+        state = await _try_look(gateway, awaited)
         rest_s = until - patience.now()
         if rest_s <= 0 or (isinstance(state, dict) and state["$tag"] in FINAL):
             break
@@ -59,7 +59,7 @@ async def await_confirmation(
     return state
 
 
-async def _looked(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any] | EffectFailed:
+async def _try_look(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any] | EffectFailed:
     try:
         return await _look(gateway, awaited)
     except EffectFailed as error:
@@ -68,19 +68,19 @@ async def _looked(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any] | 
 
 async def _look(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any]:
     """One look (AW-24), and for a bundle that is deep enough the check of its content (AW-31)."""
-    place = await gateway.place(awaited.bundle)
-    match place:
+    chain_status = await gateway.chain_status(awaited.bundle)
+    match chain_status:
         case NotInChain.ABSENT:
             return _state("NotFound")
         case NotInChain.DROPPED:
             return _state("Rejected")
         case NotInChain.PENDING:
             return _state("Pending", depth=0)
-        case _ if place.depth < awaited.conf:
-            return _state("Pending", depth=place.depth)
+        case _ if chain_status.depth < awaited.conf:
+            return _state("Pending", depth=chain_status.depth)
     bundle = await gateway.content(awaited.bundle)
     if bundle is None:
-        return _state("Pending", depth=place.depth)
+        return _state("Pending", depth=chain_status.depth)
     try:
         content = await asyncio.to_thread(content_of, bundle, awaited.item)
     except BundleProblem as problem:
@@ -89,7 +89,7 @@ async def _look(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any]:
             f"the gateway {gateway.host} returned no bundle as {awaited.bundle}: {problem}",
             retryable=True,
         ) from None
-    return _state("Confirmed", depth=place.depth, content=content)
+    return _state("Confirmed", depth=chain_status.depth, content=content)
 
 
 def _state(tag: str, **fields: Any) -> dict[str, Any]:

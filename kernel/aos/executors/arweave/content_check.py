@@ -23,7 +23,7 @@ def content_of(bundle: bytes, item: str) -> str:
     raw = find_item(bundle, item)
     if raw is None:
         return hash_text(digest(OTHER, bundle))
-    found = read_item(raw)
-    if found is None or found.id != item or not found.is_authentic():
+    data_item = read_item(raw)
+    if data_item is None or data_item.id != item or not data_item.is_authentic():
         return hash_text(digest(OTHER, raw))
-    return hash_text(content_hash(found.content))
+    return hash_text(content_hash(data_item.content))

@@ -110,7 +110,7 @@ def read_item(raw: bytes) -> DataItem | None:
         target=target,
         anchor=anchor,
         tags=tags,
-        content=reader.rest(),
+        content=reader.remaining(),
     )
 
 
@@ -129,12 +129,12 @@ class _Reader:
         self.is_broken = False
 
     def take(self, size: int) -> bytes:
-        taken = self._raw[self._at : self._at + size]
+        part = self._raw[self._at : self._at + size]
         self._at += size
-        if len(taken) < size:
+        if len(part) < size:
             self.is_broken = True
             return bytes(size)
-        return taken
+        return part
 
     def number(self, size: int) -> int:
         return int.from_bytes(self.take(size), "little")
@@ -145,5 +145,5 @@ class _Reader:
             self.is_broken = True
         return self.take(size) if flag == 1 else b""
 
-    def rest(self) -> bytes:
+    def remaining(self) -> bytes:
         return self._raw[self._at :]

@@ -38,10 +38,10 @@ def _chunks(size: int) -> Iterator[tuple[int, int]]:
     less than 32 KiB. Content whose last chunk is full is followed by an empty one."""
     start = 0
     while size - start >= CHUNK_BYTES_MAX:
-        rest = size - start
+        remaining = size - start
         step = CHUNK_BYTES_MAX
-        if 0 < rest - CHUNK_BYTES_MAX < CHUNK_BYTES_MIN:
-            step = (rest + 1) // 2
+        if 0 < remaining - CHUNK_BYTES_MAX < CHUNK_BYTES_MIN:
+            step = (remaining + 1) // 2
         yield start, start + step
         start += step
     yield start, size
@@ -51,8 +51,11 @@ def _leaf(chunk: bytes, end: int) -> _Node:
     return _Node(_hash(_hash(_hash(chunk)) + _hash(_note(end))), end)
 
 
-def _branch(left: _Node, right: _Node) -> _Node:
-    return _Node(_hash(_hash(left.id) + _hash(right.id) + _hash(_note(left.end))), right.end)
+def _branch(left_node: _Node, right_node: _Node) -> _Node:
+    return _Node(
+        _hash(_hash(left_node.id) + _hash(right_node.id) + _hash(_note(left_node.end))),
+        right_node.end,
+    )
 
 
 def _note(offset: int) -> bytes:

@@ -75,7 +75,7 @@ async def quote(params: Params, ctx: EffectContext) -> Params:
     except UnusableKey as problem:
         raise NotConfigured(
             "secret_unusable",
-            f"the secret {_named(params)} has no usable key: {problem}",
+            f"the secret {_secret_name(params)} has no usable key: {problem}",
             "mend it where `aos run --secrets` finds it, then run `aos effects retry`",
         ) from None
     anchor, reward, balance, height = await asyncio.gather(
@@ -96,7 +96,7 @@ async def upload(params: Params, ctx: EffectContext) -> Params:
         keys = read_keys(ctx.secret(params["keys"]))
         signed = await asyncio.to_thread(_sign, content, tags, anchor, reward, keys)
     except UnusableKey as problem:
-        message = f"the secret {_named(params)} has no usable key: {problem}"
+        message = f"the secret {_secret_name(params)} has no usable key: {problem}"
         return _uploaded(PostFate(fate="NoKey", code=None, message=message), None)
     posting = Posting(
         gateway=gateway, transaction=signed.transaction, reward=reward, address=keys.address
@@ -170,7 +170,7 @@ def _gateway(params: Params, ctx: EffectContext) -> GatewayClient:
     return access.gateway(params["gateway"])
 
 
-def _named(params: Params) -> str:
+def _secret_name(params: Params) -> str:
     return f"{params['keys']['alias']}@{params['keys']['version']}"
 
 

@@ -82,27 +82,27 @@ class GatewayClient:
 
     async def anchor(self) -> str:
         """The value of ``last_tx`` for a transaction that is posted now."""
-        anchor = (await self._found("/tx_anchor")).strip().decode("utf-8", "replace")
+        anchor = (await self._get_ok("/tx_anchor")).strip().decode("utf-8", "replace")
         if not is_anchor(anchor):
             raise self._nonsense("/tx_anchor", "32 or 48 bytes in base64url")
         return anchor
 
     async def price(self, size: int) -> int:
         """Winston for a transaction with ``size`` bytes of content."""
-        return await self._whole(f"/price/{size}")
+        return await self._get_number(f"/price/{size}")
 
     async def balance(self, address: str) -> int:
         """Winston that a wallet has."""
-        return await self._whole(f"/wallet/{address}/balance")
+        return await self._get_number(f"/wallet/{address}/balance")
 
     async def height(self) -> int:
         """Height of the chain."""
-        height = _natural(_json(await self._found("/info")), "height")
+        height = _natural(_json(await self._get_ok("/info")), "height")
         if height is None:
             raise self._nonsense("/info", "an object with a whole number in height")
         return height
 
-    async def place(self, bundle: str) -> InChain | NotInChain:
+    async def chain_status(self, bundle: str) -> InChain | NotInChain:
         """Whether the gateway has a transaction, and how deep it is in the chain (AW-24)."""
         path = f"/tx/{bundle}/status"
         answer = await self._get(path)
@@ -146,19 +146,22 @@ class GatewayClient:
 
     def quoted(self, answer: GatewayAnswer) -> str:
         """A sentence about an answer, with the beginning of its text if that is safe (AW-7)."""
-        said = f"the gateway {self.host} answered {answer.status}"
+        summary = f"the gateway {self.host} answered {answer.status}"
         begin = answer.body[: 4 * QUOTED_CHARACTERS_MAX].decode("utf-8", "replace").strip()
         if not begin or not begin.isprintable() or begin.startswith("<"):
-            return said
-        return f"{said}: {self._address.redactor.line(answer.body, most=QUOTED_CHARACTERS_MAX)}"
+            return summary
+        return (
+            f"{summary}: "
+            f"{self._address.redactor.line(answer.body, characters_max=QUOTED_CHARACTERS_MAX)}"
+        )
 
-    async def _whole(self, path: str) -> int:
-        body = (await self._found(path)).strip()
+    async def _get_number(self, path: str) -> int:
+        body = (await self._get_ok(path)).strip()
         if not _WHOLE.fullmatch(body):
             raise self._nonsense(path, f"a whole number of at most {DIGITS_MAX} digits")
         return int(body)
 
-    async def _found(self, path: str) -> bytes:
+    async def _get_ok(self, path: str) -> bytes:
         answer = await self._get(path)
         if answer.status != HTTPStatus.OK:
             raise self._unexpected(path, answer)
@@ -206,8 +209,8 @@ class GatewayClient:
     def _nonsense(self, path: str, expected: str) -> EffectFailed:
         return self._unavailable(path, f"gave an answer of another form: expected {expected}")
 
-    def _unavailable(self, path: str, what: str) -> EffectFailed:
-        message = f"the gateway {self.host} {what} (request: {path})"
+    def _unavailable(self, path: str, problem: str) -> EffectFailed:
+        message = f"the gateway {self.host} {problem} (request: {path})"
         return EffectFailed(UNAVAILABLE, message, retryable=True)
 
 

@@ -25,10 +25,10 @@ def address_of(addresses: Mapping[str, NamedUrl], name: str) -> NamedUrl:
         NotConfigured: There is none, so the effect is held.
     """
     if name not in addresses:
-        known = ", ".join(sorted(addresses)) or "none"
+        gateway_names = ", ".join(sorted(addresses)) or "none"
         raise NotConfigured(
             "gateway_not_configured",
-            f"{VARIABLE} has no Arweave gateway {name!r:.80}: found {known}",
+            f"{VARIABLE} has no Arweave gateway {name!r:.80}: found {gateway_names}",
             f"set {_EXAMPLE.replace('main=', f'{name:.40}=')} and restart the process",
         )
     return addresses[name]

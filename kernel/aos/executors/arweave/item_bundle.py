@@ -40,11 +40,11 @@ def find_item(bundle: bytes, item: str) -> bytes | None:
         BundleProblem: The bundle is cut, or a count or length in it leads past its end or leaves
             bytes over. The directory is checked as a whole, also after the item was found.
     """
-    found: bytes | None = None
+    item_bytes: bytes | None = None
     for name, start, end in _entries(bundle):
-        if found is None and name == decode_base64url(item):
-            found = bundle[start:end]
-    return found
+        if item_bytes is None and name == decode_base64url(item):
+            item_bytes = bundle[start:end]
+    return item_bytes
 
 
 def _entries(bundle: bytes) -> Iterator[tuple[bytes, int, int]]:

@@ -23,13 +23,13 @@ def tag_problem(tags: Sequence[ItemTag]) -> str | None:
     if len(tags) > TAGS_MAX:
         return f"tags: expected at most {TAGS_MAX}, found {len(tags)}"
     for index, tag in enumerate(tags):
-        for part, text, most in (
+        for part, text, bytes_max in (
             ("name", tag.name, NAME_BYTES_MAX),
             ("value", tag.value, VALUE_BYTES_MAX),
         ):
             size = len(text.encode("utf-8"))
-            if not 1 <= size <= most:
-                return f"tags[{index}].{part}: expected 1 to {most} bytes, found {size}"
+            if not 1 <= size <= bytes_max:
+                return f"tags[{index}].{part}: expected 1 to {bytes_max} bytes, found {size}"
     size = len(encode_tags(tags))
     if size > TAGS_BYTES_MAX:
         return f"tags: expected at most {TAGS_BYTES_MAX} bytes in Avro, found {size}"
@@ -53,10 +53,10 @@ def _strings(tags: Iterable[ItemTag]) -> Iterator[bytes]:
 
 def _long(number: int) -> bytes:
     """A non-negative number in Avro's zigzag form: seven bits a byte, the lowest first."""
-    rest = number << 1
+    remaining = number << 1
     coded = bytearray()
-    while rest > 0x7F:
-        coded.append(0x80 | (rest & 0x7F))
-        rest >>= 7
-    coded.append(rest)
+    while remaining > 0x7F:
+        coded.append(0x80 | (remaining & 0x7F))
+        remaining >>= 7
+    coded.append(remaining)
     return bytes(coded)

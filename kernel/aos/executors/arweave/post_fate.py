@@ -85,5 +85,5 @@ class Posting:
         return await self.gateway.balance(self.address) >= self.reward
 
     async def _is_known(self) -> bool:
-        place = await self.gateway.place(self.transaction.id)
-        return isinstance(place, InChain) or place is NotInChain.PENDING
+        chain_status = await self.gateway.chain_status(self.transaction.id)
+        return isinstance(chain_status, InChain) or chain_status is NotInChain.PENDING

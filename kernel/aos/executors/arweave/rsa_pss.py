@@ -70,5 +70,5 @@ def rsa_key(*, n: int, e: int, d: int, p: int, q: int) -> RsaKey:
 
 
 def _bytes(number: int) -> bytes:
-    whole = int(number)
-    return whole.to_bytes((whole.bit_length() + 7) // 8, "big")
+    plain_number = int(number)
+    return plain_number.to_bytes((plain_number.bit_length() + 7) // 8, "big")

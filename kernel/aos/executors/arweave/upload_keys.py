@@ -63,9 +63,9 @@ def _parsed(secret: str) -> object:
     return parsed
 
 
-def _object(value: object, where: str) -> dict[str, Any]:
+def _object(value: object, subject: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UnusableKey(f"{where}: expected a JSON object")
+        raise UnusableKey(f"{subject}: expected a JSON object")
     return value
 
 

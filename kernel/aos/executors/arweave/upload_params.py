@@ -32,10 +32,10 @@ def checked_size(size: int) -> int:
 
 def checked_id(params: Mapping[str, Any], name: str) -> str:
     """``item`` or ``bundle``, or ``bad_request``."""
-    found = params[name]
-    if not is_id(found):
-        raise bad_request(f"{name}: expected 32 bytes in base64url, found {found!r:.80}")
-    return str(found)
+    id_text = params[name]
+    if not is_id(id_text):
+        raise bad_request(f"{name}: expected 32 bytes in base64url, found {id_text!r:.80}")
+    return str(id_text)
 
 
 def checked_anchor(anchor: str) -> str:
@@ -54,10 +54,10 @@ def checked_winston(reward: str) -> int:
 
 def checked_tags(params: Mapping[str, Any]) -> tuple[ItemTag, ...]:
     """The tags of the item, the one of its content type first, or ``bad_request`` (AW-12)."""
-    given = [ItemTag(each["name"], each["value"]) for each in params["tags"]]
-    if any(tag.name.lower() == CONTENT_TYPE.lower() for tag in given):
+    param_tags = [ItemTag(fields["name"], fields["value"]) for fields in params["tags"]]
+    if any(tag.name.lower() == CONTENT_TYPE.lower() for tag in param_tags):
         raise bad_request(f"tags: {CONTENT_TYPE} is set by content_type alone")
-    tags = (ItemTag(CONTENT_TYPE, params["content_type"]), *given)
+    tags = (ItemTag(CONTENT_TYPE, params["content_type"]), *param_tags)
     problem = tag_problem(tags)
     if problem is not None:
         raise bad_request(f"{problem} (tags[0] is {CONTENT_TYPE})")

@@ -65,7 +65,7 @@ def parse_block(answer: Any) -> Block | None:
 class KeptBlocks:
     """Blocks that were read, by hash: they never change. Shared by the effects of a chain."""
 
-    known: OrderedDict[str, Block] = field(default_factory=OrderedDict)
+    by_hash: OrderedDict[str, Block] = field(default_factory=OrderedDict)
     head_read: asyncio.Future[Block] | None = None
     """The read of the newest block that is in progress."""
     head: Block | None = None
@@ -76,34 +76,34 @@ class KeptBlocks:
 class Blocks:
     """The blocks of one chain."""
 
-    def __init__(self, reads: ChainReads, kept: KeptBlocks | None = None) -> None:
+    def __init__(self, reads: ChainReads, cache: KeptBlocks | None = None) -> None:
         self.reads = reads
-        self._kept = kept or KeptBlocks()
+        self._cache = cache or KeptBlocks()
 
     def of_one_effect(self) -> Blocks:
         """The same blocks, with reads that share no request with those of another effect."""
-        return Blocks(self.reads.of_one_effect(), self._kept)
+        return Blocks(self.reads.of_one_effect(), self._cache)
 
     async def head(self) -> Block:
         """The newest block of the node that answers."""
-        self._kept.head = await self._present("latest")
-        self._kept.head_at_s = asyncio.get_running_loop().time()
-        return self._kept.head
+        self._cache.head = await self._present("latest")
+        self._cache.head_at_s = asyncio.get_running_loop().time()
+        return self._cache.head
 
     def recent_head(self) -> Block | None:
         """The block that was the newest a moment ago, if one was read since."""
-        age_s = asyncio.get_running_loop().time() - self._kept.head_at_s
-        return self._kept.head if age_s < RECENT_S else None
+        age_s = asyncio.get_running_loop().time() - self._cache.head_at_s
+        return self._cache.head if age_s < RECENT_S else None
 
     async def shared_head(self) -> Block:
         """As ``head``; waits that look at the same moment share one read."""
-        if self._kept.head_read is None:
-            self._kept.head_read = asyncio.ensure_future(self.head())
-            self._kept.head_read.add_done_callback(self._forget_head)
-        return await asyncio.shield(self._kept.head_read)
+        if self._cache.head_read is None:
+            self._cache.head_read = asyncio.ensure_future(self.head())
+            self._cache.head_read.add_done_callback(self._forget_head)
+        return await asyncio.shield(self._cache.head_read)
 
     def _forget_head(self, read: asyncio.Future[Block]) -> None:
-        self._kept.head_read = None
+        self._cache.head_read = None
         if not read.cancelled():
             read.exception()  # also when every wait was canceled, and no one else looks at it
 
@@ -117,12 +117,12 @@ class Blocks:
         answer = await self.reads.ask(method, ["finalized", False])
         if isinstance(answer, RpcError):
             raise block_unknown(
-                f"the node at {self.reads.place} has no finalized block: "
-                f"{self.reads.said(answer.message)}"
+                f"the node at {self.reads.host_port} has no finalized block: "
+                f"{self.reads.redacted_line(answer.message)}"
             )
         block = self.reads.parsed(method, answer, parse_block)
         if block is None:
-            raise block_unknown(f"the node at {self.reads.place} has no finalized block")
+            raise block_unknown(f"the node at {self.reads.host_port} has no finalized block")
         return self._learn(block)
 
     async def by_number(self, number: int) -> Block | None:
@@ -143,17 +143,17 @@ class Blocks:
         return self._learn(block)
 
     def _learn(self, block: Block) -> Block:
-        known = self._kept.known
-        known[block.hash] = block
-        known.move_to_end(block.hash)
-        if len(known) > CACHE_BLOCKS:
-            known.popitem(last=False)
+        blocks = self._cache.by_hash
+        blocks[block.hash] = block
+        blocks.move_to_end(block.hash)
+        if len(blocks) > CACHE_BLOCKS:
+            blocks.popitem(last=False)
         return block
 
     def newest_known(self, number: int) -> Block | None:
         """The block of this number that was read last, if any. It may have been replaced since."""
-        blocks = reversed(self._kept.known.values())
-        return next((each for each in blocks if each.number == number), None)
+        blocks = reversed(self._cache.by_hash.values())
+        return next((block for block in blocks if block.number == number), None)
 
     async def by_hash(self, hash: str) -> Block:
         """The block with this hash, which the node has named before.
@@ -161,9 +161,9 @@ class Blocks:
         Raises:
             EffectFailed: ``unavailable``: the node that answers does not have it.
         """
-        known = self._kept.known.get(hash)
-        if known is not None:
-            return known
+        cached = self._cache.by_hash.get(hash)
+        if cached is not None:
+            return cached
         method = "eth_getBlockByHash"
         block = await self.reads.read(method, [hash, False], parse_block)
         if block is None:
@@ -179,12 +179,12 @@ class Blocks:
             EffectFailed: ``unavailable``.
         """
         if block.number - number > WALK_MAX:
-            found = await self.by_number(number)
-            if found is None:
+            older_block = await self.by_number(number)
+            if older_block is None:
                 raise self.reads.nonsense(
                     "eth_getBlockByNumber", f"null for block {number}, below block {block.number}"
                 )
-            return found
+            return older_block
         while block.number > number:
             parent = await self.by_hash(block.parent)
             if parent.number != block.number - 1:
@@ -222,9 +222,9 @@ class Blocks:
         """
         if likely is None or not self.reads.takes_batches:
             return await read(await block())
-        early, found = await together(_attempted(read(likely)), block())
-        if found.hash != likely.hash:
-            return await read(found)
+        early, actual_block = await together(_attempted(read(likely)), block())
+        if actual_block.hash != likely.hash:
+            return await read(actual_block)
         if isinstance(early, EffectFailed):
             raise early
         return cast("T", early)
@@ -242,10 +242,10 @@ class Blocks:
         by_number = await self.reads.ask(method, [*arguments, hex(block.number)])
         if _is_refused(by_number):
             return by_number
-        again = await self.by_number(block.number)
-        if again is None or again.hash != block.hash:
+        block_now = await self.by_number(block.number)
+        if block_now is None or block_now.hash != block.hash:
             raise unavailable(
-                f"block {block.number} was replaced at the node at {self.reads.place} during a "
+                f"block {block.number} was replaced at the node at {self.reads.host_port} during a "
                 "read: the next try reads the block that replaced it"
             )
         return by_number

@@ -47,8 +47,8 @@ class ChainReads:
         return ChainReads(self._connections, sleep=self._sleep)
 
     @property
-    def place(self) -> str:
-        return self._connections.node.place
+    def host_port(self) -> str:
+        return self._connections.node.host_port
 
     @property
     def chain(self) -> int:
@@ -59,9 +59,9 @@ class ChainReads:
         """See ``RpcConnections.takes_batches``."""
         return self._connections.takes_batches
 
-    def said(self, words: str) -> str:
+    def redacted_line(self, words: str) -> str:
         """See ``RpcNode.said``."""
-        return self._connections.node.said(words)
+        return self._connections.node.redacted_line(words)
 
     def cause_of(self, error: RpcError) -> Cause | None:
         """See ``revert_data.cause_of``; without the secrets of the node's URL (EV-3)."""
@@ -88,7 +88,7 @@ class ChainReads:
             ask = self._connections.ask
             if pause_s is not None:
                 await self._sleep(pause_s)
-        raise unavailable(f"the node at {self.place} {failure}; nothing is known ({method})")
+        raise unavailable(f"the node at {self.host_port} {failure}; nothing is known ({method})")
 
     async def read(self, method: str, params: list[Any], parse: Callable[[Any], T]) -> T:
         """The result of a read, as ``parse`` reads it.
@@ -112,19 +112,20 @@ class ChainReads:
     def nonsense(self, method: str, problem: str) -> EffectFailed:
         """The node answered a read with something that cannot be."""
         return unavailable(
-            f"the node at {self.place} answered {method} with nonsense: {self.said(problem)}"
+            f"the node at {self.host_port} answered {method} with nonsense: "
+            f"{self.redacted_line(problem)}"
         )
 
     def refused(self, method: str, error: RpcError) -> EffectFailed:
         """The node answered a read with an error of its own (EV-9, EV-10)."""
-        words = self.said(error.message)
+        words = self.redacted_line(error.message)
         if _PRUNED.search(error.message):
             return unavailable(
-                f"the node at {self.place} no longer has the state of an older block that "
+                f"the node at {self.host_port} no longer has the state of an older block that "
                 f"{method} needs: use a node that keeps more history (it said: {words})"
             )
         code = "" if error.code is None else f" {error.code}"
-        return unavailable(f"the node at {self.place} refused {method}: error{code}, {words}")
+        return unavailable(f"the node at {self.host_port} refused {method}: error{code}, {words}")
 
     async def send(self, raw: bytes) -> Any | RpcError:
         """Publish a signed transaction, once (EV-42).
@@ -136,7 +137,7 @@ class ChainReads:
         try:
             return await self._connections.ask("eth_sendRawTransaction", ["0x" + raw.hex()])
         except NeverSent as error:
-            raise unavailable(f"the node at {self.place} {error}; nothing was sent") from None
+            raise unavailable(f"the node at {self.host_port} {error}; nothing was sent") from None
 
 
 async def together(*reads: Awaitable[Any]) -> tuple[Any, ...]:
@@ -144,7 +145,7 @@ async def together(*reads: Awaitable[Any]) -> tuple[Any, ...]:
     error is raised."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_awaited(each)) for each in reads]
+            tasks = [group.create_task(_awaited(read)) for read in reads]
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return tuple(task.result() for task in tasks)

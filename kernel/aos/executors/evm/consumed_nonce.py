@@ -23,12 +23,12 @@ async def find_consumer(
     number = await _consuming_number(blocks, params, deep)
     block = await blocks.ancestor(deep, number)
     method = "eth_getBlockByHash"
-    found = await blocks.reads.read(
+    consumer = await blocks.reads.read(
         method,
         [block.hash, True],
         lambda answer: find_in_block(answer, block.hash, params.signer, params.nonce),
     )
-    return block, found
+    return block, consumer
 
 
 async def _consuming_number(blocks: Blocks, params: ReceiptParams, deep: Block) -> int:

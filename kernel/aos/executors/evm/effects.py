@@ -47,10 +47,10 @@ class EvmNodes:
         Raises:
             NotConfigured: ``AOS_EVM_RPC`` has no node for the chain; nothing was sent.
         """
-        found = self._blocks.get(chain)
-        if found is None:
+        blocks = self._blocks.get(chain)
+        if blocks is None:
             raise chain_not_configured(chain)
-        return found.of_one_effect()
+        return blocks.of_one_effect()
 
 
 @effect("evm/call@1", concurrency=CALLS_MAX, timeout_s=20)
@@ -103,10 +103,12 @@ async def connected() -> AsyncIterator[EvmNodes]:
     with process_secrets(secret for node in nodes.values() for secret in node.secrets):
         try:
             await asyncio.gather(*map(_first_look, connections))
-            blocks = {each.node.chain: Blocks(ChainReads(each)) for each in connections}
+            blocks = {
+                connection.node.chain: Blocks(ChainReads(connection)) for connection in connections
+            }
             yield EvmNodes(blocks, Pacing(now=time.monotonic))
         finally:
-            await asyncio.gather(*(each.aclose() for each in connections))
+            await asyncio.gather(*(connection.aclose() for connection in connections))
 
 
 def _ssl_context(nodes: Mapping[int, RpcNode]) -> ssl.SSLContext | None:
@@ -124,9 +126,11 @@ async def _first_look(connections: RpcConnections) -> None:
     except EffectFailed as error:
         say(f"chain {node.chain}: {error.message}")
     except (NeverSent, AnswerLost) as error:
-        say(f"chain {node.chain}: the node at {node.place} {error}; effects wait for it")
+        say(f"chain {node.chain}: the node at {node.host_port} {error}; effects wait for it")
     except TimeoutError:
-        say(f"chain {node.chain}: the node at {node.place} does not answer; effects wait for it")
+        say(
+            f"chain {node.chain}: the node at {node.host_port} does not answer; effects wait for it"
+        )
 
 
 evm = Executors("evm", (call, quote, submit, receipt), setup=connected)

@@ -58,22 +58,22 @@ def find_key(secret: str, name: str, signer: str) -> bytes | None:
     Raises:
         NotConfigured: A key is malformed; it is named by its place and not shown (EV-51).
     """
-    found = [_key(each.strip()) for each in secret.split(",")]
-    if None in found:
-        place = _place(found.index(None))
+    keys = [_key(key_text.strip()) for key_text in secret.split(",")]
+    if None in keys:
+        ordinal = _ordinal(keys.index(None))
         raise keys_malformed(
-            f"the {place} key of {name} is malformed: expected 64 hex digits of a private key of "
+            f"the {ordinal} key of {name} is malformed: expected 64 hex digits of a private key of "
             "secp256k1"
         )
     # Only addresses are kept between calls: a secret is here for one call.
     digest = sha256(secret.encode()).digest()
     addresses = _addresses.get(digest)
     if addresses is None:
-        addresses = tuple(_address(key) for key in found if key is not None)
+        addresses = tuple(_address(key) for key in keys if key is not None)
         _addresses[digest] = addresses
         while len(_addresses) > SECRETS_MAX:
             _addresses.pop(next(iter(_addresses)), None)
-    return found[addresses.index(signer)] if signer in addresses else None
+    return keys[addresses.index(signer)] if signer in addresses else None
 
 
 def _address(key: bytes) -> str:
@@ -87,5 +87,5 @@ def _key(text: str) -> bytes | None:
     return key if 0 < int.from_bytes(key) < ORDER else None
 
 
-def _place(index: int) -> str:
+def _ordinal(index: int) -> str:
     return _PLACES[index] if index < len(_PLACES) else f"{index + 1}th"

@@ -23,63 +23,63 @@ class BadHex(ValueError):
     """A value of an answer is not the hex that it must be."""
 
 
-def quantity(given: object, *, most: int = U64_MAX) -> int:
-    """A number such as ``0x1a``, without leading zeros, of at most ``most``.
+def quantity(value: object, *, limit: int = U64_MAX) -> int:
+    """A number such as ``0x1a``, without leading zeros, of at most ``limit``.
 
     Raises:
         BadHex: It is not one.
     """
     # The length is checked first: converting a number of megabytes would take minutes.
-    if not isinstance(given, str) or len(given) > 66 or not _QUANTITY.fullmatch(given):
-        raise BadHex(f"expected a quantity such as 0x1a, found {found_text(given)}")
-    number = int(given, 16)
-    if number > most:
-        raise BadHex(f"expected a quantity of at most {most:#x}, found {given}")
+    if not isinstance(value, str) or len(value) > 66 or not _QUANTITY.fullmatch(value):
+        raise BadHex(f"expected a quantity such as 0x1a, found {found_text(value)}")
+    number = int(value, 16)
+    if number > limit:
+        raise BadHex(f"expected a quantity of at most {limit:#x}, found {value}")
     return number
 
 
-def data(given: object) -> bytes:
+def data(value: object) -> bytes:
     """Bytes such as ``0x08c379a0``.
 
     Raises:
         BadHex: It is not an even number of hex digits after 0x.
     """
-    if not isinstance(given, str) or not _DATA.fullmatch(given):
-        raise BadHex(f"expected bytes such as 0x08c379a0, found {found_text(given)}")
-    return bytes.fromhex(given[2:])
+    if not isinstance(value, str) or not _DATA.fullmatch(value):
+        raise BadHex(f"expected bytes such as 0x08c379a0, found {found_text(value)}")
+    return bytes.fromhex(value[2:])
 
 
-def address(given: object) -> str:
+def address(value: object) -> str:
     """An address in lower case. Nodes may answer in mixed case, which is not checked here.
 
     Raises:
         BadHex: It does not have 20 bytes.
     """
-    return _fixed(given, ADDRESS_BYTES, "an address")
+    return _fixed(value, ADDRESS_BYTES, "an address")
 
 
-def hash32(given: object) -> str:
+def hash32(value: object) -> str:
     """The hash of a block or transaction in lower case.
 
     Raises:
         BadHex: It does not have 32 bytes.
     """
-    return _fixed(given, HASH_BYTES, "a hash")
+    return _fixed(value, HASH_BYTES, "a hash")
 
 
-def _fixed(given: object, size: int, what: str) -> str:
-    if not isinstance(given, str) or len(given) != 2 + 2 * size or not _DATA.fullmatch(given):
-        raise BadHex(f"expected {what} of {size} bytes, found {found_text(given)}")
-    return given.lower()
+def _fixed(value: object, size: int, noun: str) -> str:
+    if not isinstance(value, str) or len(value) != 2 + 2 * size or not _DATA.fullmatch(value):
+        raise BadHex(f"expected {noun} of {size} bytes, found {found_text(value)}")
+    return value.lower()
 
 
-def found_text(given: object) -> str:
+def found_text(value: object) -> str:
     """A value of a node, for the text of an error, as Python writes it. The text goes through
     ``RpcNode.said``, which cuts it once secrets are replaced: half of one is not found."""
-    return given if isinstance(given, str) else repr(given)
+    return value if isinstance(value, str) else repr(value)
 
 
-def shown(given: object) -> str:
+def excerpt_of(value: object) -> str:
     """A value of the params for a message: its beginning, as Python writes it."""
-    text = repr(given[:80] if isinstance(given, str) else given)
+    text = repr(value[:80] if isinstance(value, str) else value)
     return text if len(text) <= 90 else f"{text[:90]}…"

@@ -102,37 +102,37 @@ def call_params(params: dict[str, Any]) -> CallParams:
 
 
 def quote_params(params: dict[str, Any]) -> QuoteParams:
-    given = params["guard"]
+    guard = params["guard"]
     return QuoteParams(
         chain=params["chain"],
         signer=checked_address(params["signer"], "signer"),
         to=checked_address(params["to"], "to"),
         data=_data(params["data"], "data"),
         value=_wei(params["value"]),
-        conf=_whole(params["conf"], "conf", 0, CONF_MAX),
+        conf=_in_range(params["conf"], "conf", 0, CONF_MAX),
         guard=None
-        if given is None
+        if guard is None
         else Guard(
-            to=checked_address(given["to"], "guard.to"),
-            data=_data(given["data"], "guard.data"),
-            undone=_data(given["undone"], "guard.undone"),
+            to=checked_address(guard["to"], "guard.to"),
+            data=_data(guard["data"], "guard.data"),
+            undone=_data(guard["undone"], "guard.undone"),
         ),
     )
 
 
 def submit_params(params: dict[str, Any]) -> SubmitParams:
-    max_fee = _whole(params["max_fee"], "max_fee", 0, U64_MAX)
+    max_fee = _in_range(params["max_fee"], "max_fee", 0, U64_MAX)
     return SubmitParams(
         keys=params["keys"],
         chain=params["chain"],
         signer=checked_address(params["signer"], "signer"),
-        nonce=_whole(params["nonce"], "nonce", 0, NONCE_MAX),
+        nonce=_in_range(params["nonce"], "nonce", 0, NONCE_MAX),
         to=checked_address(params["to"], "to"),
         data=_data(params["data"], "data"),
         value=_wei(params["value"]),
-        gas=_whole(params["gas"], "gas", 21_000, U64_MAX),
+        gas=_in_range(params["gas"], "gas", 21_000, U64_MAX),
         max_fee=max_fee,
-        max_tip=_whole(params["max_tip"], "max_tip", 0, max_fee),
+        max_tip=_in_range(params["max_tip"], "max_tip", 0, max_fee),
     )
 
 
@@ -141,36 +141,38 @@ def receipt_params(params: dict[str, Any]) -> ReceiptParams:
     if len(hashes) > HASHES_MAX:
         raise bad_request(f"hashes: expected at most {HASHES_MAX}, found {len(hashes)}")
     unique = dict.fromkeys(
-        checked_hash(each, f"hashes[{index}]") for index, each in enumerate(hashes)
+        checked_hash(hash_text, f"hashes[{index}]") for index, hash_text in enumerate(hashes)
     )
     return ReceiptParams(
         chain=params["chain"],
         signer=checked_address(params["signer"], "signer"),
-        nonce=_whole(params["nonce"], "nonce", 0, NONCE_MAX),
+        nonce=_in_range(params["nonce"], "nonce", 0, NONCE_MAX),
         hashes=tuple(unique),
         to=checked_address(params["to"], "to"),
         data=_data(params["data"], "data"),
         value=_wei(params["value"]),
-        conf=_whole(params["conf"], "conf", 0, CONF_MAX),
+        conf=_in_range(params["conf"], "conf", 0, CONF_MAX),
         since=params["since"],
         wait_s=min(params["wait_ms"], WAIT_MS_MAX) / 1000,
     )
 
 
-def _data(given: bytes, what: str) -> bytes:
-    if len(given) > DATA_BYTES_MAX:
-        raise bad_request(f"{what}: expected at most {DATA_BYTES_MAX} bytes, found {len(given)}")
-    return given
+def _data(call_data: bytes, field: str) -> bytes:
+    if len(call_data) > DATA_BYTES_MAX:
+        raise bad_request(
+            f"{field}: expected at most {DATA_BYTES_MAX} bytes, found {len(call_data)}"
+        )
+    return call_data
 
 
-def _whole(given: int, what: str, low: int, high: int) -> int:
-    if not low <= given <= high:
-        raise bad_request(f"{what}: expected {low} to {high}, found {given}")
-    return given
+def _in_range(number: int, field: str, low: int, high: int) -> int:
+    if not low <= number <= high:
+        raise bad_request(f"{field}: expected {low} to {high}, found {number}")
+    return number
 
 
-def _wei(given: str) -> int:
+def _wei(wei_text: str) -> int:
     """Wei, which the kernel gives as the text of a decimal."""
-    if not re.fullmatch(r"[0-9]{1,78}", given, re.ASCII) or int(given) > U256_MAX:
-        raise bad_request(f"value: expected a whole number of wei, 0 or more, found {given:.80}")
-    return int(given)
+    if not re.fullmatch(r"[0-9]{1,78}", wei_text, re.ASCII) or int(wei_text) > U256_MAX:
+        raise bad_request(f"value: expected a whole number of wei, 0 or more, found {wei_text:.80}")
+    return int(wei_text)

@@ -64,9 +64,11 @@ def read_answer(body: bytes, number: int) -> Any | RpcError:
         NoAnswer: The body is not JSON, not an answer of JSON-RPC 2.0, or answers another request.
     """
     document = _document(body)
-    found = _id(document, body)
-    if type(found) is not int or found != number:
-        raise NoAnswer(f"answered another request: expected id {number}, found {found_text(found)}")
+    answer_id = _id(document, body)
+    if type(answer_id) is not int or answer_id != number:
+        raise NoAnswer(
+            f"answered another request: expected id {number}, found {found_text(answer_id)}"
+        )
     return _outcome(document)
 
 
@@ -82,12 +84,14 @@ def read_answers(body: bytes, calls: Mapping[int, RpcCall]) -> dict[int, Any | R
         raise NoAnswer(f"did not answer a batch with a list: {_excerpt(body)}")
     answers: dict[int, Any | RpcError] = {}
     for document in documents:
-        found = _id(document, body)
-        if type(found) is not int or found not in calls:
-            raise NoAnswer(f"answered a batch with an id that is not in it: {found_text(found)}")
-        if found in answers:
-            raise NoAnswer(f"answered request {found} of a batch twice")
-        answers[found] = _outcome(document)
+        answer_id = _id(document, body)
+        if type(answer_id) is not int or answer_id not in calls:
+            raise NoAnswer(
+                f"answered a batch with an id that is not in it: {found_text(answer_id)}"
+            )
+        if answer_id in answers:
+            raise NoAnswer(f"answered request {answer_id} of a batch twice")
+        answers[answer_id] = _outcome(document)
     if len(answers) < len(calls):
         raise NoAnswer(f"answered {len(answers)} of the {len(calls)} requests of a batch")
     return answers

@@ -35,7 +35,7 @@ class _Batch:
     """Reads that are not sent yet, and the futures of all but the first, which sends them."""
 
     calls: list[RpcCall]
-    others: list[asyncio.Future[Any | RpcError]] = field(default_factory=list)
+    followers: list[asyncio.Future[Any | RpcError]] = field(default_factory=list)
 
 
 class ReadBatches:
@@ -64,7 +64,7 @@ class ReadBatches:
     async def _join(self, batch: _Batch, call: RpcCall) -> Any | RpcError:
         answer: asyncio.Future[Any | RpcError] = asyncio.get_running_loop().create_future()
         batch.calls.append(call)
-        batch.others.append(answer)
+        batch.followers.append(answer)
         if len(batch.calls) == BATCH_MAX:
             self._close(batch)
         return await answer
@@ -74,20 +74,20 @@ class ReadBatches:
         try:
             await asyncio.sleep(0)
             self._close(batch)
-            mine, *theirs = await self._sent(batch.calls)
-            for other, answer in zip(batch.others, theirs, strict=True):
-                if not other.done():
-                    other.set_result(answer)
+            lead_answer, *follower_answers = await self._sent(batch.calls)
+            for follower, answer in zip(batch.followers, follower_answers, strict=True):
+                if not follower.done():
+                    follower.set_result(answer)
         except (NeverSent, AnswerLost, EffectFailed) as error:
-            for other in batch.others:
-                if not other.done():
-                    other.set_exception(error)
+            for follower in batch.followers:
+                if not follower.done():
+                    follower.set_exception(error)
             raise
         finally:
             self._close(batch)
-            for other in batch.others:
-                other.cancel()  # only if this read was canceled: no one sends the others then
-        return mine
+            for follower in batch.followers:
+                follower.cancel()  # only if this read was canceled: no one sends the others then
+        return lead_answer
 
     def _close(self, batch: _Batch) -> None:
         if self._open is batch:

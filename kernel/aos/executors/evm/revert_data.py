@@ -56,22 +56,22 @@ def cause_of(error: RpcError, redactor: Redactor = NO_SECRETS) -> Cause | None:
     """The cause of a call that the node answered with ``error``, without the secrets of
     ``redactor``; None if the error is about something else than the execution of the call
     (EV-31)."""
-    found = _revert_data(error.data)
-    if found is not None:
-        return decode_cause(redactor.redacted(found))
+    revert = _revert_data(error.data)
+    if revert is not None:
+        return decode_cause(redactor.redacted(revert))
     if error.code == EXECUTION_REVERTED or _EXECUTION_FAILED.search(error.message):
         return EMPTY
     return None
 
 
-def _revert_data(given: Any) -> bytes | None:
+def _revert_data(value: Any) -> bytes | None:
     for _ in range(_NESTINGS_MAX):
-        if isinstance(given, str):
-            return _bytes(given.removeprefix("Reverted "))
-        if not isinstance(given, dict):
+        if isinstance(value, str):
+            return _bytes(value.removeprefix("Reverted "))
+        if not isinstance(value, dict):
             return None
-        given = next(
-            (given[key] for key in ("data", "originalError", "result") if given.get(key)), None
+        value = next(
+            (value[key] for key in ("data", "originalError", "result") if value.get(key)), None
         )
     return None
 
@@ -86,17 +86,17 @@ def _bytes(text: str) -> bytes | None:
 def decode_cause(revert: bytes) -> Cause:
     """The cause in a revert's data (EV-32). Data that breaks the form of its selector is ``Custom``
     (EV-33)."""
-    kept = revert[:DATA_BYTES_MAX]
+    excerpt = revert[:DATA_BYTES_MAX]
     if not revert:
         return EMPTY
-    selector, rest = revert[:4], revert[4:]
+    selector, arguments = revert[:4], revert[4:]
     if selector == _ERROR:
-        text = _text(rest)
+        text = _text(arguments)
         if text is not None:
-            return Cause(kind="Error", text=text, data=kept)
-    if selector == _PANIC and len(rest) == _WORD:
-        return Cause(kind="Panic", text=hex(int.from_bytes(rest)), data=kept)
-    return Cause(kind="Custom", data=kept)
+            return Cause(kind="Error", text=text, data=excerpt)
+    if selector == _PANIC and len(arguments) == _WORD:
+        return Cause(kind="Panic", text=hex(int.from_bytes(arguments)), data=excerpt)
+    return Cause(kind="Custom", data=excerpt)
 
 
 def _text(arguments: bytes) -> str | None:

@@ -88,7 +88,7 @@ class RpcConnections:
         self._single_until = 0.0
         self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
         self._headers = [
-            (b"Host", node.place.encode()),
+            (b"Host", node.host_port.encode()),
             (b"Content-Type", b"application/json"),
             (b"Accept", b"application/json"),
             (b"Accept-Encoding", b"identity"),  # the limit of the body counts what arrives
@@ -107,7 +107,7 @@ class RpcConnections:
         """
         number = next(self._numbers)
         content = request_bytes(number, method, params)
-        return await self._asked(content, lambda body: read_answer(body, number))
+        return await self._request(content, lambda body: read_answer(body, number))
 
     @property
     def takes_batches(self) -> bool:
@@ -123,7 +123,7 @@ class RpcConnections:
         """
         numbered = {next(self._numbers): call for call in calls}
         try:
-            answers = await self._asked(
+            answers = await self._request(
                 batch_bytes(numbered), lambda body: read_answers(body, numbered)
             )
         except AnswerLost:
@@ -131,7 +131,7 @@ class RpcConnections:
             raise
         return [answers[number] for number in numbered]
 
-    async def _asked(self, content: bytes, read: Callable[[bytes], T]) -> T:
+    async def _request(self, content: bytes, read: Callable[[bytes], T]) -> T:
         async with self._slots:
             try:
                 line = await self._checked()
@@ -173,16 +173,16 @@ class RpcConnections:
 
     def _check_chain(self, answer: Any | RpcError) -> None:
         if isinstance(answer, RpcError):
-            words = self.node.said(answer.message)
+            words = self.node.redacted_line(answer.message)
             raise NeverSent(f"did not answer the question for its chain id: {words}")
         try:
-            found = quantity(answer)
+            chain = quantity(answer)
         except BadHex as error:
-            words = self.node.said(str(error))
+            words = self.node.redacted_line(str(error))
             raise NeverSent(f"did not answer the question for its chain id: {words}") from None
-        if found != self.node.chain:
+        if chain != self.node.chain:
             raise wrong_chain(
-                f"the node at {self.node.place} is on chain {found}: expected chain "
+                f"the node at {self.node.host_port} is on chain {chain}: expected chain "
                 f"{self.node.chain}; nothing was sent to it"
             )
 
@@ -197,7 +197,7 @@ class RpcConnections:
         except TimeoutError:
             raise AnswerLost(f"did not answer within {self._request_s:g} s") from None
         except NoAnswer as error:
-            raise AnswerLost(self.node.said(str(error))) from None
+            raise AnswerLost(self.node.redacted_line(str(error))) from None
         finally:
             if not has_answer:
                 await line.connection.aclose()

@@ -29,10 +29,10 @@ _HOST: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RpcNode:
-    """The node of one chain. ``place`` is its host and port, which messages may show."""
+    """The node of one chain. ``host_port`` is its host and port, which messages may show."""
 
     chain: int
-    place: str
+    host_port: str
     scheme: str
     host: str
     port: int
@@ -43,9 +43,9 @@ class RpcNode:
     """Parts of the URL that no message may contain."""
     redactor: Redactor = field(repr=False, compare=False)
 
-    def said(self, words: str | bytes) -> str:
+    def redacted_line(self, words: str | bytes) -> str:
         """The words of the node as one bounded line, without secrets of the URL (EV-3)."""
-        return self.redactor.line(words, most=WORDS_MAX)
+        return self.redactor.line(words, characters_max=WORDS_MAX)
 
 
 def parse_nodes(text: str) -> dict[int, RpcNode]:
@@ -56,22 +56,23 @@ def parse_nodes(text: str) -> dict[int, RpcNode]:
             because it may contain a token.
     """
     nodes: dict[int, RpcNode] = {}
-    for place, entry in enumerate(text.split(), 1):
+    for position, entry in enumerate(text.split(), 1):
         chain, equals, url = entry.partition("=")
         if not equals or not re.fullmatch(r"[1-9][0-9]{0,19}", chain, re.ASCII):
-            raise BadUsage(f"{VARIABLE}: entry {place} is not valid: expected {_FORM}")
+            raise BadUsage(f"{VARIABLE}: entry {position} is not valid: expected {_FORM}")
         if int(chain) > U64_MAX:
-            raise BadUsage(f"{VARIABLE}: entry {place}: expected a chain id below 2^64")
+            raise BadUsage(f"{VARIABLE}: entry {position}: expected a chain id below 2^64")
         if int(chain) in nodes:
             raise BadUsage(
-                f"{VARIABLE}: entry {place} is the second one of chain {chain}: expected one node "
+                f"{VARIABLE}: entry {position} is the second one of chain {chain}: expected one "
+                "node "
                 "for each chain"
             )
-        nodes[int(chain)] = _node(place, int(chain), url)
+        nodes[int(chain)] = _node(position, int(chain), url)
     return nodes
 
 
-def _node(place: int, chain: int, text: str) -> RpcNode:
+def _node(position: int, chain: int, text: str) -> RpcNode:
     try:
         url = httpx.URL(text)
         # Both as it is written, and as it is sent.
@@ -81,16 +82,16 @@ def _node(place: int, chain: int, text: str) -> RpcNode:
     if url is None or not _is_usable(url):
         # Without the cause: the words of httpx contain the URL.
         raise BadUsage(
-            f"{VARIABLE}: entry {place}, of chain {chain}, has no valid URL: expected {_FORM}"
+            f"{VARIABLE}: entry {position}, of chain {chain}, has no valid URL: expected {_FORM}"
         )
     host = url.raw_host.decode("ascii")
-    shown = f"[{host}]" if ":" in host else host
+    host_text = f"[{host}]" if ":" in host else host
     port = url.port or _PORTS[url.scheme]
     target = url.raw_path.decode("ascii")
     userinfo = url.userinfo.decode("ascii")
     return RpcNode(
         chain=chain,
-        place=shown if url.port is None else f"{shown}:{url.port}",
+        host_port=host_text if url.port is None else f"{host_text}:{url.port}",
         scheme=url.scheme,
         host=host,
         port=port,

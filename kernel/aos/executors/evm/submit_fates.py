@@ -55,5 +55,5 @@ def fate_of(error: RpcError, hash: str) -> str:
 
 
 def _mined_hash(data: Any) -> str | None:
-    found = data.get("txHash") if isinstance(data, dict) else None
-    return found.lower() if isinstance(found, str) else None
+    mined_hash = data.get("txHash") if isinstance(data, dict) else None
+    return mined_hash.lower() if isinstance(mined_hash, str) else None

@@ -18,7 +18,7 @@ from aos.executors.evm.hex_values import (
 from aos.executors.evm.inputs import ReceiptParams
 
 
-class Whose(Enum):
+class Author(Enum):
     """The author of the transaction that consumed the nonce, as the lane sees it."""
 
     OURS = "ours"
@@ -39,13 +39,13 @@ class Transaction:
     gas: int
     block_hash: str | None
 
-    def whose(self, params: ReceiptParams) -> Whose:
+    def author(self, params: ReceiptParams) -> Author:
         """By content first: a hash of ours may be the one that cancels."""
         if (self.to, self.data, self.value) == (params.to, params.data, params.value):
-            return Whose.OURS
+            return Author.OURS
         if (self.to, self.data, self.value) == (params.signer, b"", 0):
-            return Whose.CANCEL
-        return Whose.OURS if self.hash in params.hashes else Whose.FOREIGN
+            return Author.CANCEL
+        return Author.OURS if self.hash in params.hashes else Author.FOREIGN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def parse_transaction(answer: Any) -> Transaction | None:
         nonce=quantity(answer.get("nonce")),
         to=None if to is None else address(to),
         data=data(answer.get("input", answer.get("data"))),
-        value=quantity(answer.get("value"), most=U256_MAX),
+        value=quantity(answer.get("value"), limit=U256_MAX),
         gas=quantity(answer.get("gas")),
         block_hash=None if block_hash is None else hash32(block_hash),
     )
@@ -94,7 +94,7 @@ def parse_receipt(answer: Any) -> TransactionReceipt | None:
         hash=hash32(answer.get("transactionHash")),
         block=quantity(answer.get("blockNumber")),
         block_hash=hash32(answer.get("blockHash")),
-        is_success=quantity(answer.get("status"), most=1) == 1,
+        is_success=quantity(answer.get("status"), limit=1) == 1,
         gas_used=quantity(answer.get("gasUsed")),
     )
 
@@ -111,9 +111,12 @@ def find_in_block(answer: Any, block_hash: str, signer: str, nonce: int) -> Tran
         raise BadHex(f"expected a block with its transactions, found {found_text(answer)}")
     if hash32(answer.get("hash")) != block_hash:
         raise BadHex(f"expected block {block_hash}, found block {answer['hash']}")
-    for each in answer["transactions"]:
-        if not isinstance(each, dict):
-            raise BadHex(f"expected a transaction, found {found_text(each)}")
-        if address(each.get("from")) == signer and quantity(each.get("nonce")) == nonce:
-            return parse_transaction(each)
+    for transaction in answer["transactions"]:
+        if not isinstance(transaction, dict):
+            raise BadHex(f"expected a transaction, found {found_text(transaction)}")
+        if (
+            address(transaction.get("from")) == signer
+            and quantity(transaction.get("nonce")) == nonce
+        ):
+            return parse_transaction(transaction)
     return None

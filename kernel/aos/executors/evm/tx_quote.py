@@ -27,7 +27,7 @@ class _Fees:
     base: int
     tip: int
 
-    def needed(self, value: int, gas: int) -> int:
+    def total_cost(self, value: int, gas: int) -> int:
         """Wei that the signer must have, so that the base fee may double meanwhile (EV-38)."""
         return value + gas * (2 * self.base + self.tip)
 
@@ -57,18 +57,18 @@ async def quote(blocks: Blocks, params: QuoteParams) -> dict[str, Any]:
         result = _reverted(reads.guard, at_depth=True)
     elif params.guard is not None and reads.guard != params.guard.undone:
         result = {"$tag": "Done", "$value": {"returned": reads.guard}}
-    elif reads.balance < fees.needed(params.value, GAS_MIN):
+    elif reads.balance < fees.total_cost(params.value, GAS_MIN):
         gas = _gas_or(GAS_MIN, reads.estimated)
-        result = _no_funds(reads.balance, fees.needed(params.value, gas))
+        result = _no_funds(reads.balance, fees.total_cost(params.value, gas))
     elif (cause := _cause(blocks, reads.simulated) or _cause(blocks, reads.estimated)) is not None:
         at_depth = await _reverts_at(blocks, call, reads.head, reads.deep)
         result = _reverted(cause, at_depth=at_depth)
     else:
         gas = _gas(blocks, reads.head, reads.simulated, reads.estimated)
-        needed = fees.needed(params.value, gas)
+        total_cost = fees.total_cost(params.value, gas)
         result = (
-            _no_funds(reads.balance, needed)
-            if reads.balance < needed
+            _no_funds(reads.balance, total_cost)
+            if reads.balance < total_cost
             else _ready(reads.nonce, gas, fees)
         )
     return {"block": reads.deep.number, "quote": result}
@@ -116,7 +116,7 @@ async def _balance(blocks: Blocks, signer: str, head: Block) -> int:
 
 
 def _wei(answer: Any) -> int:
-    return quantity(answer, most=U256_MAX)
+    return quantity(answer, limit=U256_MAX)
 
 
 async def _tip(blocks: Blocks) -> int:
@@ -131,7 +131,8 @@ async def _tip(blocks: Blocks) -> int:
 def _base_fee(blocks: Blocks, head: Block) -> int:
     if head.base_fee is None:
         raise unavailable(
-            f"block {head.number} of the node at {blocks.reads.place} has no base fee: expected a "
+            f"block {head.number} of the node at {blocks.reads.host_port} has no base fee: "
+            "expected a "
             "chain that takes transactions of type 2 (EIP-1559)"
         )
     return head.base_fee
@@ -181,8 +182,8 @@ def _reverted(cause: Cause, *, at_depth: bool) -> dict[str, Any]:
     return {"$tag": "Reverted", "$value": {"cause": cause.plain(), "at_depth": at_depth}}
 
 
-def _no_funds(balance: int, needed: int) -> dict[str, Any]:
-    value = {"balance": _decimal(balance), "needed": _decimal(needed)}
+def _no_funds(balance: int, total_cost: int) -> dict[str, Any]:
+    value = {"balance": _decimal(balance), "needed": _decimal(total_cost)}
     return {"$tag": "NoFunds", "$value": value}
 
 

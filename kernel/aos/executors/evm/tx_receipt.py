@@ -16,9 +16,9 @@ from aos.executors.evm.consumed_nonce import find_consumer
 from aos.executors.evm.inputs import ReceiptParams
 from aos.executors.evm.revert_data import EMPTY, Cause
 from aos.executors.evm.transactions import (
+    Author,
     Transaction,
     TransactionReceipt,
-    Whose,
     parse_receipt,
     parse_transaction,
 )
@@ -56,24 +56,26 @@ async def look(blocks: Blocks, params: ReceiptParams, head: Block) -> Look:
     deep = await blocks.at_depth(head, params.conf)
     nonce, *answers = await together(
         blocks.nonce(params.signer, deep),
-        *(_receipt(blocks, each) for each in params.hashes),
-        *(_transaction(blocks, each) for each in params.hashes),
+        *(_receipt(blocks, tx_hash) for tx_hash in params.hashes),
+        *(_transaction(blocks, tx_hash) for tx_hash in params.hashes),
     )
     receipts, transactions = answers[: len(params.hashes)], answers[len(params.hashes) :]
-    seen = _Seen(
-        receipts=tuple(each for each in receipts if each is not None),
-        transactions={each.hash: each for each in transactions if each is not None},
+    evidence = _Evidence(
+        receipts=tuple(receipt for receipt in receipts if receipt is not None),
+        transactions={
+            transaction.hash: transaction for transaction in transactions if transaction is not None
+        },
     )
     fate = (
-        await _consumed(blocks, params, head, deep, seen)
+        await _consumed(blocks, params, head, deep, evidence)
         if nonce > params.nonce
-        else await _not_consumed(blocks, params, head, seen, nonce if deep == head else None)
+        else await _not_consumed(blocks, params, head, evidence, nonce if deep == head else None)
     )
     return Look(head=head, nonce_at_depth=nonce, fate=fate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _Evidence:
     """The receipts and transactions of our hashes that the node has. The transactions are by hash,
     in a block or in the pool."""
 
@@ -91,10 +93,10 @@ async def _receipt(blocks: Blocks, hash: str) -> TransactionReceipt | None:
 
 async def _transaction(blocks: Blocks, hash: str) -> Transaction | None:
     method = "eth_getTransactionByHash"
-    found = await blocks.reads.read(method, [hash], parse_transaction)
-    if found is not None and found.hash != hash:
-        raise blocks.reads.nonsense(method, f"expected {hash}, found {found.hash}")
-    return found
+    transaction = await blocks.reads.read(method, [hash], parse_transaction)
+    if transaction is not None and transaction.hash != hash:
+        raise blocks.reads.nonsense(method, f"expected {hash}, found {transaction.hash}")
+    return transaction
 
 
 # --- the nonce is consumed at depth
@@ -105,19 +107,19 @@ async def _consumed(
     params: ReceiptParams,
     head: Block,
     deep: Block,
-    seen: _Seen,
+    evidence: _Evidence,
 ) -> tuple[str, dict[str, Any] | None]:
-    for receipt in seen.receipts:
+    for receipt in evidence.receipts:
         block = await _block_of(blocks, receipt, deep)
         if block is not None:
-            found = await _landed(blocks, params, receipt, seen)
-            return await _final(blocks, params, block, found, receipt)
+            transaction = await _landed(blocks, params, receipt, evidence)
+            return await _final(blocks, params, block, transaction, receipt)
     block, consumer = await find_consumer(blocks, params, deep)
     # EV-66; the transaction may also be one of EIP-7702 that this code does not look for (EV-69).
     pending = ("Pending", {"depth": head.number - block.number + 1})
     if consumer is None:
         return pending
-    if consumer.whose(params) is not Whose.OURS:
+    if consumer.author(params) is not Author.OURS:
         return await _final(blocks, params, block, consumer, None)
     late = await _receipt(blocks, consumer.hash)
     if late is None or late.block_hash != block.hash:
@@ -134,51 +136,54 @@ async def _block_of(blocks: Blocks, receipt: TransactionReceipt, tip: Block) -> 
 
 
 async def _landed(
-    blocks: Blocks, params: ReceiptParams, receipt: TransactionReceipt, seen: _Seen
+    blocks: Blocks, params: ReceiptParams, receipt: TransactionReceipt, evidence: _Evidence
 ) -> Transaction:
     """The transaction of a receipt; its signer and nonce must be ours. It is read again if the node
     that was asked for it did not have it yet."""
     method = "eth_getTransactionByHash"
-    found = seen.transactions.get(receipt.hash) or await _transaction(blocks, receipt.hash)
-    if found is None:
+    transaction = evidence.transactions.get(receipt.hash) or await _transaction(
+        blocks, receipt.hash
+    )
+    if transaction is None:
         raise blocks.reads.nonsense(method, f"null for {receipt.hash}, which has a receipt")
-    if (found.signer, found.nonce) != (params.signer, params.nonce):
+    if (transaction.signer, transaction.nonce) != (params.signer, params.nonce):
         raise blocks.reads.nonsense(
-            method, f"{found.hash} of signer {found.signer} with nonce {found.nonce}"
+            method,
+            f"{transaction.hash} of signer {transaction.signer} with nonce {transaction.nonce}",
         )
-    return found
+    return transaction
 
 
 async def _final(
     blocks: Blocks,
     params: ReceiptParams,
     block: Block,
-    found: Transaction,
+    transaction: Transaction,
     receipt: TransactionReceipt | None,
 ) -> tuple[str, dict[str, Any]]:
-    whose = found.whose(params)
-    landed: dict[str, Any] = {"hash": found.hash, "block": block.number}
-    if whose is Whose.CANCEL:
+    author = transaction.author(params)
+    landed: dict[str, Any] = {"hash": transaction.hash, "block": block.number}
+    if author is Author.CANCEL:
         return "Canceled", landed
-    if whose is Whose.FOREIGN:
+    if author is Author.FOREIGN:
         return "Foreign", landed
     assert receipt is not None
     landed["gas_used"] = receipt.gas_used
     if receipt.is_success:
         return "Confirmed", landed
-    return "Reverted", {**landed, "cause": (await _cause(blocks, found, block)).plain()}
+    return "Reverted", {**landed, "cause": (await _cause(blocks, transaction, block)).plain()}
 
 
-async def _cause(blocks: Blocks, found: Transaction, block: Block) -> Cause:
+async def _cause(blocks: Blocks, transaction: Transaction, block: Block) -> Cause:
     """Why it reverted: the same call after the block before its own, or else after its own block,
     where an earlier transaction of that block is the reason. Empty if neither reverts, or if the
     node cannot make them (EV-67)."""
-    if found.to is None or block.number == 0:
+    if transaction.to is None or block.number == 0:
         return EMPTY
-    call = transaction_call(found.signer, found.to, found.data, found.value)
+    call = transaction_call(transaction.signer, transaction.to, transaction.data, transaction.value)
     try:
-        for place in (await blocks.by_hash(block.parent), block):
-            answer = await call_at(blocks, {**call, "gas": hex(found.gas)}, place)
+        for call_block in (await blocks.by_hash(block.parent), block):
+            answer = await call_at(blocks, {**call, "gas": hex(transaction.gas)}, call_block)
             if isinstance(answer, Cause):
                 return answer
     except EffectFailed:
@@ -190,11 +195,11 @@ async def _cause(blocks: Blocks, found: Transaction, block: Block) -> Cause:
 
 
 async def _not_consumed(
-    blocks: Blocks, params: ReceiptParams, head: Block, seen: _Seen, nonce: int | None
+    blocks: Blocks, params: ReceiptParams, head: Block, evidence: _Evidence, nonce: int | None
 ) -> tuple[str, dict[str, Any] | None]:
     """The fate while the nonce is not consumed at depth (EV-65). ``nonce`` is the signer's at the
     head, if that was read already."""
-    for receipt in seen.receipts:
+    for receipt in evidence.receipts:
         block = await _block_of(blocks, receipt, head)
         if block is not None:
             return "Pending", {"depth": head.number - block.number + 1}
@@ -204,4 +209,4 @@ async def _not_consumed(
         return "Gap", {"nonce": nonce}
     if nonce > params.nonce:
         return "Pending", {"depth": 1}
-    return ("Pending", {"depth": 0}) if seen.transactions else ("NotFound", None)
+    return ("Pending", {"depth": 0}) if evidence.transactions else ("NotFound", None)

@@ -30,22 +30,24 @@ async def submit(
     try:
         answer = await reads.send(signed.raw)
     except AnswerLost as error:
-        message = f"the node at {reads.place} {error}; it may have the transaction"
+        message = f"the node at {reads.host_port} {error}; it may have the transaction"
         return _receipt(signed, UNKNOWN, message=message)
     if isinstance(answer, RpcError):
         fate = fate_of(answer, signed.hash)
-        return _receipt(signed, fate, code=answer.code, message=reads.said(answer.message))
+        return _receipt(signed, fate, code=answer.code, message=reads.redacted_line(answer.message))
     return _answered(reads, signed, answer)
 
 
 def _answered(reads: ChainReads, signed: SignedTransaction, answer: Any) -> dict[str, Any]:
     """The node answered with a hash: it must be ours (EV-44)."""
     try:
-        found = hash32(answer)
+        answered_hash = hash32(answer)
     except BadHex as error:
-        return _receipt(signed, UNKNOWN, message=reads.said(f"the node answered: {error}"))
-    if found != signed.hash:
-        message = f"the node at {reads.place} answered with hash {found}, which is not ours"
+        return _receipt(signed, UNKNOWN, message=reads.redacted_line(f"the node answered: {error}"))
+    if answered_hash != signed.hash:
+        message = (
+            f"the node at {reads.host_port} answered with hash {answered_hash}, which is not ours"
+        )
         return _receipt(signed, UNKNOWN, message=message)
     return _receipt(signed, ACCEPTED)
 

@@ -19,21 +19,21 @@ async def call_view(blocks: Blocks, params: CallParams) -> dict[str, Any]:
     """``evm/CallReceipt@1``."""
     call = {"to": params.to, "data": "0x" + params.data.hex()}
 
-    async def called(head: Block, depth: int = 1) -> tuple[Block, bytes | Cause]:
+    async def call_at_depth(head: Block, depth: int = 1) -> tuple[Block, bytes | Cause]:
         block = await blocks.at_depth(head, depth)
         return block, await call_at(blocks, call, block)
 
     match params.block:
         case ("Depth", depth):
             block, returned = await blocks.read_at(
-                blocks.recent_head(), blocks.head, lambda head: called(head, depth)
+                blocks.recent_head(), blocks.head, lambda head: call_at_depth(head, depth)
             )
         case ("Number", number):
             block, returned = await blocks.read_at(
-                blocks.newest_known(number), lambda: _numbered(blocks, number), called
+                blocks.newest_known(number), lambda: _numbered(blocks, number), call_at_depth
             )
         case _:
-            block, returned = await called(await blocks.finalized())
+            block, returned = await call_at_depth(await blocks.finalized())
     result = (
         {"$tag": "Reverted", "$value": returned.plain()}
         if isinstance(returned, Cause)
@@ -46,7 +46,8 @@ async def _numbered(blocks: Blocks, number: int) -> Block:
     block = await blocks.by_number(number)
     if block is None:
         raise block_unknown(
-            f"the node at {blocks.reads.place} does not have block {number}: it may not exist yet, "
+            f"the node at {blocks.reads.host_port} does not have block {number}: it may not "
+            "exist yet, "
             "or the node is behind"
         )
     return block

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from aos.executors.llm.api_key import ApiKey
-from aos.executors.named_blob import named
+from aos.executors.named_blob import name_and_document
 
 
 class AnswerBlobs:
@@ -24,11 +24,11 @@ class AnswerBlobs:
         return self.text(json_text(value))
 
     def _add(self, data: bytes) -> str:
-        kept = self._key.redactor.redacted(data)
-        found = named(kept)
-        assert found is not None, "text is no definition of another name"
-        name, document = found
-        self._blobs[kept] = None
+        redacted = self._key.redactor.redacted(data)
+        name_pair = name_and_document(redacted)
+        assert name_pair is not None, "text is no definition of another name"
+        name, document = name_pair
+        self._blobs[redacted] = None
         self._blobs[document] = None
         return name
 

@@ -27,7 +27,7 @@ class ApiKey:
     @classmethod
     def of(
         cls,
-        given: Mapping[str, Any] | None,
+        api_key: Mapping[str, Any] | None,
         ctx: EffectContext,
         url_secrets: Iterable[SecretValue],
     ) -> Self:
@@ -37,9 +37,9 @@ class ApiKey:
             EffectFailed: A literal key cannot be in a header.
             NotConfigured: The value of a secret cannot be.
         """
-        if given is None:
+        if api_key is None:
             return cls(None, Redactor(url_secrets))
-        is_literal, value = given["$tag"] == "literal", given["$value"]
+        is_literal, value = api_key["$tag"] == "literal", api_key["$value"]
         name = "api_key" if is_literal else secret_name(value["alias"], value["version"])
         text = value if is_literal else ctx.secret(value)
         if not _KEY.fullmatch(text):

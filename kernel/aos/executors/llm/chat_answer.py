@@ -89,7 +89,7 @@ class ChatAnswer:
         return clean("".join(self._reasoning))
 
     @property
-    def called(self) -> list[CalledTool]:
+    def tool_calls(self) -> list[CalledTool]:
         """The tool calls, in the order of their index."""
         return [self.tools[index] for index in sorted(self.tools)]
 
@@ -104,7 +104,7 @@ class ChatAnswer:
         if error is not None:
             code = error.get("code") if isinstance(error, dict) else None
             failed = unavailable if type(code) is int and may_pass(code) else refused
-            raise failed(f"the endpoint reports: {said(document)}")
+            raise failed(f"the endpoint reports: {error_words(document)}")
         self.id = self.id or _text(document, "id")
         self.model = self.model or _text(document, "model")
         if document.get("usage") is not None:
@@ -127,8 +127,8 @@ class ChatAnswer:
         """
         if not self._has_choice:
             raise bad_answer("the endpoint answered no choice: expected one")
-        for index, each in self.tools.items():
-            if not each.name:
+        for index, tool in self.tools.items():
+            if not tool.name:
                 raise bad_answer(f"tool_calls[{index}]: expected a name of the function")
 
     def to_document(self) -> dict[str, Any]:
@@ -139,11 +139,11 @@ class ChatAnswer:
         if self.tools:
             message["tool_calls"] = [
                 {
-                    "id": call_id(index, each),
+                    "id": call_id(index, tool),
                     "type": "function",
-                    "function": {"name": clean(each.name), "arguments": clean(each.arguments)},
+                    "function": {"name": clean(tool.name), "arguments": clean(tool.arguments)},
                 }
-                for index, each in enumerate(self.called)
+                for index, tool in enumerate(self.tool_calls)
             ]
         return {
             "id": self.id,
@@ -163,23 +163,23 @@ class ChatAnswer:
         if refusal:
             self.is_refusal = True
             self._text.append(refusal)
-        shown = _text(delta, "reasoning_content") or _text(delta, "reasoning")
-        self._reasoning += filter(None, [shown])
-        for place, call in enumerate(_list(delta, "tool_calls")):
+        reasoning = _text(delta, "reasoning_content") or _text(delta, "reasoning")
+        self._reasoning += filter(None, [reasoning])
+        for position, call in enumerate(_list(delta, "tool_calls")):
             if not isinstance(call, dict):
                 raise bad_answer("tool_calls: expected objects")
-            self._add_call(place, call)
+            self._add_call(position, call)
 
-    def _add_call(self, place: int, call: Mapping[str, Any]) -> None:
-        index = call.get("index", place)
+    def _add_call(self, position: int, call: Mapping[str, Any]) -> None:
+        index = call.get("index", position)
         if type(index) is not int or not 0 <= index < TOOL_CALLS_MAX:
             raise bad_answer(f"tool_calls: expected an index of 0 to {TOOL_CALLS_MAX - 1}")
-        found = self.tools.setdefault(index, CalledTool())
-        found.id = found.id or _text(call, "id")
+        tool = self.tools.setdefault(index, CalledTool())
+        tool.id = tool.id or _text(call, "id")
         function = _object(call, "function")
         # Most endpoints send the name once, some with each chunk, none in pieces.
-        found.name = found.name or _text(function, "name") or ""
-        found.parts += filter(None, [_text(function, "arguments")])
+        tool.name = tool.name or _text(function, "name") or ""
+        tool.parts += filter(None, [_text(function, "arguments")])
 
 
 def may_pass(status: int) -> bool:
@@ -208,11 +208,11 @@ def read_document(data: bytes) -> dict[str, Any]:
     return document
 
 
-def said(document: Mapping[str, Any]) -> str:
+def error_words(document: Mapping[str, Any]) -> str:
     """An endpoint's own words about an error, as far as it has some; not bounded."""
     error = document.get("error", document)
     if isinstance(error, dict):
-        found = next(
+        words = next(
             (
                 error[name]
                 for name in ("message", "detail", "type", "code")
@@ -220,41 +220,41 @@ def said(document: Mapping[str, Any]) -> str:
             ),
             None,
         )
-        error = "an error without a message" if found is None else found
+        error = "an error without a message" if words is None else words
     return clean(error) if isinstance(error, str) else "an error without a message"
 
 
 def _text(of: Mapping[str, Any], name: str) -> str | None:
-    found = of.get(name)
-    if found is None or isinstance(found, str):
-        return found
-    raise bad_answer(f"{name}: expected text, found {type(found).__name__}")
+    value = of.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    raise bad_answer(f"{name}: expected text, found {type(value).__name__}")
 
 
 def _list(of: Mapping[str, Any], name: str) -> list[Any]:
-    found = of.get(name)
-    if found is None:
+    value = of.get(name)
+    if value is None:
         return []
-    if isinstance(found, list):
-        return found
-    raise bad_answer(f"{name}: expected a list, found {type(found).__name__}")
+    if isinstance(value, list):
+        return value
+    raise bad_answer(f"{name}: expected a list, found {type(value).__name__}")
 
 
 def _object(of: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = of.get(name)
-    if found is None:
+    value = of.get(name)
+    if value is None:
         return {}
-    if isinstance(found, dict):
-        return found
-    raise bad_answer(f"{name}: expected an object, found {type(found).__name__}")
+    if isinstance(value, dict):
+        return value
+    raise bad_answer(f"{name}: expected an object, found {type(value).__name__}")
 
 
 def _natural(of: Mapping[str, Any], name: str) -> int | None:
-    found = of.get(name)
-    if found is None:
+    value = of.get(name)
+    if value is None:
         return None
-    if type(found) is int and 0 <= found <= NUMBER_MAX:
-        return found
+    if type(value) is int and 0 <= value <= NUMBER_MAX:
+        return value
     raise bad_answer(f"{name}: expected a whole number of 0 or more")
 
 

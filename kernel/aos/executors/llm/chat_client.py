@@ -18,9 +18,9 @@ from aos.executors.llm.chat_answer import (
     SHOWN_CHARS_MAX,
     ChatAnswer,
     TextDelta,
+    error_words,
     may_pass,
     read_document,
-    said,
 )
 from aos.executors.llm.llm_errors import (
     bad_answer,
@@ -95,36 +95,36 @@ class ChatClient:
         """
         data = json_text(body).encode("utf-8", "replace")
 
-        async def once() -> Completion:
+        async def attempt() -> Completion:
             return await self._complete(data, on_delta)
 
-        return await self._until_taken(once)
+        return await self._until_taken(attempt)
 
     async def json(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Post a JSON document to the address itself, for an object in JSON. Raises as
         ``complete``."""
         data = json_text(body).encode("utf-8", "replace")
 
-        async def once() -> dict[str, Any]:
-            async with self._opened(self._address.url, data, "application/json") as response:
-                return read_document(await _whole(response, BODY_BYTES_MAX))
+        async def attempt() -> dict[str, Any]:
+            async with self._open(self._address.url, data, "application/json") as response:
+                return read_document(await _read_body(response, BODY_BYTES_MAX))
 
-        return await self._until_taken(once)
+        return await self._until_taken(attempt)
 
-    async def _until_taken(self, once: Callable[[], Awaitable[T]]) -> T:
+    async def _until_taken(self, attempt: Callable[[], Awaitable[T]]) -> T:
         left_s = (self._ctx.deadline_ns - time.time_ns()) / 1e9 - RESERVE_S
         deadline_s = time.monotonic() + left_s
         try:
             async with asyncio.timeout(max(left_s, 0.0)):
                 for _ in range(RESENDS_MAX):
                     try:
-                        return await self._checked(once)
+                        return await self._checked(attempt)
                     except _ComeBack as later:
                         if later.after_s > deadline_s - time.monotonic():
                             raise later.failure from None
                         await asyncio.sleep(later.after_s)
                 try:
-                    return await self._checked(once)
+                    return await self._checked(attempt)
                 except _ComeBack as later:
                     raise later.failure from None
         except TimeoutError:
@@ -132,14 +132,14 @@ class ChatClient:
                 f"{self._host} gave no complete answer in the time of the effect"
             ) from None
 
-    async def _checked(self, once: Callable[[], Awaitable[T]]) -> T:
+    async def _checked(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Errors of this package pass, with the host in front; those of HTTP become one."""
         try:
-            return await once()
+            return await attempt()
         except EffectFailed as failure:
-            raise self._shown(failure) from None
+            raise self._redacted_failure(failure) from None
         except _ComeBack as later:
-            raise _ComeBack(self._shown(later.failure), later.after_s) from None
+            raise _ComeBack(self._redacted_failure(later.failure), later.after_s) from None
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise unavailable(f"{self._host}: no connection ({type(error).__name__})") from None
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
@@ -150,18 +150,18 @@ class ChatClient:
                 f"{self._host}: the exchange broke off ({type(error).__name__})"
             ) from None
 
-    def _shown(self, failure: EffectFailed) -> EffectFailed:
+    def _redacted_failure(self, failure: EffectFailed) -> EffectFailed:
         """A failure that may have words of the endpoint, as it may be in a receipt (AG-78)."""
-        words = self._key.redactor.line(failure.message, most=SHOWN_CHARS_MAX)
+        words = self._key.redactor.line(failure.message, characters_max=SHOWN_CHARS_MAX)
         return EffectFailed(failure.code, f"{self._host}: {words}", failure.retryable)
 
     async def _complete(self, data: bytes, on_delta: Callable[[TextDelta], None]) -> Completion:
         url = f"{self._address.url}/chat/completions"
-        async with self._opened(url, data, "text/event-stream, application/json") as response:
+        async with self._open(url, data, "text/event-stream, application/json") as response:
             answer = ChatAnswer()
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "application/json":  # an endpoint that does not stream
-                on_delta(answer.add(await _whole(response, BODY_BYTES_MAX), part="message"))
+                on_delta(answer.add(await _read_body(response, BODY_BYTES_MAX), part="message"))
             elif kind == "text/event-stream":
                 await _stream(response, answer, on_delta)
             else:
@@ -172,7 +172,7 @@ class ChatClient:
             answer.check()
             return Completion(answer=answer, headers=dict(response.headers))
 
-    def _opened(self, url: str, data: bytes, accept: str) -> _Opened:
+    def _open(self, url: str, data: bytes, accept: str) -> _CheckedResponse:
         headers = {
             "Accept": accept,
             "Accept-Encoding": "identity",
@@ -181,14 +181,14 @@ class ChatClient:
             "User-Agent": "aos",
             **self._key.headers,
         }
-        return _Opened(self._http, url, data, headers)
+        return _CheckedResponse(self._http, url, data, headers)
 
     @property
     def _host(self) -> str:
         return self._address.host
 
 
-class _Opened:
+class _CheckedResponse:
     """A response with status 200, as an async context manager; any other is an error."""
 
     def __init__(
@@ -249,32 +249,32 @@ async def _stream(
         raise broken_off("the stream ended before the answer did")
 
 
-async def _whole(response: httpx.Response, most: int) -> bytes:
+async def _read_body(response: httpx.Response, bytes_max: int) -> bytes:
     data = bytearray()
     async for part in response.aiter_raw():
         data += part
-        if len(data) > most:
-            raise _overlong(most)
+        if len(data) > bytes_max:
+            raise _overlong(bytes_max)
     return bytes(data)
 
 
-async def _begin(response: httpx.Response, most: int) -> bytes:
+async def _begin(response: httpx.Response, bytes_max: int) -> bytes:
     """The first bytes of an error's body. One that breaks off is no second error."""
     data = bytearray()
     try:
         async for part in response.aiter_raw():
             data += part
-            if len(data) > most:
+            if len(data) > bytes_max:
                 break
     except (httpx.HTTPError, httpx.StreamError):
         pass
-    return bytes(data[:most])
+    return bytes(data[:bytes_max])
 
 
 def _words(body: bytes) -> str:
     """The endpoint's own words: of an error in JSON, or of plain text that is no page."""
     try:
-        return said(read_document(body))
+        return error_words(read_document(body))
     except EffectFailed:
         text = body.decode("utf-8", "replace")
         return "" if text.lstrip().startswith(("<", "{", "[")) else text
@@ -294,5 +294,5 @@ def _seconds_until(date: str) -> float:
     return parsedate_to_datetime(date).timestamp() - time.time()
 
 
-def _overlong(most: int) -> EffectFailed:
-    return too_large(f"the endpoint answered more than {most:,} bytes")
+def _overlong(bytes_max: int) -> EffectFailed:
+    return too_large(f"the endpoint answered more than {bytes_max:,} bytes")

@@ -45,11 +45,11 @@ async def options(ref: str | None, documents: LlmDocuments) -> dict[str, Any]:
     Raises:
         EffectFailed: They set a field of ``OURS``, or as ``LlmDocuments``.
     """
-    found = {} if ref is None else await documents.object(ref)
-    taken = sorted(found.keys() & OURS)
-    if taken:
-        raise document_invalid(f"{ref}: provider options may not set {', '.join(taken)}")
-    return found
+    provider_options = {} if ref is None else await documents.object(ref)
+    reserved_names = sorted(provider_options.keys() & OURS)
+    if reserved_names:
+        raise document_invalid(f"{ref}: provider options may not set {', '.join(reserved_names)}")
+    return provider_options
 
 
 def request(

@@ -69,7 +69,7 @@ def compacted(answer: ChatAnswer, params: Mapping[str, Any], key: ApiKey) -> Wit
         "ref_": ref,
         "lane": None,
         "source_range": span,
-        "source_refs": list(dict.fromkeys(each["ref_"] for each in source)),
+        "source_refs": list(dict.fromkeys(window_item["ref_"] for window_item in source)),
         "provider_compatibility": None,
         "estimated_tokens": None if usage is None else usage["completion"],
         "metadata": {},
@@ -92,18 +92,20 @@ def compacted(answer: ChatAnswer, params: Mapping[str, Any], key: ApiKey) -> Wit
 
 def transcript(messages: Sequence[Message]) -> str:
     """Messages as one text: an endpoint may refuse tool calls in a request without tools."""
-    return "\n\n".join(f"{each.get('role', 'user')}: {_shown(each)}" for each in messages)
+    return "\n\n".join(
+        f"{message.get('role', 'user')}: {_message_text(message)}" for message in messages
+    )
 
 
-def _shown(message: Message) -> str:
+def _message_text(message: Message) -> str:
     content = message.get("content")
     parts = [content] if isinstance(content, str) else []
     if isinstance(content, list):
         parts += [
-            each["text"]
-            if isinstance(each, dict) and isinstance(each.get("text"), str)
-            else json_text(each)
-            for each in content
+            part["text"]
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+            else json_text(part)
+            for part in content
         ]
     if message.get("tool_calls"):
         parts.append(f"calls {json_text(message['tool_calls'])}")

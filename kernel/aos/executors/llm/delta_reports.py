@@ -48,8 +48,8 @@ class DeltaReports:
     def add(self, delta: TextDelta) -> None:
         """Take the text of one chunk; report it if the last frame is long enough ago."""
         now = self._clock()
-        for pending, more in ((self._text, delta.text), (self._reasoning, delta.reasoning)):
-            pending.text += more
+        for pending, text in ((self._text, delta.text), (self._reasoning, delta.reasoning)):
+            pending.text += text
             if pending.text and now - pending.sent_s >= PAUSE_S:
                 pending.sent_s = now
                 self._send(pending, is_end=False)
@@ -60,11 +60,14 @@ class DeltaReports:
             self._send(pending, is_end=True)
 
     def _send(self, pending: _Pending, *, is_end: bool) -> None:
-        whole, half = pending.text, ""
-        if not is_end and "\ud800" <= whole[-1:] <= "\udbff":
-            whole, half = whole[:-1], whole[-1]  # the other half of this character comes later
+        raw_text, half = pending.text, ""
+        if not is_end and "\ud800" <= raw_text[-1:] <= "\udbff":
+            raw_text, half = (
+                raw_text[:-1],
+                raw_text[-1],
+            )  # the other half of this character comes later
         # First whole keys are replaced, then the beginning of one is kept back.
-        text = self._key.redactor.text(clean(whole)) if whole else ""
+        text = self._key.redactor.text(clean(raw_text)) if raw_text else ""
         end = len(text) if is_end else self._key.redactor.begun_at(text)
         pending.text = text[end:] + half
         for start in range(0, end, FRAME_CHARS_MAX):

@@ -31,17 +31,17 @@ def receipt(completion: Completion, key: ApiKey, provider: str) -> WithBlobs:
         "reasoning_ref": reasoning_ref,
     }
     output_ref = blobs.json({name: ref for name, ref in envelope.items() if ref is not None})
-    kept = [ref for ref in (calls_ref, reasoning_ref, *arguments) if ref is not None]
+    inner_refs = [ref for ref in (calls_ref, reasoning_ref, *arguments) if ref is not None]
     warnings = warnings_of(answer)
     rates = _rates(completion.headers)
     value = {
         "output_ref": output_ref,
         "raw_output_ref": blobs.json(answer.to_document()),
-        "provider_response_id": _shown(answer.id, key),
-        "provider_context_items": [_keeper(output_ref, kept)] if kept else [],
+        "provider_response_id": _bounded_word(answer.id, key),
+        "provider_context_items": [_keeper(output_ref, inner_refs)] if inner_refs else [],
         "finish_reason": {
             "reason": REASONS.get(answer.finish or "", "other"),
-            "raw": _shown(answer.finish, key),
+            "raw": _bounded_word(answer.finish, key),
         },
         "token_usage": token_usage(answer),
         "usage_details": _details(answer),
@@ -63,17 +63,17 @@ def token_usage(answer: ChatAnswer) -> dict[str, int | None]:
 
 def warnings_of(answer: ChatAnswer) -> list[dict[str, str]]:
     """Facts about an answer that its receipt has no field for: ``{"code", "message"}`` each."""
-    found = []
+    warnings = []
     if answer.usage is None:
-        found.append(_warning("usage_missing", "the endpoint gave no usage: tokens are 0"))
+        warnings.append(_warning("usage_missing", "the endpoint gave no usage: tokens are 0"))
     if answer.is_refusal:
-        found.append(_warning("refusal", "the text is a refusal of the model"))
-    found += [
-        _warning("arguments_not_json", f"the arguments of call {place} are no JSON object")
-        for place, call in enumerate(answer.called)
+        warnings.append(_warning("refusal", "the text is a refusal of the model"))
+    warnings += [
+        _warning("arguments_not_json", f"the arguments of call {index} are no JSON object")
+        for index, call in enumerate(answer.tool_calls)
         if not _is_object(call.arguments)
     ]
-    return found
+    return warnings
 
 
 def _warning(code: str, message: str) -> dict[str, str]:
@@ -85,19 +85,19 @@ def _calls(answer: ChatAnswer, blobs: AnswerBlobs, key: ApiKey) -> tuple[str | N
     if not answer.tools:
         return None, []
     calls: list[dict[str, str]] = []
-    for place, call in enumerate(answer.called):
-        given = {
-            "call_id": key.redactor.text(call_id(place, call)),
+    for index, call in enumerate(answer.tool_calls):
+        call_document = {
+            "call_id": key.redactor.text(call_id(index, call)),
             "tool_name": key.redactor.text(clean(call.name)),
             "arguments_ref": blobs.text(clean(call.arguments) or "{}"),
         }
         if call.id:
-            given["provider_call_id"] = key.redactor.text(clean(call.id))
-        calls.append(given)
+            call_document["provider_call_id"] = key.redactor.text(clean(call.id))
+        calls.append(call_document)
     return blobs.json(calls), [call["arguments_ref"] for call in calls]
 
 
-def _keeper(output_ref: str, kept: list[str]) -> dict[str, Any]:
+def _keeper(output_ref: str, inner_refs: list[str]) -> dict[str, Any]:
     """The window item that names the blobs inside of other blobs, so that the world keeps them.
 
     A workflow may put it into its window: it is no message.
@@ -108,7 +108,7 @@ def _keeper(output_ref: str, kept: list[str]) -> dict[str, Any]:
         "ref_": output_ref,
         "lane": None,
         "source_range": None,
-        "source_refs": kept,
+        "source_refs": inner_refs,
         "provider_compatibility": None,
         "estimated_tokens": None,
         "metadata": {},
@@ -127,11 +127,11 @@ def _details(answer: ChatAnswer) -> dict[str, int | None] | None:
 
 
 def _rates(headers: Mapping[str, str]) -> dict[str, str]:
-    found = sorted(name for name in headers if name.startswith(_RATE_HEADERS))
-    return {name: headers[name] for name in found[:RATE_HEADERS_MAX]}
+    names = sorted(name for name in headers if name.startswith(_RATE_HEADERS))
+    return {name: headers[name] for name in names[:RATE_HEADERS_MAX]}
 
 
-def _shown(text: str | None, key: ApiKey) -> str | None:
+def _bounded_word(text: str | None, key: ApiKey) -> str | None:
     """A word of the endpoint that is in the receipt itself, so it is bounded."""
     return None if text is None else key.redactor.text(clean(text))[:WORD_CHARS_MAX]
 

@@ -27,7 +27,7 @@ class LlmDocuments:
 
     def __init__(self, ctx: EffectContext) -> None:
         self._ctx = ctx
-        self._left = BLOBS_BYTES_MAX
+        self._bytes_left = BLOBS_BYTES_MAX
 
     async def window(self, items: Iterable[Mapping[str, Any]], provider: str) -> list[Message]:
         """The messages of a window, in the order of its items."""
@@ -57,14 +57,14 @@ class LlmDocuments:
 
     async def tools(self, refs: Iterable[str]) -> list[Mapping[str, Any]]:
         """Tool definitions, as an endpoint takes them."""
-        found: list[Mapping[str, Any]] = []
+        definitions: list[Mapping[str, Any]] = []
         for ref in refs:
             document = await self.json(ref)
-            listed = document.get("tools", document) if isinstance(document, dict) else document
-            found += [
-                _tool(each, ref) for each in (listed if isinstance(listed, list) else [listed])
+            tools = document.get("tools", document) if isinstance(document, dict) else document
+            definitions += [
+                _tool(tool, ref) for tool in (tools if isinstance(tools, list) else [tools])
             ]
-        return found
+        return definitions
 
     async def object(self, ref: str) -> dict[str, Any]:
         """A document that is one JSON object."""
@@ -75,30 +75,30 @@ class LlmDocuments:
 
     async def json(self, ref: str) -> Any:
         """A document in JSON."""
-        found = _json(await self._read(ref))
-        if found is None:
+        document = _json(await self._read(ref))
+        if document is None:
             raise document_invalid(f"{ref}: expected a document in JSON")
-        return found
+        return document
 
     async def _messages(self, ref: str) -> list[Message]:
         data = await self._read(ref)
         document = _json(data)
         if not isinstance(document, dict | list):
             return [_user(_utf8(data, ref))]
-        listed = document if isinstance(document, list) else [document]
-        found: list[Message] = []
-        for each in listed:
-            if not isinstance(each, dict):
+        entries = document if isinstance(document, list) else [document]
+        messages: list[Message] = []
+        for entry in entries:
+            if not isinstance(entry, dict):
                 raise document_invalid(f"{ref}: expected messages, each a JSON object")
-            found.append(await self._message(each, ref))
-        return found
+            messages.append(await self._message(entry, ref))
+        return messages
 
-    async def _message(self, given: Mapping[str, Any], ref: str) -> Message:
-        if given.get("type") == "function_call_output":
-            return _tool_result(given, ref)
-        if "role" not in given and given.keys() & {"assistant_text", "tool_calls_ref"}:
-            return await self._output(given, ref)
-        message = {"role": "user", **given}
+    async def _message(self, document: Mapping[str, Any], ref: str) -> Message:
+        if document.get("type") == "function_call_output":
+            return _tool_result(document, ref)
+        if "role" not in document and document.keys() & {"assistant_text", "tool_calls_ref"}:
+            return await self._output(document, ref)
+        message = {"role": "user", **document}
         if message["role"] not in ROLES:
             raise document_invalid(
                 f"{ref}: role: expected one of {', '.join(ROLES)}, found {message['role']!r:.40}"
@@ -110,14 +110,14 @@ class LlmDocuments:
             raise document_invalid(f"{ref}: content: expected text or a list of parts")
         return message
 
-    async def _output(self, given: Mapping[str, Any], ref: str) -> Message:
+    async def _output(self, envelope: Mapping[str, Any], ref: str) -> Message:
         """The message of an earlier answer, from its ``sys/LlmOutputEnvelope@1``."""
-        message: Message = {"role": "assistant", "content": given.get("assistant_text")}
-        calls_ref = given.get("tool_calls_ref")
+        message: Message = {"role": "assistant", "content": envelope.get("assistant_text")}
+        calls_ref = envelope.get("tool_calls_ref")
         if calls_ref is not None:
-            listed = await self.json(_field(given, "tool_calls_ref", ref))
+            calls = await self.json(_field(envelope, "tool_calls_ref", ref))
             message["tool_calls"] = [
-                await self._call(each, calls_ref) for each in _list(listed, calls_ref)
+                await self._call(call, calls_ref) for call in _list(calls, calls_ref)
             ]
         return message
 
@@ -136,8 +136,8 @@ class LlmDocuments:
 
     async def _read(self, ref: str) -> bytes:
         data = await self._ctx.read_blob(ref)
-        self._left -= len(data)
-        if self._left < 0:
+        self._bytes_left -= len(data)
+        if self._bytes_left < 0:
             raise document_invalid(
                 f"the documents of the request have more than {BLOBS_BYTES_MAX:,} bytes together"
             )
@@ -148,11 +148,11 @@ def _user(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
-def _tool_result(given: Mapping[str, Any], ref: str) -> Message:
-    output = given.get("output")
+def _tool_result(call_output: Mapping[str, Any], ref: str) -> Message:
+    output = call_output.get("output")
     return {
         "role": "tool",
-        "tool_call_id": _field(given, "call_id", ref),
+        "tool_call_id": _field(call_output, "call_id", ref),
         "content": output if isinstance(output, str) else json_text(output),
     }
 
@@ -167,14 +167,14 @@ def _check_compatible(item: Mapping[str, Any], provider: str) -> None:
 
 
 def _raw_window(document: Any, ref: str) -> list[Message]:
-    listed = _list(document, ref)
-    if not all(isinstance(each, dict) for each in listed):
+    messages = _list(document, ref)
+    if not all(isinstance(message, dict) for message in messages):
         raise document_invalid(f"{ref}: expected a list of messages, each a JSON object")
-    return listed
+    return messages
 
 
-def _tool(given: Any, ref: str) -> Mapping[str, Any]:
-    inner = given.get("function", given) if isinstance(given, dict) else None
+def _tool(definition: Any, ref: str) -> Mapping[str, Any]:
+    inner = definition.get("function", definition) if isinstance(definition, dict) else None
     if not isinstance(inner, dict) or not isinstance(inner.get("name"), str) or not inner["name"]:
         raise document_invalid(f"{ref}: expected a tool as a JSON object with a name")
     schema = inner.get("parameters", inner.get("input_schema", {"type": "object"}))
@@ -189,10 +189,10 @@ def _tool(given: Any, ref: str) -> Mapping[str, Any]:
 
 
 def _field(of: Mapping[str, Any], name: str, ref: str) -> str:
-    found = of.get(name)
-    if not isinstance(found, str):
+    value = of.get(name)
+    if not isinstance(value, str):
         raise document_invalid(f"{ref}: {name}: expected text")
-    return found
+    return value
 
 
 def _list(document: Any, ref: str) -> list[Any]:

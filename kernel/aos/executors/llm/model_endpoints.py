@@ -48,11 +48,11 @@ class ModelEndpoints:
         Raises:
             NotConfigured: There is none, so the effect is held.
         """
-        found = self.endpoints.get(provider)
-        if found is None:
-            known = ", ".join(sorted(self.endpoints)) or "none"
+        address = self.endpoints.get(provider)
+        if address is None:
+            provider_names = ", ".join(sorted(self.endpoints)) or "none"
             raise not_configured(
-                f"{ENDPOINTS} has no endpoint of {provider!r:.80}: found {known}",
+                f"{ENDPOINTS} has no endpoint of {provider!r:.80}: found {provider_names}",
                 f"set {_EXAMPLE.replace('local=', f'{provider:.40}=')} and restart the process",
             )
-        return found
+        return address

@@ -15,22 +15,22 @@ class SseReader:
     """
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self._partial_line = bytearray()
         self._data: list[bytes] = []
 
     def feed(self, part: bytes) -> Iterator[bytes]:
         """Take the next bytes; yield the data of each event that they complete."""
-        self._rest += part
+        self._partial_line += part
         if _NEWLINE not in part:  # a long line may come in many parts
             return
-        *lines, rest = bytes(self._rest).split(_NEWLINE)
-        self._rest = bytearray(rest)
+        *lines, partial_line = bytes(self._partial_line).split(_NEWLINE)
+        self._partial_line = bytearray(partial_line)
         for line in lines:
             yield from self._line(bytes(line).removesuffix(b"\r"))
 
     def end(self) -> Iterator[bytes]:
         """The stream has ended; yield the data of an event without its empty line."""
-        yield from self._line(bytes(self._rest))
+        yield from self._line(bytes(self._partial_line))
         yield from self._line(b"")
 
     def _line(self, line: bytes) -> Iterator[bytes]:

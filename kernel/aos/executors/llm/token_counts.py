@@ -70,7 +70,7 @@ async def count(
     if tokenizer is None:
         by_ref = [_estimate(transcript(messages)) for _, messages in parts.items]
         tools, response_format = map(_extra_estimate, (parts.tools, parts.response_format))
-        total = TokenCount(sum(each.tokens for each in by_ref), LOCAL_ESTIMATE)
+        total = TokenCount(sum(token_count.tokens for token_count in by_ref), LOCAL_ESTIMATE)
     else:
         limit = asyncio.Semaphore(AT_ONCE)
 
@@ -78,22 +78,22 @@ async def count(
             async with limit:
                 return await _text_tokens(tokenizer, model, text)
 
-        by_ref = await asyncio.gather(*(ask(transcript(each)) for _, each in parts.items))
+        by_ref = await asyncio.gather(*(ask(transcript(messages)) for _, messages in parts.items))
         tools = await ask(json_text(parts.tools)) if parts.tools else None
         response_format = (
             None if parts.response_format is None else await ask(json_text(parts.response_format))
         )
         total = await _window_tokens(tokenizer, model, parts.messages)
-    extra = [each for each in (tools, response_format) if each is not None]
+    extra = [token_count for token_count in (tools, response_format) if token_count is not None]
     quality = total.quality if not extra else extra[0].quality
     blobs = AnswerBlobs(key)
     warnings = _warnings(quality)
     value = {
-        "input_tokens": total.tokens + sum(each.tokens for each in extra),
+        "input_tokens": total.tokens + sum(token_count.tokens for token_count in extra),
         "original_input_tokens": total.tokens,
         "counts_by_ref": [
-            {"ref_": ref, "tokens": each.tokens, "quality": {"$tag": each.quality}}
-            for (ref, _), each in zip(parts.items, by_ref, strict=True)
+            {"ref_": ref, "tokens": token_count.tokens, "quality": {"$tag": token_count.quality}}
+            for (ref, _), token_count in zip(parts.items, by_ref, strict=True)
         ],
         "tool_tokens": None if tools is None else tools.tokens,
         "response_format_tokens": None if response_format is None else response_format.tokens,
@@ -137,11 +137,11 @@ async def _window_tokens(tokenizer: ChatClient, model: str, messages: list[Messa
 
 
 def _tokens(answer: Mapping[str, Any]) -> int:
-    found = answer.get("count")
-    if type(found) is int and 0 <= found <= NUMBER_MAX:
-        return found
+    number = answer.get("count")
+    if type(number) is int and 0 <= number <= NUMBER_MAX:
+        return number
     tokens = answer.get("tokens")
-    if found is None and isinstance(tokens, list):
+    if number is None and isinstance(tokens, list):
         return len(tokens)
     raise bad_answer("the tokenizer answered neither a count nor a list of tokens")
 

@@ -51,8 +51,8 @@ class CommandGuard:
         self._killing_since: float | None = None
         self._is_cut_off = False
         self._woken, waking = os.pipe()
-        for each in (self._woken, waking):
-            os.set_blocking(each, False)
+        for descriptor in (self._woken, waking):
+            os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             # A handler, not SIG_IGN, which the command would inherit.
@@ -84,9 +84,9 @@ class CommandGuard:
             self._say(failed=getattr(error, "errno", None) or 0)
             return
         finally:
-            for each in ("folder", "stdin", "stdout", "stderr"):
-                if each in order:
-                    os.close(order[each])
+            for name in ("folder", "stdin", "stdout", "stderr"):
+                if name in order:
+                    os.close(order[name])
         self._say(started=self._child.pid)
         self._watch(self._child)
 
@@ -100,8 +100,8 @@ class CommandGuard:
                 has_exited = True
                 self._say(exited=code)
                 self._end(LEFT_BEHIND_GRACE_S)
-            left = descendants(os.getpid(), child.pid)
-            if has_exited and not left:
+            pids = descendants(os.getpid(), child.pid)
+            if has_exited and not pids:
                 self._say(gone=0)
                 return
             now = time.monotonic()
@@ -109,7 +109,7 @@ class CommandGuard:
                 self._killing_since = self._killing_since or now
                 self._send(signal.SIGKILL)
                 if now - self._killing_since > GIVING_UP_S:
-                    self._say(gone=len(left))
+                    self._say(gone=len(pids))
                     return
 
     def _end(self, grace_s: float) -> None:
@@ -146,19 +146,19 @@ class CommandGuard:
 
     def _order(self) -> Any:
         while not self._is_cut_off:
-            found = self._messages(most=1)
-            if found:
-                return found[0]
+            messages = self._messages(limit=1)
+            if messages:
+                return messages[0]
         return None
 
-    def _messages(self, most: int | None = None) -> list[Any]:
+    def _messages(self, limit: int | None = None) -> list[Any]:
         """The whole lines that one read completes."""
         try:
             data = self._channel.recv(65536)
         except OSError:
             data = b""
         self._is_cut_off = not data
-        lines = (self._buffer + data).split(b"\n", -1 if most is None else most)
+        lines = (self._buffer + data).split(b"\n", -1 if limit is None else limit)
         self._buffer = lines.pop()
         return [json.loads(line) for line in lines]
 
@@ -181,12 +181,12 @@ def descendants(above: int, group: int) -> list[int]:
         if process.name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 parents[int(process.name)] = _parent(process)
-    found = {above}
+    pids = {above}
     while True:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        if not more:
-            return sorted(found - {above})
-        found |= more
+        children = {pid for pid, parent in parents.items() if parent in pids} - pids
+        if not children:
+            return sorted(pids - {above})
+        pids |= children
 
 
 def _parent(process: Path) -> int:

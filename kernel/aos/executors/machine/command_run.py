@@ -67,11 +67,11 @@ async def run_command(
     timeout_ns = min(params.get("timeout_ns") or TIMEOUT_DEFAULT_NS, TIMEOUT_MAX_NS)
     left_ns = ctx.deadline_ns - started_ns - int(ENDING_S * SECOND_NS)
     timeout_s = max(0.0, min(timeout_ns, left_ns) / SECOND_NS)
-    with host.root.place(session.workdir, params.get("cwd") or ITSELF) as place:
+    with host.root.resolve(session.workdir, params.get("cwd") or ITSELF) as file_place:
         folder = os.open(
-            place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place.folder
+            file_place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=file_place.folder
         )
-        env = _environment(host, session, patch, place.parts) | {MARK: ctx.intent}
+        env = _environment(host, session, patch, file_place.parts) | {MARK: ctx.intent}
     try:
         if not await asyncio.to_thread(host.sessions.begin, session, ctx.intent):
             raise lost_command()
@@ -108,13 +108,13 @@ async def _until_gone(command: GuardedCommand, ctx: EffectContext, timeout_s: fl
 
 async def _tell_progress(command: GuardedCommand, ctx: EffectContext) -> None:
     begun_ns = time.monotonic_ns()
-    told = 0
+    reported_size = 0
     while True:
         await asyncio.sleep(PROGRESS_S)
         size = command.stdout.size + command.stderr.size
-        if size == told:
+        if size == reported_size:
             continue
-        told = size
+        reported_size = size
         frame = {
             "exec_id": ctx.intent,
             "elapsed_ns": time.monotonic_ns() - begun_ns,
@@ -148,14 +148,14 @@ def _receipt(
         "error_code": code,
         "error_message": message,
     }
-    blobs = tuple(blob for each in streams.values() for blob in each.blobs)
+    blobs = tuple(blob for stream in streams.values() for blob in stream.blobs)
     return WithBlobs(value=value, blobs=blobs)
 
 
 def _end_of(command: GuardedCommand, late_s: float | None) -> tuple[str, str | None, str | None]:
     """Status, error code and message of a command of which no process is left."""
-    if command.left:
-        return ERROR, "processes_left", f"{command.left} processes could not be ended"
+    if command.processes_left:
+        return ERROR, "processes_left", f"{command.processes_left} processes could not be ended"
     if late_s is not None:
         return TIMEOUT, "timeout", f"it ran longer than {late_s:g} s, and was ended"
     if command.exit_code is None:
@@ -167,12 +167,12 @@ def _end_of(command: GuardedCommand, late_s: float | None) -> tuple[str, str | N
 
 def _stream(name: str, stream: StreamCapture, mode: str, cut: list[str]) -> HostOutput:
     """The output of a command never fails it: with mode ``inline``, its beginning is reported."""
-    kept = bytes(stream.kept)
+    captured = bytes(stream.beginning)
     if mode == "inline":
-        kept = _whole_characters(kept[:INLINE_BYTES_MAX])
-    if len(kept) < stream.size:
-        cut.append(f"{name}: the first {len(kept)} of {stream.size} bytes")
-    return output(kept, mode)
+        captured = _whole_characters(captured[:INLINE_BYTES_MAX])
+    if len(captured) < stream.size:
+        cut.append(f"{name}: the first {len(captured)} of {stream.size} bytes")
+    return output(captured, mode)
 
 
 def _whole_characters(data: bytes) -> bytes:
@@ -188,9 +188,9 @@ def _whole_characters(data: bytes) -> bytes:
 def _argv(argv: list[str]) -> list[str]:
     if not argv or not argv[0]:
         raise invalid("argv: expected a program and its arguments, found none")
-    if any("\0" in each for each in argv):
+    if any("\0" in argument for argument in argv):
         raise invalid("argv: expected no NUL in an argument")
-    size = sum(len(each.encode()) + 1 for each in argv)
+    size = sum(len(argument.encode()) + 1 for argument in argv)
     if size > ARGV_BYTES_MAX:
         raise invalid(f"argv: expected at most {ARGV_BYTES_MAX} bytes, found {size}")
     return argv

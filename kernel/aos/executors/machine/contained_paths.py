@@ -48,10 +48,10 @@ class FilePlace:
     folder: int
     name: str
     parts: Parts
-    found: os.stat_result | None
+    stat_result: os.stat_result | None
 
     @property
-    def shown(self) -> str:
+    def path_in_root(self) -> str:
         """The path from the root, without a slash before it; ``.`` for the root.
 
         Raises:
@@ -87,7 +87,7 @@ class ContainedFolder:
         os.close(self._fd)
 
     @contextmanager
-    def place(self, base: Parts, path: str, *, creates: bool = False) -> Iterator[FilePlace]:
+    def resolve(self, base: Parts, path: str, *, creates: bool = False) -> Iterator[FilePlace]:
         """The place that ``path`` names: from ``base``, or from the root if it begins with a slash.
 
         With ``creates``, absent folders on the way are made.
@@ -96,7 +96,7 @@ class ContainedFolder:
             Declined: The path leaves the root (``path_outside``), is malformed, or leads through
                 something that is no folder.
         """
-        walk = _Walk(self._fd, self._spellings, shown=path, creates=creates)
+        walk = _Walk(self._fd, self._spellings, path_text=path, creates=creates)
         try:
             yield walk.to(self._steps(base, path))
         except OSError as error:
@@ -106,9 +106,9 @@ class ContainedFolder:
 
     def _steps(self, base: Parts, path: str) -> list[str]:
         check_path(path)
-        inside = steps_of(path, self._spellings)
-        if inside is not None:
-            return inside
+        steps = steps_of(path, self._spellings)
+        if steps is not None:
+            return steps
         return [*(() if path.startswith("/") else base), *_names(path)]
 
 
@@ -146,13 +146,13 @@ class _Walk:
     """One walk. It holds a descriptor of each folder from the root to the place."""
 
     def __init__(
-        self, root: int, spellings: set[tuple[str, ...]], *, shown: str, creates: bool
+        self, root: int, spellings: set[tuple[str, ...]], *, path_text: str, creates: bool
     ) -> None:
         self._root = root
         self._spellings = spellings
-        self._shown = shown
+        self._path_text = path_text
         self._creates = creates
-        self._held: list[tuple[str, int]] = []
+        self._open_folders: list[tuple[str, int]] = []
         self._links = 0
 
     def to(self, steps: Sequence[str]) -> FilePlace:
@@ -162,70 +162,76 @@ class _Walk:
             if name == "..":
                 self._leave()
                 continue
-            found = self._look(name)
-            if found is not None and stat.S_ISLNK(found.st_mode):
+            stat_result = self._look(name)
+            if stat_result is not None and stat.S_ISLNK(stat_result.st_mode):
                 todo.extendleft(reversed(self._target(name)))
             elif todo:
-                self._enter(name, found)
+                self._enter(name, stat_result)
             else:
-                return self._place(name, found)
-        return self._place(ITSELF, os.fstat(self._here))
+                return self._make_place(name, stat_result)
+        return self._make_place(ITSELF, os.fstat(self._folder))
 
     @property
-    def _here(self) -> int:
-        return self._held[-1][1] if self._held else self._root
+    def _folder(self) -> int:
+        return self._open_folders[-1][1] if self._open_folders else self._root
 
-    def _place(self, name: str, found: os.stat_result | None) -> FilePlace:
-        parts = tuple(each for each, _ in self._held)
+    def _make_place(self, name: str, stat_result: os.stat_result | None) -> FilePlace:
+        parts = tuple(folder_name for folder_name, _ in self._open_folders)
         if name != ITSELF:
             parts += (name,)
-        return FilePlace(folder=self._here, name=name, parts=parts, found=found)
+        return FilePlace(folder=self._folder, name=name, parts=parts, stat_result=stat_result)
 
     def _look(self, name: str) -> os.stat_result | None:
         try:
-            return os.stat(name, dir_fd=self._here, follow_symlinks=False)
+            return os.stat(name, dir_fd=self._folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
-    def _enter(self, name: str, found: os.stat_result | None) -> None:
-        if len(self._held) == DEPTH_MAX:
+    def _enter(self, name: str, stat_result: os.stat_result | None) -> None:
+        if len(self._open_folders) == DEPTH_MAX:
             raise Declined(
-                ERROR, "invalid_path", f"{self._shown}: more than {DEPTH_MAX} folders deep"
+                ERROR, "invalid_path", f"{self._path_text}: more than {DEPTH_MAX} folders deep"
             )
-        if found is None:
+        if stat_result is None:
             if not self._creates:
-                raise Declined(NOT_FOUND, "not_found", f"{self._shown}: there is no folder {name}")
+                raise Declined(
+                    NOT_FOUND, "not_found", f"{self._path_text}: there is no folder {name}"
+                )
             # If someone else makes it: whatever it is, it is opened as a folder or not at all.
             with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=self._here)
-        self._held.append((name, os.open(name, _FOLDER_FLAGS, dir_fd=self._here)))
+                os.mkdir(name, dir_fd=self._folder)
+        self._open_folders.append((name, os.open(name, _FOLDER_FLAGS, dir_fd=self._folder)))
 
     def _leave(self) -> None:
-        if not self._held:
+        if not self._open_folders:
             raise self._outside()
-        os.close(self._held.pop()[1])
+        os.close(self._open_folders.pop()[1])
 
     def _target(self, name: str) -> list[str]:
         """The steps of a link. An absolute target that is not below the root's own path is another
         file for every command, so it is not read from the root."""
         self._links += 1
         if self._links > LINKS_MAX:
-            raise Declined(ERROR, "too_many_links", f"{self._shown}: more than {LINKS_MAX} links")
+            raise Declined(
+                ERROR, "too_many_links", f"{self._path_text}: more than {LINKS_MAX} links"
+            )
         try:
-            target = os.readlink(name, dir_fd=self._here)
+            target = os.readlink(name, dir_fd=self._folder)
         except OSError:
-            raise Declined(ERROR, "path_changed", f"{self._shown}: it changed meanwhile") from None
+            raise Declined(
+                ERROR, "path_changed", f"{self._path_text}: it changed meanwhile"
+            ) from None
         if not target.startswith("/"):
             return _names(target)
-        inside = steps_of(target, self._spellings)
-        if inside is None:
+        steps = steps_of(target, self._spellings)
+        if steps is None:
             raise self._outside()
         self.close()
-        return inside
+        return steps
 
     def _outside(self) -> Declined:
-        return Declined(FORBIDDEN, "path_outside", f"{self._shown}: it leads out of the root")
+        return Declined(FORBIDDEN, "path_outside", f"{self._path_text}: it leads out of the root")
 
     def close(self) -> None:
-        while self._held:
-            os.close(self._held.pop()[1])
+        while self._open_folders:
+            os.close(self._open_folders.pop()[1])

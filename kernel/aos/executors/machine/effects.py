@@ -104,8 +104,8 @@ async def fs_apply_patch(params: Params, ctx: EffectContext) -> Receipt:
         text = await _input(ctx, params["patch"])
         return await _edited(host, params, ctx, lambda at: apply_patch(at, params, text))
 
-    found = await _answered(patch(), "summary_text")
-    return {**found, "errors": [found["summary_text"]]} if "error_code" in found else found
+    receipt = await _answered(patch(), "summary_text")
+    return {**receipt, "errors": [receipt["summary_text"]]} if "error_code" in receipt else receipt
 
 
 @effect("sys/host.fs.grep@1", concurrency=FILES, timeout_s=FILE_S)
@@ -130,48 +130,50 @@ async def fs_list_dir(params: Params, ctx: EffectContext) -> Receipt | WithBlobs
 async def fs_stat(params: Params, ctx: EffectContext) -> Receipt:
     """Size, time and kind of a file."""
     host = machine_host(ctx)
-    looked = _looked(host, params, lambda workdir: stat_file(host.root, workdir, params))
-    return await _answered(looked, None)
+    lookup = _in_session(host, params, lambda workdir: stat_file(host.root, workdir, params))
+    return await _answered(lookup, None)
 
 
 @effect("sys/host.fs.exists@1", concurrency=FILES, timeout_s=FILE_S)
 async def fs_exists(params: Params, ctx: EffectContext) -> Receipt:
     """Whether there is a file or folder."""
     host = machine_host(ctx)
-    looked = _looked(host, params, lambda workdir: file_exists(host.root, workdir, params))
-    return await _answered(looked, None)
+    lookup = _in_session(host, params, lambda workdir: file_exists(host.root, workdir, params))
+    return await _answered(lookup, None)
 
 
-Found = tuple[Receipt, HostOutput]
+ReceiptAndOutput = tuple[Receipt, HostOutput]
 
 
 def _in_thread(
-    find: Callable[[Any, Parts, Params], Found],
-) -> Callable[[Any, Parts, Params], Awaitable[Found]]:
-    async def found(root: Any, workdir: Parts, params: Params) -> Found:
+    find: Callable[[Any, Parts, Params], ReceiptAndOutput],
+) -> Callable[[Any, Parts, Params], Awaitable[ReceiptAndOutput]]:
+    async def find_in_thread(root: Any, workdir: Parts, params: Params) -> ReceiptAndOutput:
         return await asyncio.to_thread(find, root, workdir, params)
 
-    return found
+    return find_in_thread
 
 
 async def _listing(
     params: Params,
     ctx: EffectContext,
     field: str,
-    find: Callable[[Any, Parts, Params], Awaitable[Found]],
+    find: Callable[[Any, Parts, Params], Awaitable[ReceiptAndOutput]],
     message_field: str = "summary_text",
 ) -> Receipt | WithBlobs:
     """A receipt with an output in ``field``."""
     host = machine_host(ctx)
     try:
         session = await asyncio.to_thread(host.sessions.active, params["session_id"])
-        value, found = await find(host.root, session.workdir, params)
+        value, host_output = await find(host.root, session.workdir, params)
     except Declined as problem:
         return _declined(problem, message_field)
-    return WithBlobs(value={**value, field: found.value}, blobs=found.blobs)
+    return WithBlobs(value={**value, field: host_output.value}, blobs=host_output.blobs)
 
 
-async def _looked(host: MachineHost, params: Params, look: Callable[[Parts], Receipt]) -> Receipt:
+async def _in_session(
+    host: MachineHost, params: Params, look: Callable[[Parts], Receipt]
+) -> Receipt:
     session = await asyncio.to_thread(host.sessions.active, params["session_id"])
     return await asyncio.to_thread(look, session.workdir)
 
@@ -185,7 +187,7 @@ async def _changed(
         with host.changing:
             return change(workdir)
 
-    return await _looked(host, params, changed)
+    return await _in_session(host, params, changed)
 
 
 async def _edited(
@@ -210,18 +212,18 @@ async def _answered(
 
 
 def _declined(problem: Declined, message_field: str | None) -> Receipt:
-    found: Receipt = {"status": problem.status, "error_code": problem.code}
+    receipt: Receipt = {"status": problem.status, "error_code": problem.code}
     if message_field is not None:
-        found[message_field] = problem.message
-    return found
+        receipt[message_field] = problem.message
+    return receipt
 
 
-async def _input(ctx: EffectContext, given: dict[str, Any]) -> bytes:
+async def _input(ctx: EffectContext, content: dict[str, Any]) -> bytes:
     """The bytes of a ``sys/HostFileContentInput@1`` or ``sys/HostPatchInput@1``."""
-    value = given["$value"]
-    if given["$tag"] == "blob_ref":
+    value = content["$value"]
+    if content["$tag"] == "blob_ref":
         return await _blob(ctx, value["blob_ref"])
-    data: bytes = value["text"].encode() if given["$tag"] == "inline_text" else value["bytes"]
+    data: bytes = value["text"].encode() if content["$tag"] == "inline_text" else value["bytes"]
     return data
 
 

@@ -35,76 +35,80 @@ def read_file(
     encoding = params.get("encoding") or "utf8"
     if encoding not in ("utf8", "utf-8", "bytes"):
         raise invalid(f"encoding: expected utf8 or bytes, found {encoding!r:.40}")
-    offset, most = params.get("offset_bytes") or 0, params.get("max_bytes")
-    with root.place(workdir, path) as place:
-        data, found = read_part(place, path, offset, FILE_BYTES_MAX if most is None else most)
-    is_cut = offset + len(data) < found.st_size
-    if is_cut and most is None:
-        raise _too_large(path, found.st_size - offset, "give max_bytes to read a part")
+    offset, bytes_max = params.get("offset_bytes") or 0, params.get("max_bytes")
+    with root.resolve(workdir, path) as file_place:
+        data, stat_result = read_part(
+            file_place, path, offset, FILE_BYTES_MAX if bytes_max is None else bytes_max
+        )
+    is_cut = offset + len(data) < stat_result.st_size
+    if is_cut and bytes_max is None:
+        raise _too_large(path, stat_result.st_size - offset, "give max_bytes to read a part")
     if encoding != "bytes":
         data = _text(path, data, is_cut=is_cut)
     value = {
         "status": OK,
         "truncated": is_cut,
-        "size_bytes": found.st_size,
-        "mtime_ns": max(0, found.st_mtime_ns),
+        "size_bytes": stat_result.st_size,
+        "mtime_ns": max(0, stat_result.st_mtime_ns),
     }
     return value, output(data, mode, as_bytes=encoding == "bytes")
 
 
-def read_part(place: FilePlace, path: str, offset: int, most: int) -> tuple[bytes, os.stat_result]:
-    """At most ``most`` bytes of a regular file, and 16 MiB; and its status. Raises as
+def read_part(
+    file_place: FilePlace, path: str, offset: int, bytes_max: int
+) -> tuple[bytes, os.stat_result]:
+    """At most ``bytes_max`` bytes of a regular file, and 16 MiB; and its status. Raises as
     ``open_regular``."""
-    descriptor, found = open_regular(place, path)
+    descriptor, stat_result = open_regular(file_place, path)
     try:
-        if offset >= found.st_size:
-            return b"", found
-        left = min(most, FILE_BYTES_MAX, found.st_size - offset)
+        if offset >= stat_result.st_size:
+            return b"", stat_result
+        bytes_to_read = min(bytes_max, FILE_BYTES_MAX, stat_result.st_size - offset)
         data = bytearray()
-        while left > len(data):
-            part = os.pread(descriptor, left - len(data), offset + len(data))
+        while bytes_to_read > len(data):
+            part = os.pread(descriptor, bytes_to_read - len(data), offset + len(data))
             if not part:
                 break
             data += part
-        return bytes(data), found
+        return bytes(data), stat_result
     finally:
         os.close(descriptor)
 
 
-def read_whole(place: FilePlace, path: str) -> bytes:
+def read_whole(file_place: FilePlace, path: str) -> bytes:
     """
     Raises:
         Declined: As ``open_regular``, or it has more than 16 MiB.
     """
-    data, found = read_part(place, path, 0, FILE_BYTES_MAX)
-    if found.st_size > FILE_BYTES_MAX:
-        raise _too_large(path, found.st_size, "work on it with a command")
+    data, stat_result = read_part(file_place, path, 0, FILE_BYTES_MAX)
+    if stat_result.st_size > FILE_BYTES_MAX:
+        raise _too_large(path, stat_result.st_size, "work on it with a command")
     return data
 
 
-def open_regular(place: FilePlace, path: str) -> tuple[int, os.stat_result]:
+def open_regular(file_place: FilePlace, path: str) -> tuple[int, os.stat_result]:
     """A descriptor for reading, which the caller closes.
 
     Raises:
         Declined: It is absent, a folder, or a pipe, socket or device, which is not opened.
     """
-    _check_regular(place.found, path)
-    descriptor = os.open(place.name, _READ_FLAGS, dir_fd=place.folder)
-    found = os.fstat(descriptor)
+    _check_regular(file_place.stat_result, path)
+    descriptor = os.open(file_place.name, _READ_FLAGS, dir_fd=file_place.folder)
+    stat_result = os.fstat(descriptor)
     try:
-        _check_regular(found, path)
+        _check_regular(stat_result, path)
     except Declined:
         os.close(descriptor)
         raise
-    return descriptor, found
+    return descriptor, stat_result
 
 
-def _check_regular(found: os.stat_result | None, path: str) -> None:
-    if found is None:
+def _check_regular(stat_result: os.stat_result | None, path: str) -> None:
+    if stat_result is None:
         raise Declined(NOT_FOUND, "not_found", f"{path}: there is no such file")
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(stat_result.st_mode):
         raise Declined(ERROR, "is_directory", f"{path}: it is a folder")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(stat_result.st_mode):
         raise Declined(ERROR, "not_a_file", f"{path}: it is a pipe, a socket or a device")
 
 
@@ -148,61 +152,66 @@ def write_file(
     if mode not in ("overwrite", "create_new"):
         raise invalid(f"mode: expected overwrite or create_new, found {mode!r:.40}")
     check_size(path, len(data))
-    with root.place(workdir, path, creates=bool(params.get("create_parents"))) as place:
-        if mode == "create_new" and place.found is not None:
+    with root.resolve(workdir, path, creates=bool(params.get("create_parents"))) as file_place:
+        if mode == "create_new" and file_place.stat_result is not None:
             raise _exists(path)
-        replace_file(place, path, data, is_new=mode == "create_new")
-        written = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        replace_file(file_place, path, data, is_new=mode == "create_new")
+        written = os.stat(file_place.name, dir_fd=file_place.folder, follow_symlinks=False)
     return {
         "status": OK,
         "written_bytes": len(data),
-        "created": place.found is None,
+        "created": file_place.stat_result is None,
         "new_mtime_ns": max(0, written.st_mtime_ns),
     }
 
 
-def replace_file(place: FilePlace, path: str, data: bytes, *, is_new: bool = False) -> None:
+def replace_file(file_place: FilePlace, path: str, data: bytes, *, is_new: bool = False) -> None:
     """Put a file of these bytes in a place, durably and as a whole. It keeps the permissions of the
     file before it.
 
     Raises:
         Declined: A folder or a special file is there, or with ``is_new`` anything.
     """
-    if place.found is not None:
-        _check_regular(place.found, path)
+    if file_place.stat_result is not None:
+        _check_regular(file_place.stat_result, path)
     unfinished = f"{UNFINISHED}{secrets.token_hex(8)}"
-    descriptor = os.open(unfinished, _NEW_FLAGS, 0o666, dir_fd=place.folder)
+    descriptor = os.open(unfinished, _NEW_FLAGS, 0o666, dir_fd=file_place.folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            if place.found is not None:
+            if file_place.stat_result is not None:
                 with suppress(PermissionError):
-                    os.fchmod(descriptor, stat.S_IMODE(place.found.st_mode) & 0o777)
+                    os.fchmod(descriptor, stat.S_IMODE(file_place.stat_result.st_mode) & 0o777)
             file.write(data)
             file.flush()
             os.fsync(descriptor)
         if is_new:
-            _link_new(place, path, unfinished)
+            _link_new(file_place, path, unfinished)
         else:
-            os.replace(unfinished, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+            os.replace(
+                unfinished,
+                file_place.name,
+                src_dir_fd=file_place.folder,
+                dst_dir_fd=file_place.folder,
+            )
     except BaseException:
         with suppress(OSError):
-            os.unlink(unfinished, dir_fd=place.folder)
+            os.unlink(unfinished, dir_fd=file_place.folder)
         raise
-    os.fsync(place.folder)
+    os.fsync(file_place.folder)
 
 
-def _link_new(place: FilePlace, path: str, unfinished: str) -> None:
+def _link_new(file_place: FilePlace, path: str, unfinished: str) -> None:
     try:
         os.link(
             unfinished,
-            place.name,
-            src_dir_fd=place.folder,
-            dst_dir_fd=place.folder,
+            file_place.name,
+            src_dir_fd=file_place.folder,
+            dst_dir_fd=file_place.folder,
             follow_symlinks=False,
         )
     except FileExistsError:
         raise _exists(path) from None
-    os.unlink(unfinished, dir_fd=place.folder)
+    os.unlink(unfinished, dir_fd=file_place.folder)
 
 
 def _exists(path: str) -> Declined:
@@ -211,27 +220,27 @@ def _exists(path: str) -> Declined:
 
 def stat_file(root: ContainedFolder, workdir: Parts, params: dict[str, Any]) -> dict[str, Any]:
     """A link is followed."""
-    found = _found(root, workdir, params["path"])
-    if found is None:
+    stat_result = _stat_of(root, workdir, params["path"])
+    if stat_result is None:
         return {"status": NOT_FOUND, "exists": False, "error_code": "not_found"}
     return {
         "status": OK,
         "exists": True,
-        "is_dir": stat.S_ISDIR(found.st_mode),
-        "size_bytes": found.st_size,
-        "mtime_ns": max(0, found.st_mtime_ns),
+        "is_dir": stat.S_ISDIR(stat_result.st_mode),
+        "size_bytes": stat_result.st_size,
+        "mtime_ns": max(0, stat_result.st_mtime_ns),
     }
 
 
 def file_exists(root: ContainedFolder, workdir: Parts, params: dict[str, Any]) -> dict[str, Any]:
     """Whether a path leads to anything in the root."""
-    return {"status": OK, "exists": _found(root, workdir, params["path"]) is not None}
+    return {"status": OK, "exists": _stat_of(root, workdir, params["path"]) is not None}
 
 
-def _found(root: ContainedFolder, workdir: Parts, path: str) -> os.stat_result | None:
+def _stat_of(root: ContainedFolder, workdir: Parts, path: str) -> os.stat_result | None:
     try:
-        with root.place(workdir, path) as place:
-            return place.found
+        with root.resolve(workdir, path) as file_place:
+            return file_place.stat_result
     except Declined as problem:
         if problem.code in ("not_found", "not_a_directory"):
             return None

@@ -47,72 +47,74 @@ def change_files(root: ContainedFolder, file: StateFile, plan: Callable[[], Chan
         Declined: From ``plan``; or no file has changed; or ``partly_changed``, if the changes could
             not be undone either.
     """
-    kept = file.read()
-    if kept is not None and kept["changes"] is None:
-        receipt: Receipt = kept["receipt"]
+    stored = file.read()
+    if stored is not None and stored["changes"] is None:
+        receipt: Receipt = stored["receipt"]
         return receipt
-    found = plan() if kept is None else _plan_of(kept)
-    if kept is None:
-        size = sum(len(each.old or b"") + len(each.new or b"") for each in found.changes)
+    change_plan = plan() if stored is None else _plan_of(stored)
+    if stored is None:
+        size = sum(
+            len(change.old or b"") + len(change.new or b"") for change in change_plan.changes
+        )
         if size > PLAN_BYTES_MAX:
             raise Declined(
                 ERROR,
                 "too_large",
                 f"the old and new contents have {size} bytes: expected at most {PLAN_BYTES_MAX}",
             )
-        file.write(_value_of(found))
+        file.write(_value_of(change_plan))
     try:
-        _make(root, found.changes)
+        _make(root, change_plan.changes)
     except Declined:
         file.remove()
         raise
-    file.write(_done(found.receipt))
-    return found.receipt
+    file.write(_receipt_value(change_plan.receipt))
+    return change_plan.receipt
 
 
 def _make(root: ContainedFolder, changes: Sequence[FileChange]) -> None:
-    made: list[FileChange] = []
+    applied: list[FileChange] = []
     for change in changes:
         try:
             _make_one(root, change)
         except Declined as problem:
-            _undo(root, made, problem)
+            _undo(root, applied, problem)
             raise
-        made.append(change)
+        applied.append(change)
 
 
 def _make_one(root: ContainedFolder, change: FileChange) -> None:
     """Make a change, unless it is made already."""
-    with root.place((), f"/{change.path}", creates=change.new is not None) as place:
-        found = _content(place, change.path)
-        if found == change.new:
+    with root.resolve((), f"/{change.path}", creates=change.new is not None) as file_place:
+        content = _content(file_place, change.path)
+        if content == change.new:
             return
-        if found != change.old:
+        if content != change.old:
             raise Declined(
                 LOST,
                 "changed_meanwhile",
                 f"{change.path}: it has neither its content before the change nor that after it",
             )
         if change.new is None:
-            os.unlink(place.name, dir_fd=place.folder)
-            os.fsync(place.folder)
+            os.unlink(file_place.name, dir_fd=file_place.folder)
+            os.fsync(file_place.folder)
         else:
-            replace_file(place, change.path, change.new, is_new=change.old is None)
+            replace_file(file_place, change.path, change.new, is_new=change.old is None)
 
 
-def _undo(root: ContainedFolder, made: Sequence[FileChange], why: Declined) -> None:
-    for change in reversed(made):
+def _undo(root: ContainedFolder, applied: Sequence[FileChange], cause: Declined) -> None:
+    for change in reversed(applied):
         try:
             _make_one(root, FileChange(path=change.path, old=change.new, new=change.old))
         except Declined as problem:
             raise Declined(
-                ERROR, "partly_changed", f"{why.message}; and then {problem.message}"
+                ERROR, "partly_changed", f"{cause.message}; and then {problem.message}"
             ) from problem
 
 
-def _content(place: FilePlace, path: str) -> bytes | None:
+def _content(file_place: FilePlace, path: str) -> bytes | None:
     try:
-        return read_whole(place, path)
+        return read_whole(file_place, path)
     except Declined as problem:
         if problem.status == NOT_FOUND:
             return None
@@ -126,8 +128,8 @@ def content_at(root: ContainedFolder, base: tuple[str, ...], path: str) -> tuple
         Declined: It leads out, or to something that is no file.
     """
     try:
-        with root.place(base, path) as place:
-            return place.shown, _content(place, path)
+        with root.resolve(base, path) as file_place:
+            return file_place.path_in_root, _content(file_place, path)
     except Declined as problem:
         if problem.status != NOT_FOUND:
             raise
@@ -141,8 +143,8 @@ def _absent(root: ContainedFolder, base: tuple[str, ...], path: str) -> str:
     if name in ("", ".", "..") or not above:
         raise Declined(NOT_FOUND, "not_found", f"{path}: there is no such folder")
     try:
-        with root.place(base, above) as place:
-            folder = place.shown
+        with root.resolve(base, above) as file_place:
+            folder = file_place.path_in_root
     except Declined as problem:
         if problem.status != NOT_FOUND:
             raise
@@ -152,17 +154,17 @@ def _absent(root: ContainedFolder, base: tuple[str, ...], path: str) -> str:
 
 def _value_of(plan: ChangePlan) -> Any:
     return {
-        "changes": [[each.path, each.old, each.new] for each in plan.changes],
+        "changes": [[change.path, change.old, change.new] for change in plan.changes],
         "receipt": plan.receipt,
     }
 
 
-def _plan_of(kept: Any) -> ChangePlan:
+def _plan_of(stored: Any) -> ChangePlan:
     return ChangePlan(
-        changes=[FileChange(path=path, old=old, new=new) for path, old, new in kept["changes"]],
-        receipt=kept["receipt"],
+        changes=[FileChange(path=path, old=old, new=new) for path, old, new in stored["changes"]],
+        receipt=stored["receipt"],
     )
 
 
-def _done(receipt: Receipt) -> Any:
+def _receipt_value(receipt: Receipt) -> Any:
     return {"changes": None, "receipt": receipt}

@@ -40,27 +40,30 @@ class EditPlace:
     plan_file: StateFile
 
 
-def create_file(where: EditPlace, params: dict[str, Any], data: bytes) -> Receipt:
+def create_file(edit_place: EditPlace, params: dict[str, Any], data: bytes) -> Receipt:
     """``write_file`` with the mode ``create_new``."""
     path = params["path"]
     check_size(path, len(data))
 
     def plan() -> ChangePlan:
         creates = bool(params.get("create_parents"))
-        with where.root.place(where.workdir, path, creates=creates) as place:
-            if place.found is not None:
+        with edit_place.root.resolve(edit_place.workdir, path, creates=creates) as file_place:
+            if file_place.stat_result is not None:
                 raise _exists(path)
-            change = FileChange(path=place.shown, old=None, new=data)
+            change = FileChange(path=file_place.path_in_root, old=None, new=data)
         receipt = {"status": OK, "written_bytes": len(data), "created": True}
         return ChangePlan(changes=[change], receipt=receipt)
 
-    receipt = change_files(where.root, where.plan_file, plan)
-    with where.root.place(where.workdir, path) as place:
-        found = place.found
-    return {**receipt, "new_mtime_ns": None if found is None else max(0, found.st_mtime_ns)}
+    receipt = change_files(edit_place.root, edit_place.plan_file, plan)
+    with edit_place.root.resolve(edit_place.workdir, path) as file_place:
+        stat_result = file_place.stat_result
+    return {
+        **receipt,
+        "new_mtime_ns": None if stat_result is None else max(0, stat_result.st_mtime_ns),
+    }
 
 
-def edit_file(where: EditPlace, params: dict[str, Any]) -> Receipt:
+def edit_file(edit_place: EditPlace, params: dict[str, Any]) -> Receipt:
     """Replace the only occurrence of a text, or all."""
 
     def plan() -> ChangePlan:
@@ -68,9 +71,9 @@ def edit_file(where: EditPlace, params: dict[str, Any]) -> Receipt:
         old, new = (params[name].encode() for name in ("old_string", "new_string"))
         if not old:
             raise invalid("old_string: expected at least one character (write_file makes a file)")
-        with where.root.place(where.workdir, path) as place:
-            content = read_whole(place, path)
-            shown = place.shown
+        with edit_place.root.resolve(edit_place.workdir, path) as file_place:
+            content = read_whole(file_place, path)
+            path_in_root = file_place.path_in_root
         count = content.count(old)
         if not count:
             raise Declined(ERROR, "old_string_not_found", f"{path}: it does not contain old_string")
@@ -85,7 +88,7 @@ def edit_file(where: EditPlace, params: dict[str, Any]) -> Receipt:
         changed = content.replace(old, new)
         times = "1 time" if count == 1 else f"{count} times"
         return ChangePlan(
-            changes=[FileChange(path=shown, old=content, new=changed)],
+            changes=[FileChange(path=path_in_root, old=content, new=changed)],
             receipt={
                 "status": OK,
                 "replacements": count,
@@ -94,21 +97,21 @@ def edit_file(where: EditPlace, params: dict[str, Any]) -> Receipt:
             },
         )
 
-    return change_files(where.root, where.plan_file, plan)
+    return change_files(edit_place.root, edit_place.plan_file, plan)
 
 
-def apply_patch(where: EditPlace, params: dict[str, Any], text: bytes) -> Receipt:
+def apply_patch(edit_place: EditPlace, params: dict[str, Any], text: bytes) -> Receipt:
     """Change all files of a patch, or none; with ``dry_run``, none."""
 
     def plan() -> ChangePlan:
-        return plan_patch(where, params, text)
+        return plan_patch(edit_place, params, text)
 
     if params.get("dry_run"):
         return plan().receipt
-    return change_files(where.root, where.plan_file, plan)
+    return change_files(edit_place.root, edit_place.plan_file, plan)
 
 
-def plan_patch(where: EditPlace, params: dict[str, Any], text: bytes) -> ChangePlan:
+def plan_patch(edit_place: EditPlace, params: dict[str, Any], text: bytes) -> ChangePlan:
     """
     Raises:
         Declined: The patch is invalid, or does not fit the files.
@@ -119,7 +122,7 @@ def plan_patch(where: EditPlace, params: dict[str, Any], text: bytes) -> ChangeP
         files = parse_patch(text.decode(), params.get("patch_format"))
     except UnicodeDecodeError:
         raise Declined(ERROR, "patch_invalid", "patch: expected UTF-8") from None
-    patched_files = _PatchedFiles(where)
+    patched_files = _PatchedFiles(edit_place)
     for file in files:
         patched_files.add(file)
     return patched_files.plan(is_dry=bool(params.get("dry_run")))
@@ -128,25 +131,25 @@ def plan_patch(where: EditPlace, params: dict[str, Any], text: bytes) -> ChangeP
 class _PatchedFiles:
     """The files that a patch has touched so far: what each was, and what it is now."""
 
-    def __init__(self, where: EditPlace) -> None:
-        self._where = where
+    def __init__(self, edit_place: EditPlace) -> None:
+        self._edit_place = edit_place
         self._budget = FitBudget()
-        self._before: dict[str, bytes | None] = {}
+        self._old_contents: dict[str, bytes | None] = {}
         self._now: dict[str, bytes | None] = {}
         self._ops = {"add": 0, "update": 0, "delete": 0, "move": 0}
 
     def add(self, file: FilePatch) -> None:
         path = self._read(file.path)
-        found = self._now[path]
+        old_content = self._now[path]
         if file.kind == "add":
-            if found is not None:
+            if old_content is not None:
                 raise _exists(file.path)
             self._put(path, patched(b"", file.hunks, file.path, self._budget))
             self._ops["add"] += 1
             return
-        if found is None:
+        if old_content is None:
             raise Declined(NOT_FOUND, "not_found", f"{file.path}: there is no such file")
-        content = patched(found, file.hunks, file.path, self._budget)
+        content = patched(old_content, file.hunks, file.path, self._budget)
         if file.kind == "delete":
             if file.hunks and content:
                 raise Declined(
@@ -165,10 +168,10 @@ class _PatchedFiles:
             self._ops["update"] += 1
         self._put(target, content)
 
-    def _read(self, named: str) -> str:
-        path, content = content_at(self._where.root, self._where.workdir, named)
+    def _read(self, patch_path: str) -> str:
+        path, content = content_at(self._edit_place.root, self._edit_place.workdir, patch_path)
         if path not in self._now:
-            self._before[path] = self._now[path] = content
+            self._old_contents[path] = self._now[path] = content
         return path
 
     def _put(self, path: str, content: bytes) -> None:
@@ -177,11 +180,11 @@ class _PatchedFiles:
 
     def plan(self, *, is_dry: bool) -> ChangePlan:
         changes = [
-            FileChange(path=path, old=self._before[path], new=now)
+            FileChange(path=path, old=self._old_contents[path], new=now)
             for path, now in sorted(self._now.items())
-            if now != self._before[path]
+            if now != self._old_contents[path]
         ]
-        paths = sum(len(each.path.encode()) for each in changes)
+        paths = sum(len(change.path.encode()) for change in changes)
         if paths > PATHS_BYTES_MAX:
             raise Declined(
                 ERROR,
@@ -189,15 +192,15 @@ class _PatchedFiles:
                 f"the changed paths have {paths} bytes: expected at most {PATHS_BYTES_MAX}",
             )
         number = len(changes)
-        done = "would change" if is_dry else "changed"
+        verb = "would change" if is_dry else "changed"
         return ChangePlan(
             changes=changes,
             receipt={
                 "status": OK,
                 "files_changed": number,
-                "changed_paths": [each.path for each in changes],
+                "changed_paths": [change.path for change in changes],
                 "ops": dict(self._ops),
-                "summary_text": f"{done} {number} {'file' if number == 1 else 'files'}",
+                "summary_text": f"{verb} {number} {'file' if number == 1 else 'files'}",
             },
         )
 

@@ -37,12 +37,12 @@ class WalkedFile:
 
     folder: int
     parts: Parts
-    found: os.stat_result
+    stat_result: os.stat_result
 
     @property
     def is_folder(self) -> bool:
         """A link is no folder: a walk does not follow links."""
-        return stat.S_ISDIR(self.found.st_mode)
+        return stat.S_ISDIR(self.stat_result.st_mode)
 
 
 @dataclass(slots=True)
@@ -77,14 +77,14 @@ def walk_below(
 def _walk(folder: int, above: Parts, budget: WalkBudget, deepest: int) -> Iterator[WalkedFile]:
     for name in _names(folder, budget):
         try:
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            stat_result = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             continue  # removed meanwhile
         parts = (*above, name)
-        yield WalkedFile(folder=folder, parts=parts, found=found)
+        yield WalkedFile(folder=folder, parts=parts, stat_result=stat_result)
         if not budget.has_time():  # matching takes time too
             return
-        if not stat.S_ISDIR(found.st_mode) or len(parts) >= deepest:
+        if not stat.S_ISDIR(stat_result.st_mode) or len(parts) >= deepest:
             continue
         try:
             inner = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
@@ -119,7 +119,7 @@ class NamePattern:
     """
 
     def __init__(self, pattern: str) -> None:
-        names = [each for each in pattern.split("/") if each not in ("", ITSELF)]
+        names = [name for name in pattern.split("/") if name not in ("", ITSELF)]
         if not names or ".." in names or len(pattern) > PATTERN_CHARS_MAX or "\0" in pattern:
             raise Declined(
                 ERROR,
@@ -134,24 +134,24 @@ class NamePattern:
         """Whether it matches a whole path."""
         reached = self._reach({0})
         for part in parts:
-            after = {
+            next_indexes = {
                 at if self._names[at] == "**" else at + 1
                 for at in reached
                 if at < len(self._names)
                 and (self._names[at] == "**" or _name_pattern(self._names[at]).match(part))
             }
-            reached = self._reach(after)
+            reached = self._reach(next_indexes)
         return len(self._names) in reached
 
-    def _reach(self, places: set[int]) -> set[int]:
+    def _reach(self, indexes: set[int]) -> set[int]:
         """Also the places after each ``**``, which matches no folder as well."""
-        found = set(places)
-        for at in places:
-            here = at
-            while here < len(self._names) and self._names[here] == "**":
-                here += 1
-                found.add(here)
-        return found
+        reached = set(indexes)
+        for at in indexes:
+            index = at
+            while index < len(self._names) and self._names[index] == "**":
+                index += 1
+                reached.add(index)
+        return reached
 
 
 @lru_cache(maxsize=256)
@@ -163,19 +163,19 @@ def find_files(
     root: ContainedFolder, workdir: Parts, params: dict[str, Any]
 ) -> tuple[dict[str, Any], HostOutput]:
     """``sys/host.fs.glob@1``: the receipt without its paths, and the paths, from ``path``."""
-    mode, most = mode_of(params), most_of(params)
+    mode, results_max = mode_of(params), most_of(params)
     pattern = NamePattern(params["pattern"])
     budget = WalkBudget()
     lines: list[str] = []
     count = 0
     with opened_folder(root, workdir, params.get("path")) as folder:
-        for each in walk_below(folder, budget, deepest=pattern.deepest):
-            if not pattern.matches(each.parts):
+        for file in walk_below(folder, budget, deepest=pattern.deepest):
+            if not pattern.matches(file.parts):
                 continue
             count += 1
-            if len(lines) < most:
-                lines.append(_line(each.parts, is_folder=each.is_folder))
-    value = _listed(count, len(lines), budget, "path", "paths")
+            if len(lines) < results_max:
+                lines.append(_line(file.parts, is_folder=file.is_folder))
+    value = _list_receipt(count, len(lines), budget, "path", "paths")
     return value, output("\n".join(lines).encode(), mode)
 
 
@@ -183,12 +183,12 @@ def list_folder(
     root: ContainedFolder, workdir: Parts, params: dict[str, Any]
 ) -> tuple[dict[str, Any], HostOutput]:
     """``sys/host.fs.list_dir@1``: the receipt without its entries, and the entries."""
-    mode, most = mode_of(params), most_of(params)
+    mode, results_max = mode_of(params), most_of(params)
     budget = WalkBudget()
     with opened_folder(root, workdir, params.get("path")) as folder:
-        found = list(walk_below(folder, budget, deepest=1))
-    lines = [_line(each.parts, is_folder=each.is_folder) for each in found[:most]]
-    value = _listed(len(found), len(lines), budget, "entry", "entries")
+        files = list(walk_below(folder, budget, deepest=1))
+    lines = [_line(file.parts, is_folder=file.is_folder) for file in files[:results_max]]
+    value = _list_receipt(len(files), len(lines), budget, "entry", "entries")
     return value, output("\n".join(lines).encode(), mode)
 
 
@@ -198,19 +198,19 @@ def most_of(params: dict[str, Any]) -> int:
     Raises:
         Declined: ``invalid_params``.
     """
-    most = params.get("max_results")
-    if most is None:
+    results_max = params.get("max_results")
+    if results_max is None:
         return RESULTS_DEFAULT
-    if not 1 <= most <= RESULTS_MAX:
-        raise invalid(f"max_results: expected 1 to {RESULTS_MAX}, found {most}")
-    return int(most)
+    if not 1 <= results_max <= RESULTS_MAX:
+        raise invalid(f"max_results: expected 1 to {RESULTS_MAX}, found {results_max}")
+    return int(results_max)
 
 
 @contextmanager
 def opened_folder(root: ContainedFolder, workdir: Parts, path: str | None) -> Iterator[int]:
     """The descriptor of a folder of the root. Raises ``Declined``."""
-    with root.place(workdir, path or ITSELF) as place:
-        descriptor = os.open(place.name, _FOLDER_FLAGS, dir_fd=place.folder)
+    with root.resolve(workdir, path or ITSELF) as file_place:
+        descriptor = os.open(file_place.name, _FOLDER_FLAGS, dir_fd=file_place.folder)
         try:
             yield descriptor
         finally:
@@ -221,13 +221,15 @@ def _line(parts: Sequence[str], *, is_folder: bool) -> str:
     return "/".join(map(shown_name, parts)) + ("/" if is_folder else "")
 
 
-def _listed(count: int, shown: int, budget: WalkBudget, one: str, many: str) -> dict[str, Any]:
-    summary = f"{count} {one if count == 1 else many}"
+def _list_receipt(
+    count: int, shown_count: int, budget: WalkBudget, singular: str, plural: str
+) -> dict[str, Any]:
+    summary = f"{count} {singular if count == 1 else plural}"
     if budget.is_spent:
         summary += f" (stopped after {ENTRIES_MAX} names or {WALK_S:g} s)"
     return {
         "status": OK,
         "count": count,
-        "truncated": shown < count or budget.is_spent,
+        "truncated": shown_count < count or budget.is_spent,
         "summary_text": summary,
     }

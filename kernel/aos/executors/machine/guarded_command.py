@@ -62,14 +62,14 @@ class StreamCapture(asyncio.Protocol):
     """The beginning of a stream, its length, and the newest bytes since they were last taken."""
 
     def __init__(self) -> None:
-        self.kept = bytearray()
+        self.beginning = bytearray()
         self.size = 0
         self.ended = asyncio.get_running_loop().create_future()
         self._recent = bytearray()
 
     def data_received(self, data: bytes) -> None:
         self.size += len(data)
-        self.kept += data[: KEPT_BYTES_MAX - len(self.kept)]
+        self.beginning += data[: KEPT_BYTES_MAX - len(self.beginning)]
         self._recent += data[-RECENT_BYTES_MAX:]
         del self._recent[:-RECENT_BYTES_MAX]
 
@@ -78,9 +78,9 @@ class StreamCapture(asyncio.Protocol):
             self.ended.set_result(None)
 
     def take_recent(self) -> bytes:
-        found = bytes(self._recent)
+        recent = bytes(self._recent)
         self._recent.clear()
-        return found
+        return recent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class GuardedCommand:
     writer: asyncio.StreamWriter
     transports: list[asyncio.BaseTransport]
     exit_code: int | None = None
-    left: int = 0
+    processes_left: int = 0
     is_gone: asyncio.Event = field(default_factory=asyncio.Event)
     has_broken: bool = False
     """Whether the guard itself was ended before the command."""
@@ -171,7 +171,7 @@ class GuardedCommands:
         transports: list[asyncio.BaseTransport] = []
         for reading, capture in zip(begun.reading, captures, strict=True):
             file = os.fdopen(reading, "rb", buffering=0)  # the transport closes it
-            transport, _ = await loop.connect_read_pipe(lambda it=capture: it, file)  # type: ignore[misc]
+            transport, _ = await loop.connect_read_pipe(lambda protocol=capture: protocol, file)  # type: ignore[misc]
             transports.append(transport)
         reader, writer = await asyncio.open_connection(sock=begun.channel)
         command = GuardedCommand(
@@ -229,7 +229,7 @@ class GuardedCommands:
                 elif "exited" in message:
                     command.exit_code = message["exited"]
                 else:
-                    command.left = message["gone"]
+                    command.processes_left = message["gone"]
                     break
             else:
                 command.has_broken = True
@@ -288,21 +288,21 @@ def _start_guard(
     """Start a guard and send it its order. The socket is not blocking."""
     if IS_LINUX:
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # see ``_orphans``
-    ours, its = socket.socketpair()
-    with its, _GUARDS.lock:
+    channel, guard_end = socket.socketpair()
+    with guard_end, _GUARDS.lock:
         # The signals that the worker ignores must not stay ignored in the command.
         guard = subprocess.Popen(  # noqa: S603  # our own program
             [sys.executable, "-I", "-S", str(GUARD)],
-            stdin=its.fileno(),
+            stdin=guard_end.fileno(),
             stdout=subprocess.DEVNULL,
             env={},
             pass_fds=passed,
             start_new_session=True,
         )
         _GUARDS.begun[guard.pid] = _ChildStat.of(guard.pid).begun if IS_LINUX else 0
-    ours.sendall(_line(order))
-    ours.setblocking(False)
-    return guard, ours
+    channel.sendall(_line(order))
+    channel.setblocking(False)
+    return guard, channel
 
 
 def _wait(guard: subprocess.Popen[bytes]) -> None:
@@ -352,16 +352,16 @@ def _orphans(since: int) -> list[int]:
     session which its command began. The other children of this process are guards, or in its own
     session, which no process can enter from another.
     """
-    here, session = os.getpid(), os.getsid(0)
-    found = []
+    own_pid, session = os.getpid(), os.getsid(0)
+    orphans = []
     with _GUARDS.lock:
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) not in _GUARDS.begun:
                 with contextlib.suppress(OSError):
                     child = _ChildStat.of(int(process.name))
-                    if (child.parent, child.session == session) == (here, False):
-                        found += [int(process.name)] if child.begun >= since else []
-    return found
+                    if (child.parent, child.session == session) == (own_pid, False):
+                        orphans += [int(process.name)] if child.begun >= since else []
+    return orphans
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

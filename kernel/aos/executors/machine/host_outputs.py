@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.executors.machine.declined import ERROR, Declined, invalid
-from aos.executors.named_blob import named
+from aos.executors.named_blob import name_and_document
 from aos.values.digests import content_hash, hash_text
 
 INLINE_BYTES_MAX: Final = 16 * 1024
@@ -69,13 +69,13 @@ def output(data: bytes, mode: str, *, as_bytes: bool = False) -> HostOutput:
 
 def _blob(data: bytes) -> HostOutput:
     """The few bytes without a true name are named by their content hash."""
-    found = named(data)
+    name_pair = name_and_document(data)
     value = {
-        "blob_ref": hash_text(content_hash(data)) if found is None else found[0],
+        "blob_ref": hash_text(content_hash(data)) if name_pair is None else name_pair[0],
         "size_bytes": len(data),
         "preview_bytes": data[:PREVIEW_BYTES],
     }
-    blobs = (data,) if found is None else (data, found[1])
+    blobs = (data,) if name_pair is None else (data, name_pair[1])
     return HostOutput({"$tag": "blob", "$value": value}, blobs)
 
 
@@ -85,7 +85,9 @@ def shown_name(name: str) -> str:
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+    return "".join(
+        character if character.isprintable() else _escaped(character) for character in text
+    )
 
 
 def _escaped(character: str) -> str:

@@ -84,8 +84,8 @@ class HostSession:
             check_env(session.env)
         except (TypeError, KeyError, Declined):
             return None
-        is_sound = all(type(each) is int for each in times) and all(
-            isinstance(each, str) for each in session.workdir
+        is_sound = all(type(moment) is int for moment in times) and all(
+            isinstance(name, str) for name in session.workdir
         )
         return session if is_sound else None
 
@@ -102,22 +102,22 @@ class HostSessions:
         """Any session that there is a file of, also one that has ended."""
         if not _ID.fullmatch(id):
             return None
-        found = HostSession.from_value(self._file(id).read())
-        return found if found is not None and found.id == id else None
+        session = HostSession.from_value(self._file(id).read())
+        return session if session is not None and session.id == id else None
 
     def active(self, id: str) -> HostSession:
         """
         Raises:
             Declined: ``session_unknown``, ``session_closed`` or ``session_expired``.
         """
-        found = self.find(id)
-        if found is None:
+        session = self.find(id)
+        if session is None:
             raise unknown_session(id)
-        if found.closed_ns is not None:
+        if session.closed_ns is not None:
             raise Declined(ERROR, "session_closed", f"the session {id} was closed by a signal")
-        if time.time_ns() >= found.expires_ns:
+        if time.time_ns() >= session.expires_ns:
             raise Declined(ERROR, "session_expired", f"the session {id} has expired")
-        return found
+        return session
 
     def add(self, session: HostSession) -> None:
         """Make a session durable."""
@@ -147,10 +147,10 @@ class HostSessions:
         return self._folder.inner(id).file(SESSION)
 
     def _remove_old(self, before_ns: int) -> None:
-        with self._folder.opened(make=True) as folder:
+        with self._folder.open_plain(make=True) as folder:
             for id in sorted(filter(_ID.fullmatch, folder.names())):
-                found = self.find(id)
-                if found is not None and found.ended_ns < before_ns:
+                session = self.find(id)
+                if session is not None and session.ended_ns < before_ns:
                     with folder.inner(id) as inner:
                         _empty(inner)
                     folder.remove_folder(id)
@@ -161,11 +161,11 @@ def _empty(folder: PlainFolder) -> None:
     for name in (BEGUN, CHANGES):
         if folder.find(name) is not None:
             with folder.inner(name) as inner:
-                for each in list(inner.names()):
-                    inner.remove(each)
+                for file_name in list(inner.names()):
+                    inner.remove(file_name)
             folder.remove_folder(name)
-    for each in list(folder.names()):
-        folder.remove(each)
+    for file_name in list(folder.names()):
+        folder.remove(file_name)
 
 
 def session_id(intent: str) -> str:
@@ -175,9 +175,9 @@ def session_id(intent: str) -> str:
 
 def digits_of(intent: str) -> str:
     """The hex digits of ``blake3:…``."""
-    found = _INTENT.fullmatch(intent)
-    assert found is not None, f"expected an intent, found {intent!r}"
-    return found[1]
+    match = _INTENT.fullmatch(intent)
+    assert match is not None, f"expected an intent, found {intent!r}"
+    return match[1]
 
 
 def unknown_session(id: str) -> Declined:

@@ -48,9 +48,9 @@ def patched(content: bytes, hunks: Sequence[PatchHunk], path: str, budget: FitBu
     ends_bare = lines[-1] != ""
     if not ends_bare:
         lines.pop()
-    shift = after = 0
+    shift = start = 0
     for number, hunk in enumerate(hunks, 1):
-        at = _place(lines, hunk, after, shift, budget)
+        at = _first_line(lines, hunk, start, shift, budget)
         if at is None:
             raise Declined(
                 ERROR,
@@ -58,72 +58,72 @@ def patched(content: bytes, hunks: Sequence[PatchHunk], path: str, budget: FitBu
                 f"{path}: hunk {number}: its old lines are not in the file"
                 + (f" (the first: {hunk.old[0][:80]!r})" if hunk.old else ""),
             )
-        lines[at : at + len(hunk.old)] = _kept(lines[at : at + len(hunk.old)], hunk)
-        after = at + len(hunk.new)
+        lines[at : at + len(hunk.old)] = _new_lines(lines[at : at + len(hunk.old)], hunk)
+        start = at + len(hunk.new)
         shift += len(hunk.new) - len(hunk.old)
-        if hunk.new_ends_bare is not None and after == len(lines):
+        if hunk.new_ends_bare is not None and start == len(lines):
             ends_bare = hunk.new_ends_bare
     if not content and (not hunks or hunks[-1].new_ends_bare is None):
         ends_bare = False
-    whole = feed.join(lines) + ("" if ends_bare or not lines else feed)
-    return whole.encode("utf-8", "surrogateescape")
+    patched_text = feed.join(lines) + ("" if ends_bare or not lines else feed)
+    return patched_text.encode("utf-8", "surrogateescape")
 
 
-def _place(
-    lines: list[str], hunk: PatchHunk, after: int, shift: int, budget: FitBudget
+def _first_line(
+    lines: list[str], hunk: PatchHunk, start: int, shift: int, budget: FitBudget
 ) -> int | None:
     """The first line of a hunk, at or after the end of the one before."""
     budget.take(len(lines))
     if hunk.line is not None:
-        return _nearest(lines, hunk, after, hunk.line + shift, budget)
+        return _nearest(lines, hunk, start, hunk.line + shift, budget)
     for anchor in hunk.anchors:
-        found = _find(lines, [anchor], after, budget)
-        if found is None:
+        anchor_line = _find(lines, [anchor], start, budget)
+        if anchor_line is None:
             return None
-        after = found + 1
+        start = anchor_line + 1
     if not hunk.old:  # only new lines: after the anchor, or at the end
-        return after if hunk.anchors and not hunk.is_at_end else len(lines)
+        return start if hunk.anchors and not hunk.is_at_end else len(lines)
     if hunk.is_at_end:
         last = len(lines) - len(hunk.old)
-        is_there = last >= after and _find(lines[last:], hunk.old, 0, budget) == 0
+        is_there = last >= start and _find(lines[last:], hunk.old, 0, budget) == 0
         return last if is_there else None
-    return _find(lines, hunk.old, after, budget)
+    return _find(lines, hunk.old, start, budget)
 
 
-def _find(lines: list[str], old: list[str], after: int, budget: FitBudget) -> int | None:
+def _find(lines: list[str], old: list[str], start: int, budget: FitBudget) -> int | None:
     for same in _SAME:
         budget.take(len(lines))
-        found = [same(line) for line in lines]
-        wanted = [same(line) for line in old]
-        at = next(_places(found, wanted, after, budget), None)
+        normal_lines = [same(line) for line in lines]
+        normal_old = [same(line) for line in old]
+        at = next(_match_starts(normal_lines, normal_old, start, budget), None)
         if at is not None:
             return at
     return None
 
 
 def _nearest(
-    lines: list[str], hunk: PatchHunk, after: int, expected: int, budget: FitBudget
+    lines: list[str], hunk: PatchHunk, start: int, expected: int, budget: FitBudget
 ) -> int | None:
     """The same lines nearest to the place that the hunk names."""
     if not hunk.old:
-        return expected if after <= expected <= len(lines) else None
-    places = _places(lines, hunk.old, after, budget)
-    return min(places, key=lambda at: (abs(at - expected), at), default=None)
+        return expected if start <= expected <= len(lines) else None
+    candidates = _match_starts(lines, hunk.old, start, budget)
+    return min(candidates, key=lambda at: (abs(at - expected), at), default=None)
 
 
-def _places(lines: list[str], old: list[str], after: int, budget: FitBudget) -> Iterator[int]:
+def _match_starts(lines: list[str], old: list[str], start: int, budget: FitBudget) -> Iterator[int]:
     """Where ``old`` is among the lines."""
-    for at in range(after, len(lines) - len(old) + 1):
+    for at in range(start, len(lines) - len(old) + 1):
         if lines[at] == old[0]:
             budget.take(len(old))
             if lines[at : at + len(old)] == old:
                 yield at
 
 
-def _kept(found: list[str], hunk: PatchHunk) -> list[str]:
+def _new_lines(file_lines: list[str], hunk: PatchHunk) -> list[str]:
     """The new lines. Those that the hunk does not change keep their own blanks."""
-    if found == hunk.old:
+    if file_lines == hunk.old:
         return hunk.new
-    own = dict(zip(hunk.old, found, strict=True))
+    file_line_of = dict(zip(hunk.old, file_lines, strict=True))
     unchanged = set(hunk.old) & set(hunk.new)
-    return [own[line] if line in unchanged else line for line in hunk.new]
+    return [file_line_of[line] if line in unchanged else line for line in hunk.new]

@@ -36,9 +36,11 @@ def main() -> int:
         name = source.read(name_size)
         text = source.read(size).decode("utf-8", "replace")
         for number, line in enumerate(text.split("\n"), 1):
-            shown = line.removesuffix("\r")
-            if matcher.search(shown):
-                cut = shown[:LINE_CHARS_SHOWN] + ("…" if len(shown) > LINE_CHARS_SHOWN else "")
+            stripped = line.removesuffix("\r")
+            if matcher.search(stripped):
+                cut = stripped[:LINE_CHARS_SHOWN] + (
+                    "…" if len(stripped) > LINE_CHARS_SHOWN else ""
+                )
                 answers.write(b"%s:%d:%s\n" % (name, number, _one_line(cut).encode()))
         answers.write(b"\n")
         answers.flush()

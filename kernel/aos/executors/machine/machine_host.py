@@ -47,14 +47,14 @@ def machine_host(ctx: EffectContext) -> MachineHost:
     Raises:
         NotConfigured: No root was given.
     """
-    found = ctx.resource
-    if not isinstance(found, MachineHost):
+    resource = ctx.resource
+    if not isinstance(resource, MachineHost):
         raise NotConfigured(
             "host_root_missing",
             f"{ctx.effect} needs a folder of this machine, and none was given",
             "restart it with --host-root DIR",
         )
-    return found
+    return resource
 
 
 @asynccontextmanager

@@ -67,12 +67,12 @@ def parse_patch(text: str, format: str | None) -> Sequence[FilePatch]:
     if name is None:
         begins = next((line for line in lines if line.strip()), "")
         name = "v4a" if begins.strip() == BEGIN else "unified"
-    found = _V4a(lines).files() if name == "v4a" else _Unified(lines).files()
-    if not found:
+    file_patches = _V4a(lines).files() if name == "v4a" else _Unified(lines).files()
+    if not file_patches:
         raise _bad(0, "expected the change of a file, found none")
-    if len(found) > FILES_MAX:
-        raise _bad(0, f"expected at most {FILES_MAX} files, found {len(found)}")
-    return found
+    if len(file_patches) > FILES_MAX:
+        raise _bad(0, f"expected at most {FILES_MAX} files, found {len(file_patches)}")
+    return file_patches
 
 
 class _Lines:
@@ -86,9 +86,9 @@ class _Lines:
     def line(self) -> str | None:
         return self.lines[self.at] if self.at < len(self.lines) else None
 
-    def bad(self, what: str) -> Declined:
-        found = "the end" if self.line is None else repr(self.line[:80])
-        return _bad(self.at, f"{what}, found {found}")
+    def bad(self, problem: str) -> Declined:
+        actual = "the end" if self.line is None else repr(self.line[:80])
+        return _bad(self.at, f"{problem}, found {actual}")
 
 
 class _V4a(_Lines):
@@ -99,12 +99,12 @@ class _V4a(_Lines):
         if first is None or first.strip() != BEGIN:
             raise self.bad(f"expected {BEGIN}")
         self.at += 1
-        found: list[FilePatch] = []
+        file_patches: list[FilePatch] = []
         while (line := self.line) is not None and line.strip() != END:
-            found.append(self._file())
+            file_patches.append(self._file())
         if line is None:
             raise self.bad(f"expected {END}")
-        return found
+        return file_patches
 
     def _file(self) -> FilePatch:
         header = _HEADER.fullmatch(self.line or "")
@@ -161,28 +161,28 @@ class _V4a(_Lines):
 
 class _Unified(_Lines):
     def files(self) -> list[FilePatch]:
-        found: list[FilePatch] = []
+        file_patches: list[FilePatch] = []
         empty: FilePatch | None = None
         while self.line is not None:
             self._check_header(self.line)
             if self.line.startswith("diff --git "):
-                found += [] if empty is None else [empty]
+                file_patches += [] if empty is None else [empty]
                 empty, path = None, _same_path(self.line)
                 self.at += 1
                 if path is not None:
                     empty = self._empty(path)
             elif self.line.startswith("--- ") and self._peek().startswith("+++ "):
                 empty = None
-                found.append(self._file())
+                file_patches.append(self._file())
             elif self.line.startswith("rename from "):
-                self._rename(found)
+                self._rename(file_patches)
             elif self.line.startswith(("Binary files ", "GIT binary patch")):
                 raise self.bad("expected a change of text")
             elif self.line.startswith("@@ "):
                 raise self.bad("expected --- PATH and +++ PATH before a hunk")
             else:
                 self.at += 1
-        return found if empty is None else [*found, empty]
+        return file_patches if empty is None else [*file_patches, empty]
 
     def _check_header(self, line: str) -> None:
         """Refuse what git writes about anything but a file of text (AG-120)."""
@@ -203,7 +203,7 @@ class _Unified(_Lines):
     def _peek(self) -> str:
         return self.lines[self.at + 1] if self.at + 1 < len(self.lines) else ""
 
-    def _rename(self, found: list[FilePatch]) -> None:
+    def _rename(self, file_patches: list[FilePatch]) -> None:
         source, target = (self.lines[self.at], self._peek())
         if not target.startswith("rename to "):
             raise self.bad("expected rename to PATH after it")
@@ -214,7 +214,7 @@ class _Unified(_Lines):
             self.at += 1
         if self.line is not None and self.line.startswith("--- "):
             move.hunks = self._file().hunks
-        found.append(move)
+        file_patches.append(move)
 
     def _file(self) -> FilePatch:
         old, new = _path(self.lines[self.at][4:]), _path(self._peek()[4:])
@@ -235,12 +235,12 @@ class _Unified(_Lines):
         return FilePatch("update", old, None if old == new else new, hunks)
 
     def _hunk(self) -> PatchHunk:
-        found = _RANGE.match(self.line or "")
-        if found is None:
+        match = _RANGE.match(self.line or "")
+        if match is None:
             raise self.bad("expected @@ -LINE,NUMBER +LINE,NUMBER @@")
         self.at += 1
-        old_size, new_size = (1 if found[each] is None else int(found[each]) for each in (2, 4))
-        hunk = PatchHunk(line=max(0, int(found[1]) - (1 if old_size else 0)))
+        old_size, new_size = (1 if match[group] is None else int(match[group]) for group in (2, 4))
+        hunk = PatchHunk(line=max(0, int(match[1]) - (1 if old_size else 0)))
         while len(hunk.old) < old_size or len(hunk.new) < new_size:
             if self.line is None:
                 raise self.bad("expected more lines of the hunk")
@@ -266,14 +266,14 @@ class _Unified(_Lines):
 
 
 def _add_line(hunk: PatchHunk, line: str, source: _Lines) -> None:
-    sign, rest = line[:1], line[1:]
+    sign, text = line[:1], line[1:]
     if sign not in ("", " ", "+", "-"):
         source.at -= 1
         raise source.bad("expected a line that begins with a blank, + or -")
     if sign != "+":
-        hunk.old.append(rest)
+        hunk.old.append(text)
     if sign != "-":
-        hunk.new.append(rest)
+        hunk.new.append(text)
 
 
 def _same_path(line: str) -> str | None:
@@ -290,5 +290,5 @@ def _path(text: str) -> str:
     return text.split("\t", 1)[0].rstrip()
 
 
-def _bad(at: int, what: str) -> Declined:
-    return Declined(ERROR, "patch_invalid", f"line {at + 1} of the patch: {what}")
+def _bad(at: int, problem: str) -> Declined:
+    return Declined(ERROR, "patch_invalid", f"line {at + 1} of the patch: {problem}")

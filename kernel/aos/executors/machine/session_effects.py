@@ -63,15 +63,15 @@ async def open_session(
     Raises:
         Declined: The target is none that this machine has, or its workdir is no folder of the root.
     """
-    found = host.sessions.find(session_id(ctx.intent))
-    if found is None:
-        found = await _new_session(host, params, ctx.intent)
-        await asyncio.to_thread(host.sessions.add, found)
+    session = host.sessions.find(session_id(ctx.intent))
+    if session is None:
+        session = await _new_session(host, params, ctx.intent)
+        await asyncio.to_thread(host.sessions.add, session)
     return {
-        "session_id": found.id,
+        "session_id": session.id,
         "status": READY,
-        "started_at_ns": found.started_ns,
-        "expires_at_ns": found.expires_ns,
+        "started_at_ns": session.started_ns,
+        "expires_at_ns": session.expires_ns,
     }
 
 
@@ -90,9 +90,9 @@ async def _new_session(host: MachineHost, params: dict[str, Any], intent: str) -
         raise _unsupported("network_mode none: this machine permits no network namespace")
     env = local.get("env") or {}
     check_env(env)
-    with host.root.place((), local.get("workdir") or ITSELF) as place:
-        os.close(os.open(place.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=place.folder))
-        workdir = () if place.shown == ITSELF else place.parts
+    with host.root.resolve((), local.get("workdir") or ITSELF) as file_place:
+        os.close(os.open(file_place.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=file_place.folder))
+        workdir = () if file_place.path_in_root == ITSELF else file_place.parts
     ttl_ns = params.get("session_ttl_ns")
     now_ns = time.time_ns()
     return HostSession(
@@ -115,7 +115,7 @@ async def signal_session(
     """
     word = params["signal"].upper().removeprefix("SIG")
     if word not in CLOSING and word not in PASSED_ON:
-        words = ", ".join(each.lower() for each in (*CLOSING, *PASSED_ON))
+        words = ", ".join(signal_name.lower() for signal_name in (*CLOSING, *PASSED_ON))
         raise invalid(f"signal: expected {words}, found {params['signal'][:40]!r}")
     session = host.sessions.find(params["session_id"])
     if session is None:
@@ -140,10 +140,10 @@ async def _end_commands(host: MachineHost, session: str, grace_s: float) -> None
     commands = host.commands.of(session)
     for command in commands:
         command.end(grace_s)
-    waiting = [asyncio.ensure_future(each.is_gone.wait()) for each in commands]
+    waiting = [asyncio.ensure_future(ending.is_gone.wait()) for ending in commands]
     if waiting:
         await asyncio.wait(waiting, timeout=grace_s + KILL_S)
 
 
-def _unsupported(what: str) -> Declined:
-    return Declined(ERROR, "target_unsupported", what)
+def _unsupported(problem: str) -> Declined:
+    return Declined(ERROR, "target_unsupported", problem)

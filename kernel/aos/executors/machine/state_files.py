@@ -35,10 +35,10 @@ class StateFolder:
         return StateFile(self, name)
 
     @contextmanager
-    def opened(self, *, make: bool = False) -> Iterator[PlainFolder]:
+    def open_plain(self, *, make: bool = False) -> Iterator[PlainFolder]:
         """The folder, made with all above it if ``make``."""
         with ExitStack() as stack:
-            folder = stack.enter_context(PlainFolder.named(self.path.parent))
+            folder = stack.enter_context(PlainFolder.at_user_path(self.path.parent))
             for name in (self.path.name, *self.names):
                 folder = stack.enter_context(folder.inner(name, make=make))
             yield folder
@@ -53,12 +53,12 @@ class StateFile:
 
     def write(self, value: Value) -> None:
         """Replace the file. It is durable when this returns."""
-        with self.folder.opened(make=True) as folder:
+        with self.folder.open_plain(make=True) as folder:
             folder.put(self.name, encode(value))
 
     def create(self) -> bool:
         """Make it without a value, durably; False if it exists."""
-        with self.folder.opened(make=True) as folder:
+        with self.folder.open_plain(make=True) as folder:
             try:
                 os.close(folder.create(self.name))
             except FileExistsError:
@@ -69,7 +69,7 @@ class StateFile:
     def read(self) -> Any:
         """Its value; None if it is absent or has none."""
         try:
-            with self.folder.opened() as folder:
+            with self.folder.open_plain() as folder:
                 data = folder.read(self.name, FILE_BYTES_MAX)
         except FileNotFoundError:
             return None
@@ -81,12 +81,12 @@ class StateFile:
     def exists(self) -> bool:
         """Whether anything has its name."""
         try:
-            with self.folder.opened() as folder:
+            with self.folder.open_plain() as folder:
                 return folder.find(self.name) is not None
         except FileNotFoundError:
             return False
 
     def remove(self) -> None:
         """Remove it, if it is there."""
-        with self.folder.opened() as folder:
+        with self.folder.open_plain() as folder:
             folder.remove(self.name)

@@ -48,37 +48,39 @@ async def search_text(
     Raises:
         Declined: ``invalid_pattern``, or ``timeout`` if a pattern takes longer than 30 s.
     """
-    mode, most = mode_of(params), most_of(params)
+    mode, results_max = mode_of(params), most_of(params)
     pattern = params["pattern"]
     if not pattern or len(pattern) > PATTERN_CHARS_MAX or "\0" in pattern:
         raise _invalid_pattern(f"expected 1 to {PATTERN_CHARS_MAX} characters without NUL")
-    chosen = None if not params.get("glob_filter") else NamePattern(params["glob_filter"])
-    search = _Search(most)
+    name_pattern = None if not params.get("glob_filter") else NamePattern(params["glob_filter"])
+    search = _Search(results_max)
     try:
         async with asyncio.timeout(SEARCH_S):
-            async with _matcher(pattern, ignores_case=bool(params.get("case_insensitive"))) as it:
-                files = _files(root, workdir, params.get("path"), chosen, search)
+            async with _matcher(
+                pattern, ignores_case=bool(params.get("case_insensitive"))
+            ) as matcher:
+                files = _files(root, workdir, params.get("path"), name_pattern, search)
                 while (file := await asyncio.to_thread(next, files, None)) is not None:
-                    if not await search.one(it, *file):
+                    if not await search.search_file(matcher, *file):
                         break
                 await asyncio.to_thread(files.close)
     except TimeoutError:
         raise Declined(
             TIMEOUT, "timeout", f"the search took longer than {SEARCH_S:g} s, and was ended"
         ) from None
-    count, shown = search.count, len(search.lines)
+    count, shown_count = search.count, len(search.lines)
     value = {
         "status": OK,
         "match_count": count,
-        "truncated": shown < count or search.is_cut or search.budget.is_spent,
+        "truncated": shown_count < count or search.is_cut or search.budget.is_spent,
         "summary_text": f"{count} {'match' if count == 1 else 'matches'}",
     }
     return value, output(b"\n".join(search.lines), mode)
 
 
 class _Search:
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, results_max: int) -> None:
+        self._results_max = results_max
         self.lines: list[bytes] = []
         self._size = 0
         self._searched = 0
@@ -86,7 +88,7 @@ class _Search:
         self.is_cut = False
         self.budget = WalkBudget()
 
-    async def one(self, matcher: Process, name: str, data: bytes) -> bool:
+    async def search_file(self, matcher: Process, name: str, data: bytes) -> bool:
         """Search one file; False once enough was found or read."""
         assert matcher.stdin is not None
         assert matcher.stdout is not None
@@ -98,13 +100,13 @@ class _Search:
         try:
             while (line := (await _line(matcher.stdout))[:-1]) != b"":
                 self.count += 1
-                if len(self.lines) < self._most and self._size < OUTPUT_BYTES_MAX:
+                if len(self.lines) < self._results_max and self._size < OUTPUT_BYTES_MAX:
                     self.lines.append(line)
                     self._size += len(line) + 1
             await sending
         finally:
             sending.cancel()
-        self.is_cut = self.count > self._most or self._searched > SEARCHED_BYTES_MAX
+        self.is_cut = self.count > self._results_max or self._searched > SEARCHED_BYTES_MAX
         return not self.is_cut
 
 
@@ -154,44 +156,50 @@ def _files(
     root: ContainedFolder,
     workdir: Parts,
     path: str | None,
-    chosen: NamePattern | None,
+    name_pattern: NamePattern | None,
     search: _Search,
 ) -> Generator[tuple[str, bytes], None, None]:
     """The shown names and the bytes of the text files at or below ``path``."""
-    with root.place(workdir, path or ITSELF) as place:
-        if place.found is None:
+    with root.resolve(workdir, path or ITSELF) as file_place:
+        if file_place.stat_result is None:
             raise Declined(NOT_FOUND, "not_found", f"{path}: there is no such file or folder")
-        if not stat.S_ISDIR(place.found.st_mode):
-            if (data := _text_of(place)) is not None:
-                yield shown_name(place.name), data
+        if not stat.S_ISDIR(file_place.stat_result.st_mode):
+            if (data := _text_of(file_place)) is not None:
+                yield shown_name(file_place.name), data
             return
     with opened_folder(root, workdir, path) as folder:
-        for each in walk_below(folder, search.budget):
-            if not stat.S_ISREG(each.found.st_mode) or not _is_chosen(chosen, each.parts):
+        for file in walk_below(folder, search.budget):
+            if not stat.S_ISREG(file.stat_result.st_mode) or not _is_chosen(
+                name_pattern, file.parts
+            ):
                 continue
-            name = each.parts[-1]
-            inner = FilePlace(folder=each.folder, name=name, parts=each.parts, found=each.found)
+            name = file.parts[-1]
+            inner = FilePlace(
+                folder=file.folder, name=name, parts=file.parts, stat_result=file.stat_result
+            )
             data = _text_of(inner)
             if data is not None:
-                yield "/".join(map(shown_name, each.parts)), data
+                yield "/".join(map(shown_name, file.parts)), data
 
 
-def _is_chosen(chosen: NamePattern | None, parts: Parts) -> bool:
+def _is_chosen(name_pattern: NamePattern | None, parts: Parts) -> bool:
     """A filter without a slash is for the name alone."""
-    return chosen is None or chosen.matches(parts if chosen.deepest > 1 else parts[-1:])
+    return name_pattern is None or name_pattern.matches(
+        parts if name_pattern.deepest > 1 else parts[-1:]
+    )
 
 
-def _text_of(place: FilePlace) -> bytes | None:
+def _text_of(file_place: FilePlace) -> bytes | None:
     """None for a file that is not searched: binary, too large or not readable."""
-    assert place.found is not None
-    if place.found.st_size > FILE_BYTES_MAX:
+    assert file_place.stat_result is not None
+    if file_place.stat_result.st_size > FILE_BYTES_MAX:
         return None
     try:
-        data, _ = read_part(place, place.name, 0, FILE_BYTES_MAX)
+        data, _ = read_part(file_place, file_place.name, 0, FILE_BYTES_MAX)
     except (OSError, Declined):
         return None
     return None if b"\0" in data[:BINARY_LOOK_BYTES] else data
 
 
-def _invalid_pattern(why: str) -> Declined:
-    return Declined(ERROR, "invalid_pattern", f"pattern: {why}")
+def _invalid_pattern(reason: str) -> Declined:
+    return Declined(ERROR, "invalid_pattern", f"pattern: {reason}")

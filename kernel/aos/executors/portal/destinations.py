@@ -26,19 +26,19 @@ def read_worlds(text: str) -> dict[str, Path]:
     Raises:
         BadUsage: A pair is malformed, or a name is there twice.
     """
-    found: dict[str, Path] = {}
-    for place, given, folder in pairs(text):
-        parts = [normal_uuid(part) for part in given.split("/")]
+    worlds: dict[str, Path] = {}
+    for position, name_text, folder in pairs(text):
+        parts = [normal_uuid(part) for part in name_text.split("/")]
         if not folder or len(parts) > 2 or None in parts:
             raise BadUsage(
-                f"{VARIABLE}: pair {place}: expected UUID=FOLDER, such as {_EXAMPLE} (pairs are "
+                f"{VARIABLE}: pair {position}: expected UUID=FOLDER, such as {_EXAMPLE} (pairs are "
                 "separated by blanks)"
             )
         name = "/".join(filter(None, parts))
-        if name in found:
-            raise BadUsage(f"{VARIABLE}: pair {place}: the world {name} is there twice")
-        found[name] = Path(folder).absolute()
-    return found
+        if name in worlds:
+            raise BadUsage(f"{VARIABLE}: pair {position}: the world {name} is there twice")
+        worlds[name] = Path(folder).absolute()
+    return worlds
 
 
 class Destinations:
@@ -59,10 +59,10 @@ class Destinations:
             raise not_configured(name, VARIABLE)
         folder = _folder(name, path)
         # A world that was made again in the same folder is another one.
-        found = self._links.get((path, folder.world))
-        if found is None:
-            found = self._links[path, folder.world] = Link(folder)
-        return found
+        link = self._links.get((path, folder.world))
+        if link is None:
+            link = self._links[path, folder.world] = Link(folder)
+        return link
 
     async def close(self) -> None:
         """Close all connections."""

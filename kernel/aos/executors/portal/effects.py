@@ -59,7 +59,7 @@ async def send(params: Mapping[str, Any], ctx: EffectContext) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[Destinations]:
+async def open_destinations() -> AsyncIterator[Destinations]:
     """The worlds of ``AOS_PORTAL_WORLDS``. Connects to none.
 
     Raises:
@@ -72,4 +72,4 @@ async def opened() -> AsyncIterator[Destinations]:
         await destinations.close()
 
 
-portal = Executors("portal", (send,), setup=opened)
+portal = Executors("portal", (send,), setup=open_destinations)

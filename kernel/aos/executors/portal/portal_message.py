@@ -44,8 +44,8 @@ def message(params: Mapping[str, Any], ctx: EffectContext) -> PortalMessage:
         raise bad_request(f"mode: expected {TYPED} or {INBOX}, found {mode!r:.40}")
     for name in (name for names in _FIELDS.values() for name in names):
         if (params[name] is not None) != (name in _FIELDS[mode]):
-            wanted = "a value" if name in _FIELDS[mode] else "null"
-            raise bad_request(f"{name}: expected {wanted} in the mode {mode}")
+            expected = "a value" if name in _FIELDS[mode] else "null"
+            raise bad_request(f"{name}: expected {expected} in the mode {mode}")
     if mode == TYPED and params["headers"] is not None:
         raise bad_request("headers: expected null in the mode typed: the event has its own fields")
     id = sha256_text(encode([DOMAIN, ctx.world, ctx.intent]))

@@ -76,7 +76,7 @@ async def put(params: Params, ctx: EffectContext) -> Receipt:
                         return version
                     versions.pop()
             else:
-                version = _after(0 if last is None else last.version, params["alias"])
+                version = _next_version(0 if last is None else last.version, params["alias"])
             put_now = SecretVersion(version, binding, digest, is_put=True)
             changes = {key: text, key_of(params["alias"]): versions_text([*versions, put_now])}
             file.change(values, changes, (params["alias"], put_now), lambda: ctx.is_over)
@@ -105,20 +105,20 @@ async def rotate(params: Params, ctx: EffectContext) -> Receipt:
                 )
             versions = read_versions(values, params["alias"])
             digest = content_hash(values[key]).hex()
-            given = SecretVersion(version, params["binding_id"], digest, is_put=False)
-            if any(replace(each, is_put=False) == given for each in versions):
+            rotated = SecretVersion(version, params["binding_id"], digest, is_put=False)
+            if any(replace(recorded, is_put=False) == rotated for recorded in versions):
                 return
-            found = file.last_version(params["alias"], versions)
-            last = 0 if found is None else found.version
-            is_last = found is not None and replace(found, is_put=False) == given
+            newest = file.last_version(params["alias"], versions)
+            last = 0 if newest is None else newest.version
+            is_last = newest is not None and replace(newest, is_put=False) == rotated
             if not (is_last or last < version <= VERSION_MAX):
                 raise EffectFailed(
                     VERSION_CONFLICT,
                     f"version: expected one after {last}, the last of {params['alias']}, and at "
                     f"most {VERSION_MAX}, found {version}",
                 )
-            changes = {key_of(params["alias"]): versions_text([*versions, given])}
-            file.change(values, changes, (params["alias"], given), lambda: ctx.is_over)
+            changes = {key_of(params["alias"]): versions_text([*versions, rotated])}
+            file.change(values, changes, (params["alias"], rotated), lambda: ctx.is_over)
 
     await asyncio.to_thread(record)
     return _receipt(params, version)
@@ -129,11 +129,12 @@ def _was_put(value: bytes, binding: str, versions: Sequence[SecretVersion]) -> b
     have written another one since."""
     digest = content_hash(value).hex()
     return any(
-        each.is_put and (each.binding, each.digest) == (binding, digest) for each in versions
+        version.is_put and (version.binding, version.digest) == (binding, digest)
+        for version in versions
     )
 
 
-def _after(last: int, alias: str) -> int:
+def _next_version(last: int, alias: str) -> int:
     if last >= VERSION_MAX:
         raise EffectFailed(
             VERSION_CONFLICT,
@@ -144,7 +145,7 @@ def _after(last: int, alias: str) -> int:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[VaultFile | None]:
+async def open_vault() -> AsyncIterator[VaultFile | None]:
     """The file that ``AOS_VAULT_FILE`` names; None without one. It is read when it is used."""
     path = os.environ.get(VARIABLE, "")
     yield VaultFile(Path(path)) if path else None
@@ -199,4 +200,4 @@ def _receipt(params: Params, version: int) -> Receipt:
     }
 
 
-vault = Executors("vault", (put, rotate), setup=opened)
+vault = Executors("vault", (put, rotate), setup=open_vault)

@@ -78,8 +78,8 @@ class VaultFile:
             NotConfigured: The file of the last versions cannot be read, or is none.
         """
         given_out = self._last_versions().get(alias)
-        found = [*versions[-1:], *([] if given_out is None else [given_out])]
-        return max(found, key=lambda each: each.version, default=None)
+        candidates = [*versions[-1:], *([] if given_out is None else [given_out])]
+        return max(candidates, key=lambda version: version.version, default=None)
 
     def change(
         self,
@@ -129,16 +129,16 @@ class VaultFile:
         if not text.strip() or text.lstrip().startswith("{"):
             document = {**(json.loads(text) if text.strip() else {}), **changes}
             return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-        left = dict(changes)
+        remaining = dict(changes)
         lines = []
         for line in text.removesuffix("\n").split("\n"):
             key = line.partition("=")[0].strip()
-            lines.append(f"{key}={left.pop(key)}" if key in left else line)
-        lines += [f"{key}={value}" for key, value in left.items()]
+            lines.append(f"{key}={remaining.pop(key)}" if key in remaining else line)
+        lines += [f"{key}={value}" for key, value in remaining.items()]
         return "\n".join(lines) + "\n"
 
     def _text(self) -> str:
-        with PlainFolder.named(self._path.parent) as folder:
+        with PlainFolder.at_user_path(self._path.parent) as folder:
             try:
                 return folder.read(self._path.name, FILE_BYTES_MAX).decode("utf-8-sig")
             except FileNotFoundError:
@@ -146,30 +146,30 @@ class VaultFile:
 
     def _last_versions(self) -> dict[str, SecretVersion]:
         name = self._path.name + LAST_VERSIONS
-        with PlainFolder.named(self._path.parent) as folder:
+        with PlainFolder.at_user_path(self._path.parent) as folder:
             try:
                 text = folder.read(name, FILE_BYTES_MAX).decode("utf-8", "replace").strip()
-                opened = opened_values(self._path.parent / name, {name: text})
-                return last_versions(opened[name], name)
+                values = opened_values(self._path.parent / name, {name: text})
+                return last_versions(values[name], name)
             except FileNotFoundError:
                 return {}
             except (OSError, AosError) as error:
                 raise file_unusable(f"{name}: {error}") from None
 
     def _give_out(self, alias: str, version: SecretVersion, is_over: IsOver) -> None:
-        found = self._last_versions()
-        if found.get(alias) == version:
+        versions = self._last_versions()
+        if versions.get(alias) == version:
             return
         name = self._path.name + LAST_VERSIONS
-        with PlainFolder.named(self._path.parent) as folder:
-            text = last_versions_text({**found, alias: version})
+        with PlainFolder.at_user_path(self._path.parent) as folder:
+            text = last_versions_text({**versions, alias: version})
             self._write(folder, name, self._as_kept({name: text})[name], is_over)
 
     def _replace(
         self, text: str, expected: Values, last: tuple[str, SecretVersion], is_over: IsOver
     ) -> None:
         def before_rename(unfinished: Path) -> None:
-            if self._found(unfinished) != expected:
+            if self._values_of(unfinished) != expected:
                 raise EffectFailed(
                     VALUE_UNSUPPORTED,
                     "the value cannot be one line of the secrets file as it is: write the file "
@@ -177,7 +177,7 @@ class VaultFile:
                 )
             self._give_out(*last, is_over)
 
-        with PlainFolder.named(self._path.parent) as folder:
+        with PlainFolder.at_user_path(self._path.parent) as folder:
             self._write(folder, self._path.name, text, is_over, before_rename)
 
     def _write(
@@ -192,10 +192,10 @@ class VaultFile:
         unfinished = f".{name}.unfinished"
         folder.remove(unfinished)
         try:
-            with os.fdopen(folder.create(unfinished), "w", encoding="utf-8") as opened:
-                opened.write(text)
-                opened.flush()
-                os.fsync(opened.fileno())
+            with os.fdopen(folder.create(unfinished), "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
             before_rename(folder.path / unfinished)
             # The outcome of the attempt may be in the journal soon: nothing may follow it.
             _check(is_over)
@@ -205,7 +205,7 @@ class VaultFile:
             raise
         folder.sync()
 
-    def _found(self, file: Path) -> Values | None:
+    def _values_of(self, file: Path) -> Values | None:
         try:
             return dict(read_secrets(file).values)
         except AosError:  # its text would name the unfinished file

@@ -52,10 +52,10 @@ def read_versions(values: Mapping[str, bytes], alias: str) -> list[SecretVersion
     """
     key = key_of(alias)
     try:
-        found = [_version(row) for row in json.loads(values.get(key, b"[]"))]
+        versions = [_version(row) for row in json.loads(values.get(key, b"[]"))]
     except (ValueError, TypeError, LookupError, RecursionError):
         raise file_unusable(f"the entry {key} is not a list of versions") from None
-    return found
+    return versions
 
 
 def _version(row: Any) -> SecretVersion:
@@ -77,7 +77,9 @@ def last_versions(data: str, name: str) -> dict[str, SecretVersion]:
 
 def last_versions_text(versions: Mapping[str, SecretVersion]) -> str:
     """The content of the file of the last versions."""
-    return json.dumps({alias: _row(each) for alias, each in versions.items()}, indent=1) + "\n"
+    return (
+        json.dumps({alias: _row(version) for alias, version in versions.items()}, indent=1) + "\n"
+    )
 
 
 def _row(version: SecretVersion) -> list[Any]:
@@ -86,4 +88,4 @@ def _row(version: SecretVersion) -> list[Any]:
 
 def versions_text(versions: Sequence[SecretVersion]) -> str:
     """The value of the entry of an alias."""
-    return json.dumps([_row(each) for each in versions], separators=(",", ":"))
+    return json.dumps([_row(version) for version in versions], separators=(",", ":"))

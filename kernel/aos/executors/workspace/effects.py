@@ -56,7 +56,7 @@ async def list_paths(params: Params, ctx: EffectContext) -> Value:
         )
     reader = TreeReader(ctx)
     node = await reader.folder(params["root_hash"], names)
-    walk = PageWalk(reader, after=names_of(params["cursor"]), is_deep=scope == "subtree")
+    walk = PageWalk(reader, cursor=names_of(params["cursor"]), is_deep=scope == "subtree")
     return await page_of(
         walk.entries(node, names),
         reader,
@@ -92,8 +92,8 @@ async def read_bytes(params: Params, ctx: EffectContext) -> bytes:
     if len(data) + _HEAD_BYTES > ctx.result_bytes_max:
         raise too_large(
             "bytes of an answer",
-            most=ctx.result_bytes_max - _HEAD_BYTES,
-            found=len(data),
+            limit=ctx.result_bytes_max - _HEAD_BYTES,
+            actual=len(data),
             hint="read it in parts, with range",
         )
     return data
@@ -121,12 +121,12 @@ async def remove(params: Params, ctx: EffectContext) -> WithBlobs:
     if entry is None:
         raise not_found(params["path"])
     if not entry.is_file:
-        inside = await reader.node(entry.hash)
-        if inside.entries:
+        folder = await reader.node(entry.hash)
+        if folder.entries:
             raise EffectFailed(
                 NOT_EMPTY,
                 f"{params['path']:.200}: expected a file or an empty folder, found a folder with "
-                f"{len(inside.entries):,} entries (remove these first)",
+                f"{len(folder.entries):,} entries (remove these first)",
             )
     change = TreeChange(reader, params["root_hash"])
     root = await change.in_folder(
@@ -139,12 +139,12 @@ async def remove(params: Params, ctx: EffectContext) -> WithBlobs:
 async def diff(params: Params, ctx: EffectContext) -> Params:
     """The paths in which two trees differ."""
     names = names_of(params["prefix"])
-    found = TreeDiff(TreeReader(ctx), bytes_max=ctx.result_bytes_max)
+    tree_diff = TreeDiff(TreeReader(ctx), bytes_max=ctx.result_bytes_max)
     if names:
-        await found.at(names, params["root_a"], params["root_b"])
+        await tree_diff.at(names, params["root_a"], params["root_b"])
     else:
-        await found.roots(params["root_a"], params["root_b"])
-    return {"changes": found.changes}
+        await tree_diff.roots(params["root_a"], params["root_b"])
+    return {"changes": tree_diff.changes}
 
 
 @effect("sys/workspace.annotations_get@1")
@@ -155,11 +155,11 @@ async def annotations_get(params: Params, ctx: EffectContext) -> Params:
     name = await _annotations_name(reader, params["root_hash"], names)
     if name is None:
         return {"annotations": None}
-    found = await _annotations(reader, name)
-    size = len(annotations_bytes(found)) + AROUND_BYTES
+    annotations = await _annotations(reader, name)
+    size = len(annotations_bytes(annotations)) + AROUND_BYTES
     if size > ctx.result_bytes_max:
-        raise too_large("bytes of an answer", most=ctx.result_bytes_max, found=size)
-    return {"annotations": found}
+        raise too_large("bytes of an answer", limit=ctx.result_bytes_max, actual=size)
+    return {"annotations": annotations}
 
 
 @effect("sys/workspace.annotations_set@1")
@@ -167,9 +167,10 @@ async def annotations_set(params: Params, ctx: EffectContext) -> WithBlobs:
     """Set annotations of a path, or of the root, and remove those for which the patch has null."""
     names = names_of(params["path"])
     reader = TreeReader(ctx)
-    before = await _annotations_name(reader, params["root_hash"], names)
+    old_name = await _annotations_name(reader, params["root_hash"], names)
     annotations = patched(
-        {} if before is None else await _annotations(reader, before), params["annotations_patch"]
+        {} if old_name is None else await _annotations(reader, old_name),
+        params["annotations_patch"],
     )
     change = TreeChange(reader, params["root_hash"])
     # Also the name of no annotations, which the tree leaves out, is a blob that can be read.
@@ -189,19 +190,19 @@ async def _write(params: Params, reader: TreeReader, data: bytes) -> WithBlobs:
     blob = change.blobs.add(data)
 
     def write(node: TreeNode) -> TreeNode:
-        before = node.entry(last)
-        if before is not None and not before.is_file:
+        old_entry = node.entry(last)
+        if old_entry is not None and not old_entry.is_file:
             raise is_a_directory(params["path"])
         mode = params["mode"]
         if mode is None:
-            mode = FILE_MODE if before is None else before.mode
+            mode = FILE_MODE if old_entry is None else old_entry.mode
         entry = TreeEntry(
             name=last,
             kind="file",
             hash=blob,
             size=len(data),
             mode=mode,
-            annotations=None if before is None else before.annotations,
+            annotations=None if old_entry is None else old_entry.annotations,
         )
         return node.with_entry(entry)
 

@@ -31,14 +31,14 @@ def annotations_bytes(annotations: Annotations) -> bytes:
     """The bytes of the blob. Raises ``too_large``."""
     data = SELF_DESCRIBED + encode(cast("Value", dict(annotations)))
     if len(data) > ANNOTATIONS_BYTES_MAX:
-        raise too_large("bytes of the annotations", most=ANNOTATIONS_BYTES_MAX, found=len(data))
+        raise too_large("bytes of the annotations", limit=ANNOTATIONS_BYTES_MAX, actual=len(data))
     return data
 
 
 def read_annotations(data: bytes, name: str) -> Annotations:
     """Read the blob called ``name``. Raises ``node_invalid`` or ``too_large``."""
     if len(data) > ANNOTATIONS_BYTES_MAX:
-        raise too_large(f"bytes of {name}", most=ANNOTATIONS_BYTES_MAX, found=len(data))
+        raise too_large(f"bytes of {name}", limit=ANNOTATIONS_BYTES_MAX, actual=len(data))
     try:
         return {_key(key): _hash(hash) for key, hash in described(data).items()}
     except ValueProblem as problem:

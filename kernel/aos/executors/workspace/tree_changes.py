@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from aos.executors.named_blob import named
+from aos.executors.named_blob import name_and_document
 from aos.executors.workspace.tree_errors import NO_NAME, not_a_directory, not_found
 from aos.executors.workspace.tree_node import (
     DIR_MODE,
@@ -36,18 +36,18 @@ class NamedBlobs:
         Raises:
             EffectFailed: ``no_name``: the blob is one of those without a true name.
         """
-        found = named(data)
-        if found is None:
+        name_pair = name_and_document(data)
+        if name_pair is None:
             raise EffectFailed(
                 NO_NAME, "these bytes have no SHA-256 name in AOS: they define one of another blob"
             )
-        name, document = found
+        name, document = name_pair
         self._blobs[name] = data, document
         return name
 
     def all(self) -> tuple[bytes, ...]:
         """Return the blobs, each with its name document."""
-        return tuple(each for pair in self._blobs.values() for each in pair)
+        return tuple(blob for pair in self._blobs.values() for blob in pair)
 
 
 class TreeChange:

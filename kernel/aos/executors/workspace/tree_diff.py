@@ -34,13 +34,13 @@ class TreeDiff:
         if old is not None and new is not None and old.kind == new.kind:
             await self._same_kind(names, old, new)
             return
-        for before, after in ((old, None), (None, new)):
-            entry = before or after
+        for old_entry, new_entry in ((old, None), (None, new)):
+            entry = old_entry or new_entry
             if entry is None:
                 continue
-            self._add(names, before, after)
+            self._add(names, old_entry, new_entry)
             if not entry.is_file:
-                await self._inside(names, before, after)
+                await self._folders(names, old_entry, new_entry)
 
     async def _same_kind(self, names: Names, old: TreeEntry, new: TreeEntry) -> None:
         if old.is_file:
@@ -48,16 +48,16 @@ class TreeDiff:
         elif old.hash == new.hash:
             self._add(names, old, new)  # another mode
         else:
-            await self._inside(names, old, new)
+            await self._folders(names, old, new)
 
-    async def _inside(self, names: Names, old: TreeEntry | None, new: TreeEntry | None) -> None:
+    async def _folders(self, names: Names, old: TreeEntry | None, new: TreeEntry | None) -> None:
         """Compare what is in two folders, of which one may be missing."""
-        before = EMPTY if old is None else await self._reader.node(old.hash)
-        after = EMPTY if new is None else await self._reader.node(new.hash)
-        if old and new and (before.annotations, old.mode) != (after.annotations, new.mode):
+        old_node = EMPTY if old is None else await self._reader.node(old.hash)
+        new_node = EMPTY if new is None else await self._reader.node(new.hash)
+        if old and new and (old_node.annotations, old.mode) != (new_node.annotations, new.mode):
             self._add(names, old, new)
-        olds = {entry.name: entry for entry in before.entries}
-        news = {entry.name: entry for entry in after.entries}
+        olds = {entry.name: entry for entry in old_node.entries}
+        news = {entry.name: entry for entry in new_node.entries}
         for name in sorted(olds.keys() | news.keys()):
             path = (*names, name)
             check_depth(path)
@@ -76,8 +76,8 @@ class TreeDiff:
         if self._bytes_left < 0:
             raise too_large(
                 "bytes of the changes",
-                most=self._bytes_max,
-                found=self._bytes_max - self._bytes_left,
+                limit=self._bytes_max,
+                actual=self._bytes_max - self._bytes_left,
                 hint="compare a part of the trees, with prefix",
             )
         self.changes.append(change)

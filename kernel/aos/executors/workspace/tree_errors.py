@@ -30,6 +30,6 @@ def not_a_directory(path: str) -> EffectFailed:
     return EffectFailed(NOT_A_DIRECTORY, f"{path:.200}: expected a folder, found a file")
 
 
-def too_large(what: str, *, most: int, found: int, hint: str = "") -> EffectFailed:
-    message = f"{what}: expected at most {most:,}, found {found:,}"
+def too_large(subject: str, *, limit: int, actual: int, hint: str = "") -> EffectFailed:
+    message = f"{subject}: expected at most {limit:,}, found {actual:,}"
     return EffectFailed(TOO_LARGE, f"{message} ({hint})" if hint else message)

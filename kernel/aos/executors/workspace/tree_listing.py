@@ -26,9 +26,9 @@ _Map: TypeAlias = dict[str | int, Value]
 class PageWalk:
     """The walk of one page, over the paths that come after a cursor."""
 
-    def __init__(self, reader: TreeReader, *, after: Names, is_deep: bool) -> None:
+    def __init__(self, reader: TreeReader, *, cursor: Names, is_deep: bool) -> None:
         self._reader = reader
-        self._after = after
+        self._cursor = cursor
         self._is_deep = is_deep
 
     async def entries(self, node: TreeNode, at: Names) -> AsyncIterator[tuple[Names, TreeEntry]]:
@@ -37,14 +37,14 @@ class PageWalk:
         for entry in node.entries:
             names = (*at, entry.name)
             check_depth(names)
-            if names > self._after:
+            if names > self._cursor:
                 yield names, entry
-            elif self._after[: len(names)] != names:
+            elif self._cursor[: len(names)] != names:
                 continue  # it and all that is in it come before the cursor
             if self._is_deep and not entry.is_file:
-                inside = await self._reader.node(entry.hash)
-                async for each in self.entries(inside, names):
-                    yield each
+                folder = await self._reader.node(entry.hash)
+                async for names_and_entry in self.entries(folder, names):
+                    yield names_and_entry
 
 
 async def page_of(
@@ -60,32 +60,34 @@ async def page_of(
         EffectFailed: ``too_large``: not even one entry fits; or no folder can be read any more, and
             there was no entry until then.
     """
-    found: list[Value] = []
+    entries: list[Value] = []
     last = ""
     size = AROUND_BYTES
     is_cut = False
     try:
         async for names, entry in walk:
             path = path_of(names)
-            shown = _shown(path, entry)
-            more = len(encode(shown))
+            document = _entry_document(path, entry)
+            entry_bytes = len(encode(document))
             # The cursor repeats the last path.
-            if size + more + len(encode(path)) > bytes_max or len(found) == limit > 0:
-                if not found:
-                    raise too_large("bytes of one entry", most=bytes_max, found=size + more)
+            if size + entry_bytes + len(encode(path)) > bytes_max or len(entries) == limit > 0:
+                if not entries:
+                    raise too_large(
+                        "bytes of one entry", limit=bytes_max, actual=size + entry_bytes
+                    )
                 is_cut = True
                 break
-            found.append(shown)
-            size += more
+            entries.append(document)
+            size += entry_bytes
             last = path
     except EffectFailed as failed:
-        if failed.code != TOO_LARGE or not (found and reader.is_used_up):
+        if failed.code != TOO_LARGE or not (entries and reader.is_used_up):
             raise
         is_cut = True
-    return {"entries": found, "next_cursor": last if is_cut else None}
+    return {"entries": entries, "next_cursor": last if is_cut else None}
 
 
-def _shown(path: str, entry: TreeEntry) -> _Map:
+def _entry_document(path: str, entry: TreeEntry) -> _Map:
     return {
         "path": path,
         "kind": entry.kind,

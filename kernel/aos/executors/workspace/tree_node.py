@@ -64,20 +64,20 @@ class TreeNode:
     annotations: str | None = None
 
     def entry(self, name: str) -> TreeEntry | None:
-        at = self._place(name)
-        found = self.entries[at : at + 1]
-        return found[0] if found and found[0].name == name else None
+        at = self._index_of(name)
+        matches = self.entries[at : at + 1]
+        return matches[0] if matches and matches[0].name == name else None
 
     def with_entry(self, entry: TreeEntry) -> TreeNode:
         """This folder with ``entry`` in place of the one with its name, if there is one."""
-        at = self._place(entry.name)
+        at = self._index_of(entry.name)
         behind = at + (self.entry(entry.name) is not None)
         return replace(self, entries=(*self.entries[:at], entry, *self.entries[behind:]))
 
     def without_entry(self, name: str) -> TreeNode:
-        return replace(self, entries=tuple(each for each in self.entries if each.name != name))
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.name != name))
 
-    def _place(self, name: str) -> int:
+    def _index_of(self, name: str) -> int:
         # Code points are in the order of their UTF-8.
         return bisect_left(self.entries, name, key=lambda entry: entry.name)
 
@@ -92,7 +92,7 @@ def node_bytes(node: TreeNode) -> bytes:
         EffectFailed: ``too_large``: more than ``ENTRIES_MAX`` entries or ``NODE_BYTES_MAX`` bytes.
     """
     if len(node.entries) > ENTRIES_MAX:
-        raise too_large("entries of a folder", most=ENTRIES_MAX, found=len(node.entries))
+        raise too_large("entries of a folder", limit=ENTRIES_MAX, actual=len(node.entries))
     is_annotated = _is_annotated(node)
     value: dict[str | int, Value] = {
         "entries": [_entry_value(entry, is_annotated=is_annotated) for entry in node.entries]
@@ -101,7 +101,7 @@ def node_bytes(node: TreeNode) -> bytes:
         value[_ANNOTATIONS] = node.annotations
     data = SELF_DESCRIBED + encode(value)
     if len(data) > NODE_BYTES_MAX:
-        raise too_large("bytes of a folder's node", most=NODE_BYTES_MAX, found=len(data))
+        raise too_large("bytes of a folder's node", limit=NODE_BYTES_MAX, actual=len(data))
     return data
 
 
@@ -112,7 +112,7 @@ def read_node(data: bytes, name: str) -> TreeNode:
         EffectFailed: ``node_invalid``: ``node_bytes`` does not make them; ``too_large``.
     """
     if len(data) > NODE_BYTES_MAX:
-        raise too_large(f"bytes of the node {name}", most=NODE_BYTES_MAX, found=len(data))
+        raise too_large(f"bytes of the node {name}", limit=NODE_BYTES_MAX, actual=len(data))
     try:
         value = described(data)
         node = _node_of(value)
@@ -140,16 +140,17 @@ def _node_of(value: Mapping[str | int, Value]) -> TreeNode:
     if not isinstance(entries, list) or value.keys() - {"entries", _ANNOTATIONS}:
         raise ValueProblem("expected the field entries, a list")
     if len(entries) > ENTRIES_MAX:
-        raise too_large("entries of a folder", most=ENTRIES_MAX, found=len(entries))
+        raise too_large("entries of a folder", limit=ENTRIES_MAX, actual=len(entries))
     version_2 = _ANNOTATIONS in value
     node = TreeNode(
-        entries=tuple(_entry_of(each, version_2=version_2) for each in entries),
+        entries=tuple(_entry_of(entry, version_2=version_2) for entry in entries),
         annotations=_maybe_hash(value.get(_ANNOTATIONS)),
     )
-    for before, after in zip(node.entries, node.entries[1:], strict=False):
-        if before.name >= after.name:
+    for previous, following in zip(node.entries, node.entries[1:], strict=False):
+        if previous.name >= following.name:
             raise ValueProblem(
-                f"expected ascending names, found {after.name!r:.80} after {before.name!r:.80}"
+                f"expected ascending names, found {following.name!r:.80} after "
+                f"{previous.name!r:.80}"
             )
     return node
 

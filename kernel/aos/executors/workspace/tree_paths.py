@@ -57,8 +57,8 @@ def _path_problem(path: str, names: Names) -> str | None:
         return _too_long("a path", PATH_BYTES_MAX, size, "bytes")
     if len(names) > DEPTH_MAX:
         return _too_long("a path", DEPTH_MAX, len(names), "names")
-    return next((found for name in names if (found := name_problem(name)) is not None), None)
+    return next((problem for name in names if (problem := name_problem(name)) is not None), None)
 
 
-def _too_long(what: str, most: int, found: int, unit: str) -> str:
-    return f"{what} has at most {most:,} {unit}, this one {found:,}"
+def _too_long(subject: str, limit: int, actual: int, unit: str) -> str:
+    return f"{subject} has at most {limit:,} {unit}, this one {actual:,}"

@@ -118,5 +118,5 @@ def check_depth(names: Names) -> None:
     """Raise ``too_large`` for an entry so deep in a tree that no path leads to it."""
     if len(names) > DEPTH_MAX:
         raise too_large(
-            f"names in the path {path_of(names[:4])}/…", most=DEPTH_MAX, found=len(names)
+            f"names in the path {path_of(names[:4])}/…", limit=DEPTH_MAX, actual=len(names)
         )

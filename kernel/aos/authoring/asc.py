@@ -52,31 +52,31 @@ def install(project: Project, *, console: Console) -> bool:
 
     Raises: as ``compile_assemblyscript``.
     """
-    wanted = _wanted(project)
+    packages_digest = _packages_digest(project)
     stamp = project.folder / STAMP
-    if stamp.exists() and stamp.read_text("utf-8") == wanted:
+    if stamp.exists() and stamp.read_text("utf-8") == packages_digest:
         return False
     npm = _program("npm")
     console.report("npm ci: installing the packages of package-lock.json")
     run(
         [npm, "ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"],
         cwd=project.folder,
-        what="npm ci",
+        program="npm ci",
         console=console,
     )
     if not (project.folder / COMPILER).is_file():
         raise BuildFailed(
             sentence(
                 "npm ci has not installed AssemblyScript",
-                where=str(project.folder / PACKAGE),
+                location=str(project.folder / PACKAGE),
                 expected='"assemblyscript" in devDependencies',
             )
         )
-    stamp.write_text(wanted, "utf-8")
+    stamp.write_text(packages_digest, "utf-8")
     return True
 
 
-def _wanted(project: Project) -> str:
+def _packages_digest(project: Project) -> str:
     """A digest of the two files that name the packages to install."""
     digest = hashlib.sha256()
     for name in (PACKAGE, LOCK):
@@ -87,7 +87,7 @@ def _wanted(project: Project) -> str:
             raise BuildFailed(
                 sentence(
                     f"the file cannot be read: {error.strerror}",
-                    where=str(file),
+                    location=str(file),
                     hint="`npm install` makes package-lock.json"
                     if name == LOCK
                     else "it names the packages of the project",
@@ -102,12 +102,12 @@ def _compile(project: Project, node: Path, source: str, console: Console) -> byt
         raise BuildFailed(
             sentence(
                 f"no such file: {source}",
-                where=str(project.file),
+                location=str(project.file),
                 expected="the entry file of a module",
             )
         )
     with tempfile.TemporaryDirectory(prefix="aos-build-") as scratch:
-        made = Path(scratch) / "module.wasm"
+        module_file = Path(scratch) / "module.wasm"
         # The module contains file names, so they are relative to the project.
         command: list[str | Path] = [
             node,
@@ -119,17 +119,17 @@ def _compile(project: Project, node: Path, source: str, console: Console) -> byt
             "release",
         ]
         run(
-            [*command, "--outFile", made],
+            [*command, "--outFile", module_file],
             cwd=project.folder,
-            what="the AssemblyScript compiler",
+            program="the AssemblyScript compiler",
             console=console,
         )
-        return made.read_bytes()
+        return module_file.read_bytes()
 
 
 def _program(name: str) -> Path:
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         raise ToolMissing(
             sentence(
                 f"{name} was not found on the PATH",
@@ -137,7 +137,7 @@ def _program(name: str) -> Path:
                 hint=f"install it: {advice()}",
             )
         )
-    return Path(found)
+    return Path(program)
 
 
 def advice(os_release: Path = OS_RELEASE) -> str:

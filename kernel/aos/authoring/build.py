@@ -129,9 +129,9 @@ def check(project: Project, *, console: Console) -> Checked:
     Raises: as ``build``.
     """
     if project.lang == ASSEMBLYSCRIPT:
-        found = _compare(project, GENERATED_CODE, _generated_code(project))
-        if found is not None:
-            return Checked(built=None, differing=(found,))
+        stale_file = _compare(project, GENERATED_CODE, _generated_code(project))
+        if stale_file is not None:
+            return Checked(built=None, differing=(stale_file,))
     built = _make(project, console=console, is_check=True)
     compared = dict(sorted(built.files.items()))
     by_another = _is_by_another(project, built.record)
@@ -140,15 +140,15 @@ def check(project: Project, *, console: Console) -> Checked:
     differing = (_compare(project, name, data) for name, data in compared.items())
     return Checked(
         built=built,
-        differing=tuple(each for each in differing if each is not None),
+        differing=tuple(difference for difference in differing if difference is not None),
         by_another=by_another,
     )
 
 
-def _is_by_another(project: Project, made: BuildRecord) -> bool:
+def _is_by_another(project: Project, record: BuildRecord) -> bool:
     """Whether the modules on disk were made by another compiler."""
-    there = read_record(project)
-    return there is not None and there.compiler != made.compiler
+    disk_record = read_record(project)
+    return disk_record is not None and disk_record.compiler != record.compiler
 
 
 def _make(project: Project, *, console: Console, is_check: bool) -> Built:
@@ -163,17 +163,17 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
             _put(project.folder / GENERATED_CODE, code)
         compiled = compile_assemblyscript(project, console=console)
     else:
-        made = compile_rust(project, locked=is_check, console=console)
-        compiler, compiled = made.compiler, made.modules
+        rust_build = compile_rust(project, locked=is_check, console=console)
+        compiler, compiled = rust_build.compiler, rust_build.modules
     definitions, modules = Definitions(), []
     for source in project.modules:
-        taken = take_sections(compiled[source.name], AIR_SECTION)
-        modules.append(BuiltModule(name=source.name, artifact=source.artifact, wasm=taken.wasm))
-        for data in taken.data:
+        stripped = take_sections(compiled[source.name], AIR_SECTION)
+        modules.append(BuiltModule(name=source.name, artifact=source.artifact, wasm=stripped.wasm))
+        for data in stripped.data:
             for node in read_section(data, source.name):
                 definitions.take(_placed(node, source.artifact), f"module {source.name}")
     files[GENERATED_AIR] = generated(project, definitions, written_nodes(written))
-    files |= {each.artifact: each.wasm for each in modules}
+    files |= {module.artifact: module.wasm for module in modules}
     inputs = {**written, **{name: data for name, data in files.items() if data is not None}}
     inputs.pop(GENERATED_CODE, None)
     loaded = _loaded(project, inputs)
@@ -181,7 +181,9 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
     record = BuildRecord(
         compiler=compiler,
         sources=sources.digests(),
-        made={name: content_hash(data).hex() for name, data in files.items() if data is not None},
+        outputs={
+            name: content_hash(data).hex() for name, data in files.items() if data is not None
+        },
     )
     files[RECORD] = record.to_bytes()  # the last file: after a crash, the build counts as stale
     return Built(
@@ -216,8 +218,8 @@ def _generated_code(project: Project) -> bytes:
     files = {**written, GENERATED_AIR: generated(project, Definitions(), nodes) or b"[]"}
     try:
         load(files, abi=project.abi)
-    except ManifestProblems as found:
-        problems = [each for each in found.problems if not _is_of_an_artifact(each)]
+    except ManifestProblems as error:
+        problems = [problem for problem in error.problems if not _is_of_an_artifact(problem)]
         if problems:
             raise ManifestProblems(problems) from None
     return generate([node for _, node in nodes]).encode()
@@ -259,13 +261,13 @@ def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
     check = _script_check(files) if project.lang == ASSEMBLYSCRIPT else check_module
     loaded = load(files, check=check, abi=project.abi)
     air = {name: data for name, data in files.items() if name.endswith(".json")}
-    needed = needed_files(air, abi=project.abi)
-    unused = [each.artifact for each in project.modules if each.artifact not in needed]
+    needed_paths = needed_files(air, abi=project.abi)
+    unused = [module.artifact for module in project.modules if module.artifact not in needed_paths]
     if unused:
         raise BuildFailed(
             sentence(
                 f"no module of the manifest has its bytes in {', '.join(unused)}",
-                where=str(project.file),
+                location=str(project.file),
                 expected='a defmodule with "path": "../' + unused[0] + '"',
                 hint="a Rust module has one once it has a #[workflow]",
             )
@@ -279,7 +281,7 @@ def _script_check(files: Mapping[str, bytes]) -> Check:
     migrations = _migrations(files)
 
     def check(wasm: bytes, entrypoints: Iterable[str]) -> list[str]:
-        return [_with_line(each, migrations) for each in check_module(wasm, entrypoints)]
+        return [_with_line(problem, migrations) for problem in check_module(wasm, entrypoints)]
 
     return check
 
@@ -291,19 +293,19 @@ def _migrations(files: Mapping[str, bytes]) -> Mapping[str, str]:
         for _, node in written_nodes(files)
         if node.get("$kind") == "defworkflow" and isinstance(node.get("name"), str)
     }
-    found = {}
+    class_by_entrypoint = {}
     for name, node in nodes.items():
         match node:
             case {"migrate": {"entrypoint": str(entrypoint)}}:
-                found[entrypoint] = migration_class(nodes, name)
-    return found
+                class_by_entrypoint[entrypoint] = migration_class(nodes, name)
+    return class_by_entrypoint
 
 
 def _with_line(problem: str, migrations: Mapping[str, str]) -> str:
-    found = _NO_EXPORT.fullmatch(problem)
-    if found is None:
+    match = _NO_EXPORT.fullmatch(problem)
+    if match is None:
         return problem
-    return f"{problem} (write in the module's entry file: {_line(found[1], migrations)})"
+    return f"{problem} (write in the module's entry file: {_line(match[1], migrations)})"
 
 
 def _line(name: str, migrations: Mapping[str, str]) -> str:
@@ -320,13 +322,13 @@ def _line(name: str, migrations: Mapping[str, str]) -> str:
 
 def _try(modules: list[BuiltModule], project: Project) -> None:
     """Compile the modules as ``aos apply`` will, except those already on disk: they were tried."""
-    for each in modules:
-        file = project.folder / each.artifact
-        if file.is_file() and file.read_bytes() == each.wasm:
+    for module in modules:
+        file = project.folder / module.artifact
+        if file.is_file() and file.read_bytes() == module.wasm:
             continue
-        problem = trial_problem(each.wasm)
+        problem = trial_problem(module.wasm)
         if problem is not None:
-            raise BuildFailed(f"module {each.name}: {problem}")
+            raise BuildFailed(f"module {module.name}: {problem}")
 
 
 def _put(file: Path, data: bytes | None) -> None:
@@ -356,27 +358,27 @@ def _beside(file: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _compare(project: Project, name: str, made: bytes | None) -> StaleFile | None:
+def _compare(project: Project, name: str, built: bytes | None) -> StaleFile | None:
     file = project.folder / name
-    there = file.read_bytes() if file.is_file() else None
-    if there == made:
+    on_disk = file.read_bytes() if file.is_file() else None
+    if on_disk == built:
         return None
-    if made is None or there is None:
-        word = "should not exist" if made is None else "is missing"
+    if built is None or on_disk is None:
+        word = "should not exist" if built is None else "is missing"
         return StaleFile(file=name, lines=(f"{name} {word}",))
     if name.endswith(".wasm"):
-        return StaleFile(file=name, lines=(f"- {_facts(there)}", f"+ {_facts(made)}"))
+        return StaleFile(file=name, lines=(f"- {_facts(on_disk)}", f"+ {_facts(built)}"))
     lines = difflib.unified_diff(
-        there.decode(errors="replace").splitlines(),
-        made.decode(errors="replace").splitlines(),
+        on_disk.decode(errors="replace").splitlines(),
+        built.decode(errors="replace").splitlines(),
         f"{name} (on disk)",
         f"{name} (from the sources)",
         lineterm="",
     )
-    shown = list(lines)
-    if len(shown) > _SHOWN:
-        shown = [*shown[:_SHOWN], f"… {len(shown) - _SHOWN} more lines"]
-    return StaleFile(file=name, lines=tuple(shown))
+    diff_lines = list(lines)
+    if len(diff_lines) > _SHOWN:
+        diff_lines = [*diff_lines[:_SHOWN], f"… {len(diff_lines) - _SHOWN} more lines"]
+    return StaleFile(file=name, lines=tuple(diff_lines))
 
 
 def _facts(wasm: bytes) -> str:

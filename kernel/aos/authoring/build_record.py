@@ -31,13 +31,13 @@ class BuildRecord:
 
     compiler: Mapping[str, str]
     sources: Mapping[str, str]
-    made: Mapping[str, str]
+    outputs: Mapping[str, str]
 
     def to_bytes(self) -> bytes:
         document = {
             **self.compiler,
             _SOURCES: dict(sorted(self.sources.items())),
-            _MADE: dict(sorted(self.made.items())),
+            _MADE: dict(sorted(self.outputs.items())),
         }
         return (json.dumps(document, indent=2) + "\n").encode()
 
@@ -51,23 +51,23 @@ def read_record(project: Project) -> BuildRecord | None:
     """
     file = project.folder / RECORD
     try:
-        found: Any = json.loads(file.read_bytes())
+        parsed: Any = json.loads(file.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Unavailable(f"{file}: the file cannot be read: {error.strerror}") from error
     except ValueError:
-        found = None
-    document = found if isinstance(found, dict) else {}
+        parsed = None
+    document = parsed if isinstance(parsed, dict) else {}
     return BuildRecord(
         compiler={name: value for name, value in document.items() if isinstance(value, str)},
         sources=_texts(document.get(_SOURCES)),
-        made=_texts(document.get(_MADE)),
+        outputs=_texts(document.get(_MADE)),
     )
 
 
-def _texts(found: object) -> Mapping[str, str]:
-    return {k: str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+def _texts(value: object) -> Mapping[str, str]:
+    return {k: str(v) for k, v in value.items()} if isinstance(value, dict) else {}
 
 
 class SourcesOfBuild:
@@ -79,22 +79,26 @@ class SourcesOfBuild:
 
     def __init__(self, project: Project) -> None:
         self._folder = project.folder
-        self._before = _digests(project.folder)
+        self._source_digests = _digests(project.folder)
 
     def digests(self) -> Mapping[str, str]:
-        after = _digests(self._folder)
-        locks = {name: after[name] for name in after if Path(name).name == WRITTEN_BY_CARGO}
-        return {**self._before, **locks}
+        current_digests = _digests(self._folder)
+        locks = {
+            name: current_digests[name]
+            for name in current_digests
+            if Path(name).name == WRITTEN_BY_CARGO
+        }
+        return {**self._source_digests, **locks}
 
 
 def _digests(folder: Path) -> dict[str, str]:
     """Raises Unavailable if a file cannot be read."""
-    found = {}
+    digests = {}
     for name, file in source_files(folder):
         digest = _digest(file)
         if digest is not None:  # else it was removed after it was listed
-            found[name] = digest
-    return found
+            digests[name] = digest
+    return digests
 
 
 def _digest(file: Path) -> str | None:
@@ -119,20 +123,24 @@ def stale_because(project: Project) -> str | None:
         return f"{RECORD} does not name the sources of the last build"
     changed = _differing(record.sources, _digests(project.folder))
     if changed:
-        return f"{_listed(changed)} changed since the last build"
-    on_disk = {name: _digest(project.folder / name) for name in record.made}
-    spoiled = _differing(record.made, on_disk)
-    wanted = [each.artifact for each in project.modules if each.artifact not in record.made]
-    if spoiled or wanted:
-        return f"the last build did not make {_listed([*spoiled, *wanted])} as found on disk"
+        return f"{_names_text(changed)} changed since the last build"
+    on_disk = {name: _digest(project.folder / name) for name in record.outputs}
+    spoiled = _differing(record.outputs, on_disk)
+    unrecorded = [
+        module.artifact for module in project.modules if module.artifact not in record.outputs
+    ]
+    if spoiled or unrecorded:
+        return (
+            f"the last build did not make {_names_text([*spoiled, *unrecorded])} as found on disk"
+        )
     return None
 
 
-def _differing(these: Mapping[str, str], those: Mapping[str, str | None]) -> list[str]:
-    return sorted(n for n in these.keys() | those.keys() if these.get(n) != those.get(n))
+def _differing(recorded: Mapping[str, str], actual: Mapping[str, str | None]) -> list[str]:
+    return sorted(n for n in recorded.keys() | actual.keys() if recorded.get(n) != actual.get(n))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
@@ -167,9 +175,9 @@ def project_built_at(path: Path) -> Project | None:
     Raises:
         BadUsage: The ``aos.toml`` is invalid.
     """
-    place = path.resolve()
-    for folder in (place, *place.parents):
+    resolved = path.resolve()
+    for folder in (resolved, *resolved.parents):
         if (folder / PROJECT_FILE).is_file():
-            below = place.relative_to(folder).parts[:1]
+            below = resolved.relative_to(folder).parts[:1]
             return read_project(folder) if below in {(), (AIR,), (BUILD,)} else None
     return None

@@ -38,7 +38,7 @@ class CargoTests:
             raise Unavailable(
                 sentence(
                     f"the tests in {self.file} were not run, because [lib] has test = false",
-                    where=str(manifest),
+                    location=str(manifest),
                     hint="remove that line, or run aos test --no-cargo",
                 )
             )
@@ -55,13 +55,13 @@ def cargo_tests(project: Project) -> tuple[CargoTests, ...]:
     """The packages of a project that contain a function with ``#[test]``."""
     if project.lang != RUST:
         return ()
-    found = []
+    tests = []
     for module in project.modules:
         package = project.folder / module.source
         file = next(_files_with_tests(package), None)
         if file is not None:
-            found.append(CargoTests(package=package, file=file))
-    return tuple(found)
+            tests.append(CargoTests(package=package, file=file))
+    return tuple(tests)
 
 
 def _files_with_tests(package: Path) -> Iterator[Path]:
@@ -73,10 +73,10 @@ def _files_with_tests(package: Path) -> Iterator[Path]:
 
 def _has_no_tests(manifest: Path) -> bool:
     try:
-        found: Any = tomllib.loads(manifest.read_text("utf-8"))
+        document: Any = tomllib.loads(manifest.read_text("utf-8"))
     except (OSError, ValueError):
         return False  # cargo reports it
-    match found:
+    match document:
         case {"lib": {"test": False}}:
             return True
         case _:

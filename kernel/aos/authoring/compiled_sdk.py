@@ -79,7 +79,7 @@ class CompiledSdk:
         content = None
         with self._reporting():
             require_own_folder(self.cache)
-            content = self._kept()
+            content = self._cached_content()
             if content is not None:
                 _write(self.target, content, self.read_ns)
         return content is None
@@ -87,31 +87,31 @@ class CompiledSdk:
     def keep(self) -> None:
         """Copy the output of a build that has just compiled the SDK into the cache."""
         with self._reporting():
-            found = [_outputs(self.target, crate) for crate in _CRATES]
+            outputs = [_outputs(self.target, crate) for crate in _CRATES]
             is_same = self.key == _key(self.project, self.toolchain, self.flags)
-            if not is_same or any(len(each) != 1 for each in found):
+            if not is_same or any(len(crate_outputs) != 1 for crate_outputs in outputs):
                 return  # the sources have changed during the build, or are used in two ways
             content = {
-                name: (self.target / name).read_bytes() for [output] in found for name in output
+                name: (self.target / name).read_bytes() for [output] in outputs for name in output
             }
             require_own_folder(self.cache)
             _store(self.cache, self.key, content)
             _make_room(self.cache)
 
-    def _kept(self) -> Mapping[str, bytes] | None:
-        place = self.cache / self.key
-        if not place.is_dir():
+    def _cached_content(self) -> Mapping[str, bytes] | None:
+        entry = self.cache / self.key
+        if not entry.is_dir():
             return None
         try:
-            recorded: dict[str, str] = json.loads((place / FILES).read_bytes())
-            content = {name: (place / name).read_bytes() for name in recorded}
+            recorded: dict[str, str] = json.loads((entry / FILES).read_bytes())
+            content = {name: (entry / name).read_bytes() for name in recorded}
             is_intact = bool(content) and recorded == _hashes(content)
         except (FileNotFoundError, ValueError, AttributeError, TypeError):
             is_intact = False
         if not is_intact:
-            shutil.rmtree(place)
+            shutil.rmtree(entry)
             raise UnusableCache(f"{self.key} is damaged and was removed")
-        os.utime(place)  # it is in use
+        os.utime(entry)  # it is in use
         return content
 
     @contextlib.contextmanager
@@ -119,8 +119,8 @@ class CompiledSdk:
         try:
             yield
         except (OSError, UnusableCache) as problem:
-            why = problem.strerror if isinstance(problem, OSError) else problem
-            self.report(f"{self.cache}: the compiled SDK is not shared: {why}")
+            reason = problem.strerror if isinstance(problem, OSError) else problem
+            self.report(f"{self.cache}: the compiled SDK is not shared: {reason}")
 
 
 def compiled_sdk(
@@ -161,54 +161,57 @@ def compiled_sdk(
 
 def _key(project: Project, toolchain: Toolchain, flags: Sequence[str]) -> str:
     """The compiler's time of modification distinguishes two packages of the same version."""
-    made = toolchain.rustc.resolve().stat()
-    manifests = {Path("Cargo.toml"), *(Path(each.source, "Cargo.toml") for each in project.modules)}
-    seen = [
+    status = toolchain.rustc.resolve().stat()
+    manifests = {
+        Path("Cargo.toml"),
+        *(Path(module.source, "Cargo.toml") for module in project.modules),
+    }
+    facts = [
         RECIPE,
         toolchain.identity(),
-        [str(toolchain.rustc), made.st_size, made.st_mtime_ns],
+        [str(toolchain.rustc), status.st_size, status.st_mtime_ns],
         list(flags),
         dict(sorted(hashes(project.folder / SDK).items())),
-        [_uses(project.folder / each) for each in sorted(manifests)],
+        [_uses(project.folder / manifest) for manifest in sorted(manifests)],
     ]
-    return hashlib.sha256(json.dumps(seen, default=str).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:32]
 
 
 def _uses(manifest: Path) -> Any:
     """What a Cargo.toml says about the compilation of the SDK: profiles, and features of it."""
     try:
-        found = tomllib.loads(manifest.read_text("utf-8"))
+        document = tomllib.loads(manifest.read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         return None  # cargo reports it
-    dependencies = found.get("dependencies")
-    own = dependencies.get("aos-sdk") if isinstance(dependencies, dict) else None
-    return [found.get("profile"), own]
+    dependencies = document.get("dependencies")
+    sdk_dependency = dependencies.get("aos-sdk") if isinstance(dependencies, dict) else None
+    return [document.get("profile"), sdk_dependency]
 
 
 def _outputs(target: Path, crate: str) -> list[list[str]]:
     """The names of cargo's files for this crate, one list for each way in which it was compiled."""
-    place = target / _CRATES[crate]
-    found = []
-    for fingerprint in sorted((place / _FINGERPRINTS).glob(f"{crate}-" + "[0-9a-f]" * 16)):
-        made = f"{crate.replace('-', '_')}-{fingerprint.name[-16:]}.*"
+    folder = target / _CRATES[crate]
+    outputs = []
+    for fingerprint in sorted((folder / _FINGERPRINTS).glob(f"{crate}-" + "[0-9a-f]" * 16)):
+        pattern = f"{crate.replace('-', '_')}-{fingerprint.name[-16:]}.*"
         files = [
-            *(place / "deps").glob(made),
-            *(place / "deps").glob(f"lib{made}"),
+            *(folder / "deps").glob(pattern),
+            *(folder / "deps").glob(f"lib{pattern}"),
             *fingerprint.iterdir(),
         ]
-        found.append(sorted(file.relative_to(target).as_posix() for file in files))
-    return found
+        outputs.append(sorted(file.relative_to(target).as_posix() for file in files))
+    return outputs
 
 
 def _write(target: Path, content: Mapping[str, bytes], time_ns: int) -> None:
     """Fingerprints make cargo trust the other files, so they are written last."""
-    for name in sorted(content, key=lambda each: (_FINGERPRINTS in each, each)):
+    for name in sorted(content, key=lambda file_name: (_FINGERPRINTS in file_name, file_name)):
         file = target / name
         file.parent.mkdir(parents=True, exist_ok=True)
         # Under its name a file is always complete: another build may run in this folder.
         handle, unfinished = tempfile.mkstemp(prefix=_UNFINISHED, dir=target)
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(content[name])
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content[name])
         Path(unfinished).chmod(0o755 if file.suffix == ".so" else 0o644)
         os.utime(unfinished, ns=(time_ns, time_ns))
         Path(unfinished).replace(file)
@@ -232,16 +235,16 @@ def _store(cache: Path, key: str, content: Mapping[str, bytes]) -> None:
 
 
 def _make_room(cache: Path) -> None:
-    kept = []
-    for place in cache.iterdir():
+    folders_by_use = []
+    for folder in cache.iterdir():
         with contextlib.suppress(FileNotFoundError):  # another build removes folders too
-            used = place.stat().st_mtime
-            if not place.name.startswith(_UNFINISHED):
-                kept.append((used, place))
-            elif time.time() - used > ABANDONED_S:
-                shutil.rmtree(place, ignore_errors=True)
-    for _, place in sorted(kept, reverse=True)[KEPT_MAX:]:
-        shutil.rmtree(place, ignore_errors=True)
+            used_at = folder.stat().st_mtime
+            if not folder.name.startswith(_UNFINISHED):
+                folders_by_use.append((used_at, folder))
+            elif time.time() - used_at > ABANDONED_S:
+                shutil.rmtree(folder, ignore_errors=True)
+    for _, folder in sorted(folders_by_use, reverse=True)[KEPT_MAX:]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _hashes(content: Mapping[str, bytes]) -> dict[str, str]:

@@ -61,19 +61,19 @@ class Definitions:
                 sentence(
                     f"{origin}: a node of the sources",
                     expected=f"$kind one of {', '.join(KINDS)}, and a name",
-                    found=repr(node)[:80],
+                    actual=repr(node)[:80],
                     hint="is sdk/ of the same release as this aos?",
                 )
             )
         first = self.nodes.setdefault((kind, name), node)
         self.origins.setdefault((kind, name), origin)
         if first is not node and not equal(first, node):
-            other = self.origins[kind, name]
+            first_origin = self.origins[kind, name]
             raise BuildFailed(
                 sentence(
                     f"{name} has two different definitions in {origin}"
-                    if other == origin
-                    else f"{name} is defined differently in {origin} and in {other}",
+                    if first_origin == origin
+                    else f"{name} is defined differently in {origin} and in {first_origin}",
                     hint="definitions of one name must be equal; give one a new name or version",
                 )
             )
@@ -85,29 +85,29 @@ def read_section(data: bytes, module: str) -> Iterator[Node]:
     Raises:
         BuildFailed: The section is invalid.
     """
-    where = f"module {module}, section aos.air"
+    location = f"module {module}, section aos.air"
     if len(data) > SECTION_BYTES_MAX:
-        raise BuildFailed(f"{where}: expected at most {SECTION_BYTES_MAX:,} bytes")
+        raise BuildFailed(f"{location}: expected at most {SECTION_BYTES_MAX:,} bytes")
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise BuildFailed(f"{where}: expected UTF-8, found byte {error.start}") from error
+        raise BuildFailed(f"{location}: expected UTF-8, found byte {error.start}") from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             node = parse_json(line, max_bytes=SECTION_BYTES_MAX, max_items=SECTION_ITEMS_MAX)
         except ValueProblem as problem:
-            raise BuildFailed(f"{where}, line {number}: {problem}") from problem
+            raise BuildFailed(f"{location}, line {number}: {problem}") from problem
         if not isinstance(node, dict):
-            raise BuildFailed(f"{where}, line {number}: expected an object")
+            raise BuildFailed(f"{location}, line {number}: expected an object")
         yield node
 
 
 def written_nodes(files: Mapping[str, bytes]) -> list[tuple[str, Node]]:
     """The nodes of the handwritten AIR files, each with its file. Unreadable files are skipped:
     loading the manifest reports them."""
-    found: list[tuple[str, Node]] = []
+    file_nodes: list[tuple[str, Node]] = []
     for file, data in sorted(files.items()):
         if not file.endswith(".json") or file == GENERATED_AIR:
             continue
@@ -116,8 +116,8 @@ def written_nodes(files: Mapping[str, bytes]) -> list[tuple[str, Node]]:
         except (UnicodeDecodeError, ValueProblem):
             continue
         nodes = value if isinstance(value, list) else [value]
-        found += [(file, node) for node in nodes if isinstance(node, dict)]
-    return found
+        file_nodes += [(file, node) for node in nodes if isinstance(node, dict)]
+    return file_nodes
 
 
 def generated(
@@ -131,7 +131,7 @@ def generated(
     """
     for file, node in written:
         _check_collision(definitions, node, file)
-    nodes = [definitions.nodes[subject] for subject in sorted(definitions.nodes, key=_place)]
+    nodes = [definitions.nodes[subject] for subject in sorted(definitions.nodes, key=_sort_key)]
     if project.abi is not None:
         # The project's ABI is that of modules that were built elsewhere.
         nodes = [
@@ -145,9 +145,9 @@ def generated(
     return air_json(nodes) if nodes else None
 
 
-def equal(one: Node, other: Node) -> bool:
+def equal(node: Node, other_node: Node) -> bool:
     """Whether two nodes are equal, apart from comments."""
-    return _bare(one) == _bare(other)
+    return _bare(node) == _bare(other_node)
 
 
 def _bare(node: Node) -> dict[str, Any]:
@@ -162,15 +162,15 @@ def _kind(node: Node) -> str:
     return str(node.get("$kind"))
 
 
-def _place(subject: tuple[str, str]) -> tuple[int, str]:
+def _sort_key(subject: tuple[str, str]) -> tuple[int, str]:
     kind, name = subject
     return list(SECTIONS).index(kind), name
 
 
 def _check_collision(definitions: Definitions, node: Node, file: str) -> None:
     subject = (_kind(node), str(node.get("name")))
-    ours = definitions.nodes.get(subject)
-    if ours is None or equal(ours, node):
+    source_node = definitions.nodes.get(subject)
+    if source_node is None or equal(source_node, node):
         return
     raise BuildFailed(
         sentence(
@@ -192,22 +192,22 @@ def _manifest(project: Project, definitions: Definitions, written: Iterable[Node
         if isinstance(effect, str) and is_system(effect)
     }
     subjects |= {("defeffect", effect) for effect in emitted}
-    made: dict[str, Any] = {"$kind": MANIFEST, "$comment": WRITTEN_BY, "air_version": "2"}
+    manifest: dict[str, Any] = {"$kind": MANIFEST, "$comment": WRITTEN_BY, "air_version": "2"}
     for kind, section in SECTIONS.items():
-        names = sorted(name for each, name in subjects if each == kind)
+        names = sorted(name for subject_kind, name in subjects if subject_kind == kind)
         if names or kind != "defsecret":
-            made[section] = [{"name": name} for name in names]
+            manifest[section] = [{"name": name} for name in names]
     extra = dict(project.manifest)
     uses = extra.get("uses", [])
     if _has_sealed(definitions, written) and isinstance(uses, list) and SEALED_PACKAGE not in uses:
         extra["uses"] = [*uses, SEALED_PACKAGE]
     routing = extra.pop("routing", {})
-    more = routing.get("subscriptions", []) if isinstance(routing, dict) else routing
+    extra_routes = routing.get("subscriptions", []) if isinstance(routing, dict) else routing
     by_workflow = sorted(definitions.routes, key=lambda route: str(route.get("workflow")))
-    made["routing"] = {"subscriptions": [*by_workflow, *more]}
+    manifest["routing"] = {"subscriptions": [*by_workflow, *extra_routes]}
     if isinstance(routing, dict):
-        made["routing"] |= {key: routing[key] for key in routing if key != "subscriptions"}
-    return made | extra
+        manifest["routing"] |= {key: routing[key] for key in routing if key != "subscriptions"}
+    return manifest | extra
 
 
 def _has_sealed(definitions: Definitions, written: Iterable[Node]) -> bool:
@@ -234,9 +234,9 @@ def _check_manifest(project: Project, definitions: Definitions, file: str, manif
             )
         )
     lacks = []
-    for kind, name in sorted(definitions.nodes, key=_place):
-        listed = manifest.get(SECTIONS[kind], [])
-        if kind != "defschema" and {"name": name} not in [_named(each) for each in listed]:
+    for kind, name in sorted(definitions.nodes, key=_sort_key):
+        entries = manifest.get(SECTIONS[kind], [])
+        if kind != "defschema" and {"name": name} not in [_name_entry(entry) for entry in entries]:
             lacks.append(f"{SECTIONS[kind]}: {json.dumps({'name': name})}")
     routing = manifest.get("routing", {})
     routes = routing.get("subscriptions", []) if isinstance(routing, dict) else []
@@ -254,7 +254,7 @@ def _check_manifest(project: Project, definitions: Definitions, file: str, manif
         )
 
 
-def _named(entry: object) -> dict[str, object]:
+def _name_entry(entry: object) -> dict[str, object]:
     return {"name": entry.get("name")} if isinstance(entry, dict) else {}
 
 
@@ -263,18 +263,22 @@ def air_json(nodes: Sequence[Node]) -> bytes:
     return ("\n".join(_folded(nodes, 0)) + "\n").encode()
 
 
-def _folded(value: Any, taken: int) -> list[str]:
-    """Lines of JSON; a value that fits on one line gets one. ``taken``: columns before the first
-    line."""
-    whole = json.dumps(value, ensure_ascii=False)
-    if taken + len(whole) <= WIDTH or not isinstance(value, dict | list | tuple) or not value:
-        return [whole]
+def _folded(value: Any, columns_before: int) -> list[str]:
+    """Lines of JSON; a value that fits on one line gets one. ``columns_before``: columns before the
+    first line."""
+    json_text = json.dumps(value, ensure_ascii=False)
+    if (
+        columns_before + len(json_text) <= WIDTH
+        or not isinstance(value, dict | list | tuple)
+        or not value
+    ):
+        return [json_text]
     is_object = isinstance(value, dict)
-    pairs = list(value.items()) if isinstance(value, dict) else [("", each) for each in value]
-    found = ["{" if is_object else "["]
-    for number, (name, each) in enumerate(pairs, 1):
+    pairs = list(value.items()) if isinstance(value, dict) else [("", element) for element in value]
+    folded_lines = ["{" if is_object else "["]
+    for number, (name, element) in enumerate(pairs, 1):
         head = f"{json.dumps(name, ensure_ascii=False)}: " if is_object else ""
-        lines = _folded(each, len(head) + len("  ,"))
+        lines = _folded(element, len(head) + len("  ,"))
         lines[-1] += "," if number < len(pairs) else ""
-        found += [f"  {head}{lines[0]}", *(f"  {line}" for line in lines[1:])]
-    return [*found, "}" if is_object else "]"]
+        folded_lines += [f"  {head}{lines[0]}", *(f"  {line}" for line in lines[1:])]
+    return [*folded_lines, "}" if is_object else "]"]

@@ -14,7 +14,7 @@ from typing import Final
 from aos.authoring.build import Built, build
 from aos.authoring.builder import Builder
 from aos.authoring.in_force import put_in_force
-from aos.authoring.live import LiveWorld, NoExecutors, shown
+from aos.authoring.live import LiveWorld, NoExecutors, short_path
 from aos.authoring.project import Project
 from aos.authoring.running import Console, Stopped
 from aos.authoring.scratch import prepare
@@ -78,14 +78,14 @@ class Dev:
                 raise
             self._screen.problem(problem)
             self._screen.say("waiting for a change")
-        after = self._last()
+        after_seq = self._last()
         if self._options.until_idle:
             self._take_lines(self._typed.all())
         else:
-            where = shown(self._world.path)
-            self._screen.say(f"in another terminal: export AOS_WORLD={where}")
+            world_text = short_path(self._world.path)
+            self._screen.say(f"in another terminal: export AOS_WORLD={world_text}")
             self._screen.say("type SCHEMA JSON here to send an event; Ctrl-C to end")
-        self._world.start(self._project, after=after)
+        self._world.start(self._project, after_seq=after_seq)
 
     def _loop(self, watch: Watch) -> None:
         is_alive = True
@@ -120,8 +120,8 @@ class Dev:
                 self._code = self._code or (problem.exit_code if self._options.until_idle else 0)
                 self._screen.problem(problem)
 
-    def _take(self, asked: Item | Command | None) -> None:
-        match asked:
+    def _take(self, request: Item | Command | None) -> None:
+        match request:
             case None:
                 pass
             case Command.FRESH:
@@ -131,7 +131,7 @@ class Dev:
             case Command.HELP:
                 self._screen.say("SCHEMA JSON: send an event; fresh: start an empty world; quit")
             case Item():
-                self._send(asked)
+                self._send(request)
 
     def _send(self, item: Item) -> None:
         """Send an event. Raises Refused."""
@@ -151,7 +151,7 @@ class Dev:
             if self._built is not None:
                 put_in_force(self._world.path, self._built, self._screen)
         finally:
-            self._world.start(self._project, after=self._last())
+            self._world.start(self._project, after_seq=self._last())
 
     def _last(self) -> int:
         """The last record of the world, which must not be running."""
@@ -162,10 +162,10 @@ class Dev:
 
     def _take_changes(self, changes: Changes) -> None:
         if changes.effects:
-            self._screen.say(f"{_listed(changes.effects)} changed: restarting executors")
+            self._screen.say(f"{_names_text(changes.effects)} changed: restarting executors")
             self._world.restart(self._project)
         if changes.sources:
-            self._screen.say(f"{_listed(changes.sources)} changed: building")
+            self._screen.say(f"{_names_text(changes.sources)} changed: building")
             self._is_stale = True
 
     def _take_build(self) -> None:
@@ -192,12 +192,12 @@ class Dev:
 
     def _take_built(self, built: Built) -> None:
         """Apply a build. Raises AosError if that fails: the previous version keeps running."""
-        before, self._project = self._project, built.project
-        if built.project.world != before.world:
+        previous, self._project = self._project, built.project
+        if built.project.world != previous.world:
             self._screen.note("the changed world in aos.toml is used from the next aos dev on")
         self._built = built
         self._screen.built(built)
-        if built.project.executors != before.executors:
+        if built.project.executors != previous.executors:
             self._world.restart(built.project)
         self._world.wait_until_it_listens()
         put_in_force(self._world.path, built, self._screen)
@@ -205,5 +205,5 @@ class Dev:
             self._world.restart(built.project)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -48,16 +48,16 @@ TOLD: Final = frozenset(
 class TraceFollower:
     """Reads the journal of a world while another process runs it."""
 
-    def __init__(self, world: Path, *, after: int | None = None) -> None:
+    def __init__(self, world: Path, *, after_seq: int | None = None) -> None:
         self._reader = open_reader(world)
-        self._told = self._reader.seq if after is None else after
-        self._seen = self._told
+        self._reported_seq = self._reader.seq if after_seq is None else after_seq
+        self._head_seq = self._reported_seq
         self._seen_at = self._began_at = time.monotonic()
 
     @property
-    def told(self) -> int:
+    def reported_seq(self) -> int:
         """The last record that was returned."""
-        return self._told
+        return self._reported_seq
 
     def news(self, *, at_once: bool = False) -> Iterator[tuple[Branch, ...] | str]:
         """Traces of new records, and a line if some are left out; nothing while records arrive.
@@ -67,32 +67,32 @@ class TraceFollower:
         now = time.monotonic()
         head = self._reader.store.head()
         last = 0 if head is None else head.seq
-        if last > self._seen:
-            self._began_at = now if self._seen == self._told else self._began_at
-            self._seen, self._seen_at = last, now
-        if self._seen == self._told:
+        if last > self._head_seq:
+            self._began_at = now if self._head_seq == self._reported_seq else self._began_at
+            self._head_seq, self._seen_at = last, now
+        if self._head_seq == self._reported_seq:
             return
         is_time = now - self._seen_at >= REST_S or now - self._began_at >= LONGEST_S
         if is_time or at_once:
             yield from self._tell()
 
     def _tell(self) -> Iterator[tuple[Branch, ...] | str]:
-        first, self._told = self._told + 1, self._seen
+        first, self._reported_seq = self._reported_seq + 1, self._head_seq
         self._reader.refresh()
         view = View(self._reader.state, self._reader.store, now_ns=now_ns())
         view.spell()
         covered: set[int] = set()
         left_out = number = 0
-        for seq in self._first(first, self._told):
+        for seq in self._first(first, self._reported_seq):
             if seq in covered:
                 continue
             if number == TRACES_MAX:
                 left_out += 1
                 continue
             number += 1
-            found = trace(view, [str(seq)], nodes_max=NODES_MAX)
-            covered |= _sequences(found.roots)
-            yield tuple(map(shortened, lines(found, width=LINE_COLUMNS)))
+            tree = trace(view, [str(seq)], nodes_max=NODES_MAX)
+            covered |= _sequences(tree.roots)
+            yield tuple(map(shortened, lines(tree, width=LINE_COLUMNS)))
         if left_out:
             yield f"… and {left_out} more (see aos inspect journal)"
 
@@ -123,8 +123,8 @@ def shortened(root: Branch) -> Branch:
     if len(path) <= ABOVE_MAX + 1:
         return root
     number = len(path) - ABOVE_MAX - 1
-    told = Branch(kind="left_out", text=f"… {number} more on the way", children=(path[-2],))
-    return replace(root, children=(told,))
+    gap = Branch(kind="left_out", text=f"… {number} more on the way", children=(path[-2],))
+    return replace(root, children=(gap,))
 
 
 def _way_to_target(root: Branch) -> list[Branch]:
@@ -146,9 +146,9 @@ def _way_to_target(root: Branch) -> list[Branch]:
 
 
 def _sequences(roots: Iterable[Node]) -> set[int]:
-    found, todo = set(), list(roots)
+    seqs, todo = set(), list(roots)
     while todo:
         node = todo.pop()
-        found.add(node.seq)
+        seqs.add(node.seq)
         todo.extend(node.children)
-    return found
+    return seqs

@@ -32,8 +32,8 @@ def put_in_force(world: Path, built: Built, screen: Screen) -> None:
     """
     loaded = for_scratch(built)
     with open_writer(world) as writer:
-        before = writer.about().manifest
-        taken_over = taking_over(before, loaded.effective)
+        old_manifest = writer.signed_state().manifest
+        taken_over = taking_over(old_manifest, loaded.effective)
         applied = writer.apply(loaded, mode=MIGRATE if taken_over else STRICT)
         if not taken_over and _is(applied.answer, Rule.WORLD_IS_NOT_QUIESCENT):
             applied = writer.apply(loaded, mode=PIN)
@@ -51,43 +51,49 @@ def put_in_force(world: Path, built: Built, screen: Screen) -> None:
             pass
         case Refusal(message=message):
             screen.blockers(applied.blockers)
-            ways = _ways_out(built.project.lang, before, loaded.effective, applied.blockers)
+            ways = _ways_out(built.project.lang, old_manifest, loaded.effective, applied.blockers)
             raise Refused(f"{message} ({ways})")
 
 
-def taking_over(before: Effective | None, after: Effective) -> tuple[str, ...]:
+def taking_over(old_manifest: Effective | None, new_manifest: Effective) -> tuple[str, ...]:
     """The workflows whose migration leads from the state schema in force to a different one. One
     whose old and new schema are equal has been migrated before."""
     return tuple(
         name
-        for name, workflow in after.workflows.items()
-        if before is not None
+        for name, workflow in new_manifest.workflows.items()
+        if old_manifest is not None
         and workflow.migrate is not None
-        and name in before.workflows
-        and workflow.migrate.source == before.workflows[name].state.name != workflow.state.name
+        and name in old_manifest.workflows
+        and workflow.migrate.source
+        == old_manifest.workflows[name].state.name
+        != workflow.state.name
     )
 
 
 def _ways_out(
-    lang: str, before: Effective | None, after: Effective, blockers: Sequence[Blocker]
+    lang: str, old_manifest: Effective | None, new_manifest: Effective, blockers: Sequence[Blocker]
 ) -> str:
     """Advice on how to remove the blockers."""
-    kinds = {each.kind for each in blockers}
+    kinds = {blocker.kind for blocker in blockers}
     if FAILED_MIGRATION in kinds:
         return f"fix the migration; or undo the change; or {FRESH}"
     ways = f"{FRESH}; or undo the change"
-    for name in sorted({each.cell[0] for each in blockers if each.kind == MISFIT}):
-        old, new = before and before.workflows.get(name), after.workflows[name]
-        if before and old and not Shapes(before, after).same(old.state, new.state):
-            made = migration_class(after.workflows, name)
+    for name in sorted({blocker.cell[0] for blocker in blockers if blocker.kind == MISFIT}):
+        old, new = old_manifest and old_manifest.workflows.get(name), new_manifest.workflows[name]
+        if (
+            old_manifest
+            and old
+            and not Shapes(old_manifest, new_manifest).same(old.state, new.state)
+        ):
+            class_name = migration_class(new_manifest.workflows, name)
             written = f"aos build --migration {name} writes most of it"
-            return f"{ways}; or {_take_over(lang, old.state.name, made)}; {written}"
+            return f"{ways}; or {_take_over(lang, old.state.name, class_name)}; {written}"
     return ways
 
 
-def _take_over(lang: str, schema: str, made: str) -> str:
+def _take_over(lang: str, schema: str, class_name: str) -> str:
     """How to declare a migration. The new state is another schema, so it needs another name.
-    ``made`` is the class that is then generated for AssemblyScript."""
+    ``class_name`` is the class that is then generated for AssemblyScript."""
     if lang == RUST:
         return (
             "migrate the old states: migrate(from = …, by = …) in #[workflow], from a type equal "
@@ -96,7 +102,7 @@ def _take_over(lang: str, schema: str, made: str) -> str:
     return (
         f'migrate the old states: "migrate": {{"from": "{schema}", "entrypoint": …}} in the '
         f"defworkflow; in air/ the old {schema} unchanged and the new state under another name; "
-        f"in the module's entry file a class that extends {made} and the function of that "
+        f"in the module's entry file a class that extends {class_name} and the function of that "
         "entrypoint, which runs it with migrate<…>(pointer, length)"
     )
 
@@ -116,8 +122,8 @@ def for_scratch(built: Built) -> Loaded:
 
 
 def _without_keys(data: bytes) -> bytes:
-    found = json.loads(data)
-    nodes = found if isinstance(found, list) else [found]
+    document = json.loads(data)
+    nodes = document if isinstance(document, list) else [document]
     for node in nodes:
         if node.get("$kind") == "manifest":
             node.pop("executors", None)

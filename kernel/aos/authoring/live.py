@@ -21,7 +21,9 @@ from aos.host.executors.pool import ALIKE
 
 SHORT_S: Final = 0.02
 
-_KINDS: Final = {each.exit_code: each for each in (Refused, BadUsage, Damage, Unavailable)}
+_KINDS: Final = {
+    error_class.exit_code: error_class for error_class in (Refused, BadUsage, Damage, Unavailable)
+}
 
 
 @dataclass(slots=True)
@@ -53,8 +55,8 @@ class LiveWorld:
         """Whether it runs without the executors of the project."""
         return self._life is not None and not self._life.has_executors and self._life.wants_them
 
-    def start(self, project: Project, *, after: int, has_executors: bool = True) -> None:
-        """Start the process. Traces of the records after ``after`` are printed."""
+    def start(self, project: Project, *, after_seq: int, has_executors: bool = True) -> None:
+        """Start the process. Traces of the records after ``after_seq`` are printed."""
         options = self._options
         has_executors = has_executors and bool(project.executors)
         order = Order(
@@ -67,13 +69,13 @@ class LiveWorld:
         )
         self._life = _Life(WorldProcess(order), has_executors, bool(project.executors))
         if self._follower is None:
-            self._follower = TraceFollower(self.path, after=after)
+            self._follower = TraceFollower(self.path, after_seq=after_seq)
 
     def restart(self, project: Project, *, has_executors: bool = True) -> None:
         """Restart it with the present executors, which get the open effects again."""
         self._stop_process()
-        after = 0 if self._follower is None else self._follower.told
-        self.start(project, after=after, has_executors=has_executors)
+        after_seq = 0 if self._follower is None else self._follower.reported_seq
+        self.start(project, after_seq=after_seq, has_executors=has_executors)
 
     def stop(self) -> None:
         """Stop it cleanly, and print the remaining traces."""
@@ -113,7 +115,7 @@ class LiveWorld:
                 case {"started": int(seq)}:
                     life.is_started = True
                     if not self._options.until_idle:
-                        self._screen.say(f"running {shown(self.path)} from record {seq}")
+                        self._screen.say(f"running {short_path(self.path)} from record {seq}")
                 case {"failed": str(text), "code": int(code)}:
                     if life.has_executors and not self._options.until_idle:
                         self._stop_process()
@@ -143,13 +145,15 @@ class LiveWorld:
                 life.lacking.add(line)
                 self._screen.note(f"effects stay open that need this: {line}")
 
-    def _tell_unasked(self, life: _Life, unasked: Sequence[str], known: Sequence[str]) -> None:
+    def _tell_unasked(
+        self, life: _Life, unasked: Sequence[str], known_effects: Sequence[str]
+    ) -> None:
         """Report effects of the executors that the manifest lacks: once for each process, and again
         if they change."""
-        before, life.unasked = life.unasked, tuple(unasked)
-        if life.unasked != before:
+        previous, life.unasked = life.unasked, tuple(unasked)
+        if life.unasked != previous:
             for effect in unasked:
-                self._screen.problem(BadUsage(_unasked(effect, known)))
+                self._screen.problem(BadUsage(_unasked(effect, known_effects)))
 
     def _ended(self, problem: AosError) -> AosError:
         """Record that the process has failed. Later calls raise the same error."""
@@ -162,11 +166,11 @@ class LiveWorld:
         is_started = self._life is not None and self._life.is_started
         if self._follower is None or not (is_started or at_once):
             return
-        for found in self._follower.news(at_once=at_once):
-            if isinstance(found, str):
-                self._screen.note(found)
+        for news in self._follower.news(at_once=at_once):
+            if isinstance(news, str):
+                self._screen.note(news)
             else:
-                self._screen.trace(found)
+                self._screen.trace(news)
 
     def _stop_process(self) -> None:
         if self._life is None:
@@ -185,11 +189,11 @@ class NoExecutors(AosError):
     """The world does not start with its executors; it may start without them."""
 
 
-def _unasked(effect: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(effect, known, n=1, cutoff=ALIKE)
+def _unasked(effect: str, known_effects: Sequence[str]) -> str:
+    near = difflib.get_close_matches(effect, known_effects, n=1, cutoff=ALIKE)
     return sentence(
         f'@effect("{effect}") is not in the manifest, so no workflow requests it',
-        expected="one of " + ", ".join(known) if known else "no effect of your own",
+        expected="one of " + ", ".join(known_effects) if known_effects else "no effect of your own",
         hint=f"did you mean {near[0]}?"
         if near
         else "fix the name, or define the effect and have a workflow request it",
@@ -198,15 +202,15 @@ def _unasked(effect: str, known: Sequence[str]) -> str:
 
 def _executors(project: Project) -> list[str]:
     """The project's executors in the form of ``--executors``, with absolute paths."""
-    found = []
+    specs = []
     for spec in project.executors:
         source, _, attribute = spec.rpartition(":")
         is_file = source.endswith(".py")
-        found.append(f"{project.folder / source}:{attribute}" if is_file else spec)
-    return found
+        specs.append(f"{project.folder / source}:{attribute}" if is_file else spec)
+    return specs
 
 
-def shown(path: Path) -> str:
+def short_path(path: Path) -> str:
     """The path, relative to the working directory if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)

@@ -70,27 +70,27 @@ def new_project(folder: Path, *, lang: str, is_flow: bool = False) -> NewProject
         Refused: The folder is not empty. Nothing has changed.
         Unavailable: It cannot be written. Its partial files have been removed.
     """
-    place = Path(os.path.abspath(folder))  # noqa: PTH100  # resolve() would follow a link
-    name = place.name
+    target = Path(os.path.abspath(folder))  # noqa: PTH100  # resolve() would follow a link
+    name = target.name
     check_name(name)
     if lang not in LANGUAGES:
-        raise BadUsage(sentence("--lang", expected=either(LANGUAGES), found=repr(lang)))
+        raise BadUsage(sentence("--lang", expected=either(LANGUAGES), actual=repr(lang)))
     if is_flow and lang != RUST:
         raise BadUsage(
             sentence(
                 "--flow",
                 expected=f"--lang {RUST}",
-                found=lang,
+                actual=lang,
                 hint="only the SDK of Rust has flows; leave out --flow for a workflow that handles "
                 "one event at a time",
             )
         )
-    _check_free(place)
+    _check_free(target)
     try:
-        with _unfinished(place) as made:
-            _fill(made, name, lang, (COMMON, lang, *([FLOW] if is_flow else [])))
-            _put(made, place)
-            files = sorted(_names(place))
+        with _unfinished(target) as scratch:
+            _fill(scratch, name, lang, (COMMON, lang, *([FLOW] if is_flow else [])))
+            _put(scratch, target)
+            files = sorted(_names(target))
     except OSError as error:
         raise Unavailable(f"{folder}: the project cannot be written: {error.strerror}") from error
     return NewProject(folder=folder, name=name, lang=lang, files=tuple(files))
@@ -104,7 +104,7 @@ def check_name(name: str) -> None:
                 "the name of a project",
                 expected=f"lower-case letters and digits, beginning with a letter, with single "
                 f"hyphens between, at most {NAME_CHARS_MAX}",
-                found=repr(name),
+                actual=repr(name),
                 hint=_suggestion(name),
             )
         )
@@ -127,55 +127,55 @@ def _suggestion(name: str) -> str | None:
     return f"{plain} would do" if NAME.fullmatch(plain) and plain not in RESERVED else None
 
 
-def _check_free(place: Path) -> None:
-    if place.is_symlink() or (place.exists() and not place.is_dir()):
-        raise Refused(f"{place}: expected a new or empty folder, found something else")
-    if place.is_dir():
-        found = next(place.iterdir(), None)
-        if found is not None:
-            raise _not_empty(place, found.name)
-    if place == Path.cwd():
+def _check_free(target: Path) -> None:
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise Refused(f"{target}: expected a new or empty folder, found something else")
+    if target.is_dir():
+        first_entry = next(target.iterdir(), None)
+        if first_entry is not None:
+            raise _not_empty(target, first_entry.name)
+    if target == Path.cwd():
         raise Refused(
-            f"{place}: a project replaces its folder, which is your working directory "
-            f"(cd .., then aos new {place.name})"
+            f"{target}: a project replaces its folder, which is your working directory "
+            f"(cd .., then aos new {target.name})"
         )
-    if not place.parent.is_dir():
-        raise BadUsage(f"{place.parent}: no such folder, so {place.name} cannot be created in it")
+    if not target.parent.is_dir():
+        raise BadUsage(f"{target.parent}: no such folder, so {target.name} cannot be created in it")
 
 
-def _not_empty(place: Path, found: str) -> Refused:
+def _not_empty(target: Path, entry_text: str) -> Refused:
     return Refused(
         sentence(
             "the folder is not empty",
-            where=str(place),
+            location=str(target),
             expected="a new or empty folder",
-            found=f"{found} in it",
+            actual=f"{entry_text} in it",
         )
     )
 
 
 @contextlib.contextmanager
-def _unfinished(place: Path) -> Iterator[Path]:
+def _unfinished(target: Path) -> Iterator[Path]:
     """A temporary hidden folder next to the future project, so on the same disk."""
-    made = Path(tempfile.mkdtemp(prefix=f".{place.name}.unfinished-", dir=place.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.unfinished-", dir=target.parent))
     try:
-        yield made
+        yield scratch
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _put(made: Path, place: Path) -> None:
+def _put(scratch: Path, target: Path) -> None:
     """Rename the folder to its final name: after a crash it is complete, or missing.
 
     Raises:
         Refused: Something has appeared there meanwhile.
     """
-    made.chmod(0o777 & ~_umask())
+    scratch.chmod(0o777 & ~_umask())
     try:
-        made.rename(place)
+        scratch.rename(target)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise _not_empty(place, "something") from error
+            raise _not_empty(target, "something") from error
         raise
 
 

@@ -86,7 +86,7 @@ def find_project(path: Path) -> Project:
     raise BadUsage(
         sentence(
             f"there is no {PROJECT_FILE} in this folder or one above it",
-            where=str(path),
+            location=str(path),
             expected="the folder of a project",
             hint="aos new NAME --lang rust creates one",
         )
@@ -97,16 +97,16 @@ def read_project(folder: Path) -> Project:
     """Read the project in this folder. Raises BadUsage as ``find_project``."""
     file = folder / PROJECT_FILE
     try:
-        with file.open("rb") as opened:
-            data = opened.read(PROJECT_FILE_BYTES_MAX + 1)
+        with file.open("rb") as stream:
+            data = stream.read(PROJECT_FILE_BYTES_MAX + 1)
         if len(data) > PROJECT_FILE_BYTES_MAX:
             raise BadUsage(f"{file}: expected at most {PROJECT_FILE_BYTES_MAX:,} bytes")
-        found = tomllib.loads(data.decode())
+        document = tomllib.loads(data.decode())
     except OSError as error:
         raise BadUsage(f"{file}: the file cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadUsage(f"{file}: the file is not TOML: {excerpt(str(error))}") from error
-    return _Reading(file).project(found)
+    return _Reading(file).project(document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,111 +115,117 @@ class _Reading:
 
     file: Path
 
-    def project(self, found: Mapping[str, Any]) -> Project:
-        self._known(found, ("project", "modules", "manifest"), "")
-        head = self._table(found, "project", "")
-        self._known(head, ("name", "lang", "executors", "world", "abi"), "project")
+    def project(self, document: Mapping[str, Any]) -> Project:
+        self._check_keys(document, ("project", "modules", "manifest"), "")
+        head = self._table(document, "project", "")
+        self._check_keys(head, ("name", "lang", "executors", "world", "abi"), "project")
         name = self._text(head, "name", "project")
         if MODULE_NAME.fullmatch(name) is None:
-            raise self._wrong("project.name", f"a name such as {MODULE_NAME.pattern}", repr(name))
+            raise self._invalid("project.name", f"a name such as {MODULE_NAME.pattern}", repr(name))
         lang = self._text(head, "lang", "project")
         if lang not in LANGUAGES:
-            raise self._wrong("project.lang", " or ".join(map(repr, LANGUAGES)), repr(lang))
+            raise self._invalid("project.lang", " or ".join(map(repr, LANGUAGES)), repr(lang))
         return Project(
             folder=self.file.parent,
             name=name,
             lang=lang,
-            modules=self._modules(found, name, lang),
+            modules=self._modules(document, name, lang),
             executors=self._executors(head),
-            world=self._inside(head.get("world", WORLD), "project.world"),
+            world=self._path_inside(head.get("world", WORLD), "project.world"),
             abi=self._abi(head),
-            manifest=self._manifest(found),
+            manifest=self._manifest(document),
         )
 
-    def _modules(self, found: Mapping[str, Any], name: str, lang: str) -> tuple[ModuleSource, ...]:
+    def _modules(
+        self, document: Mapping[str, Any], name: str, lang: str
+    ) -> tuple[ModuleSource, ...]:
         default = DEFAULT_SOURCE[lang]
-        tables = self._table(found, "modules", "") if "modules" in found else {name: {}}
+        tables = self._table(document, "modules", "") if "modules" in document else {name: {}}
         if not tables:
-            raise self._wrong("modules", "one table [modules.NAME] or more", "none")
+            raise self._invalid("modules", "one table [modules.NAME] or more", "none")
         modules = []
         for module in tables:
-            where = f"modules.{module}"
+            field_path = f"modules.{module}"
             if MODULE_NAME.fullmatch(module) is None:
-                raise self._wrong(where, f"a name such as {MODULE_NAME.pattern}", repr(module))
+                raise self._invalid(
+                    field_path, f"a name such as {MODULE_NAME.pattern}", repr(module)
+                )
             table = self._table(tables, module, "modules")
-            self._known(table, ("source",), where)
-            source = self._inside(table.get("source", default), f"{where}.source")
+            self._check_keys(table, ("source",), field_path)
+            source = self._path_inside(table.get("source", default), f"{field_path}.source")
             modules.append(ModuleSource(name=module, source=source))
         return tuple(modules)
 
     def _abi(self, head: Mapping[str, Any]) -> str | None:
-        found = head.get("abi")
-        if found is not None and found not in ABIS:
-            raise self._wrong("project.abi", " or ".join(map(repr, ABIS)), repr(found))
-        return found
+        abi = head.get("abi")
+        if abi is not None and abi not in ABIS:
+            raise self._invalid("project.abi", " or ".join(map(repr, ABIS)), repr(abi))
+        return abi
 
     def _executors(self, head: Mapping[str, Any]) -> tuple[str, ...]:
-        found = head.get("executors", [])
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-            raise self._wrong("project.executors", 'a list such as ["effects.py:shop"]', None)
-        return tuple(found)
+        specs = head.get("executors", [])
+        if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
+            raise self._invalid("project.executors", 'a list such as ["effects.py:shop"]', None)
+        return tuple(specs)
 
-    def _manifest(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
-        table = self._table(found, "manifest", "") if "manifest" in found else {}
+    def _manifest(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        table = self._table(document, "manifest", "") if "manifest" in document else {}
         for field in table:
             if field in _OURS or field in _SECTIONS:
                 raise BadUsage(
                     sentence(
                         f"manifest.{field} is filled in by aos build",
-                        where=str(self.file),
+                        location=str(self.file),
                         hint="leave it out; definitions of the sources and of air/ are listed",
                     )
                 )
         return MappingProxyType(dict(table))
 
-    def _inside(self, value: object, where: str) -> str:
+    def _path_inside(self, value: object, field_path: str) -> str:
         """A relative path inside of the project, in its normal form."""
         path = PurePosixPath(value) if isinstance(value, str) and value else None
         if path is None or path.is_absolute() or ".." in path.parts:
-            raise self._wrong(where, "a path below the project's folder", repr(value))
+            raise self._invalid(field_path, "a path below the project's folder", repr(value))
         return str(path)
 
-    def _table(self, found: Mapping[str, Any], name: str, within: str) -> Mapping[str, Any]:
-        value = found.get(name)
+    def _table(self, fields: Mapping[str, Any], name: str, within: str) -> Mapping[str, Any]:
+        value = fields.get(name)
         if not isinstance(value, dict):
-            where = f"{within}.{name}" if within else name
-            raise self._wrong(where, f"a table [{where}]", None if value is None else repr(value))
+            field_path = f"{within}.{name}" if within else name
+            raise self._invalid(
+                field_path, f"a table [{field_path}]", None if value is None else repr(value)
+            )
         return value
 
-    def _text(self, found: Mapping[str, Any], name: str, within: str) -> str:
-        value = found.get(name)
+    def _text(self, fields: Mapping[str, Any], name: str, within: str) -> str:
+        value = fields.get(name)
         if not isinstance(value, str):
-            where = f"{within}.{name}"
-            raise self._wrong(where, "text", "nothing" if value is None else repr(value))
+            field_path = f"{within}.{name}"
+            raise self._invalid(field_path, "text", "nothing" if value is None else repr(value))
         return value
 
-    def _known(self, found: Mapping[str, Any], names: Iterable[str], within: str) -> None:
+    def _check_keys(self, fields: Mapping[str, Any], names: Iterable[str], within: str) -> None:
         names = tuple(names)
-        for name in found:
+        for name in fields:
             if name in names:
                 continue
             near = difflib.get_close_matches(name, names, n=1)
             raise BadUsage(
                 sentence(
                     excerpt(f"{within}.{name}" if within else name),
-                    where=str(self.file),
+                    location=str(self.file),
                     expected="one of " + ", ".join(names),
-                    found=excerpt(repr(name)),
+                    actual=excerpt(repr(name)),
                     hint=f"did you mean {near[0]}?" if near else None,
                 )
             )
 
-    def _wrong(self, where: str, expected: str, found: str | None) -> BadUsage:
+    def _invalid(self, field_path: str, expected: str, actual: str | None) -> BadUsage:
         return BadUsage(
             sentence(
-                excerpt(where),
-                where=str(self.file),
+                excerpt(field_path),
+                location=str(self.file),
                 expected=expected,
-                found=None if found is None else excerpt(found),
+                actual=None if actual is None else excerpt(actual),
             )
         )

@@ -40,7 +40,7 @@ def run(
     command: Sequence[str | Path],
     *,
     cwd: Path,
-    what: str,
+    program: str,
     console: Console,
     environment: Mapping[str, str] | None = None,
 ) -> str:
@@ -66,27 +66,27 @@ def run(
     except OSError as error:
         raise ToolMissing(f"{command[0]}: cannot be started: {error.strerror}") from error
     try:
-        out = _output(child, console, what)
+        out = _output(child, console, program)
     except BaseException:
         _end(child)
         raise
     if child.returncode != 0:
-        raise BuildFailed(_why(child.returncode, what))
+        raise BuildFailed(_failure_text(child.returncode, program))
     return out.decode(errors="replace")
 
 
-def _output(child: subprocess.Popen[bytes], console: Console, what: str) -> bytes:
+def _output(child: subprocess.Popen[bytes], console: Console, program: str) -> bytes:
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return child.communicate(timeout=LOOK_S)[0]
         if console.given_up.is_set():
-            raise Stopped(f"{what} was stopped")
+            raise Stopped(f"{program} was stopped")
 
 
-def _why(code: int, what: str) -> str:
+def _failure_text(code: int, program: str) -> str:
     if code < 0:
-        return f"{what} was ended by {signal.Signals(-code).name}"
-    return f"{what} failed (exit code {code}); see above"
+        return f"{program} was ended by {signal.Signals(-code).name}"
+    return f"{program} failed (exit code {code}); see above"
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -46,7 +46,9 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
         ToolMissing: There is no Rust compiler that can build WASM.
         BuildFailed: The compiler failed and printed the reason to stderr, or a package is missing.
     """
-    packages = {each.name: _package(project, each) for each in project.modules}
+    packages = {
+        module_source.name: _package(project, module_source) for module_source in project.modules
+    }
     toolchain = find_toolchain()
     folder = project.folder.resolve()
     target = folder / TARGET_FOLDER
@@ -76,18 +78,18 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
         report=console.report,
     )
     is_first = sdk is not None and sdk.restore()
-    said = run(
+    output = run(
         call.command,
         cwd=folder,
         environment=call.environment,
-        what="the Rust compiler",
+        program="the Rust compiler",
         console=console,
     )
     if sdk is not None and is_first:
         sdk.keep()
-    made = _artifacts(said)
+    artifacts = _artifacts(output)
     modules = {
-        module.name: _read(made, packages[module.name], module, project)
+        module.name: _read(artifacts, packages[module.name], module, project)
         for module in project.modules
     }
     return BuiltModules(modules=modules, compiler=toolchain.identity())
@@ -119,18 +121,18 @@ def _package(project: Project, module: ModuleSource) -> str:
     """The package's name in its Cargo.toml."""
     file = project.folder / module.source / "Cargo.toml"
     try:
-        found = tomllib.loads(file.read_text("utf-8"))
+        document = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise BuildFailed(
             sentence(
                 f"modules.{module.name}.source: {file} cannot be read: {error.strerror}",
-                where=str(project.file),
+                location=str(project.file),
                 expected="the folder of a Rust package",
             )
         ) from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BuildFailed(f"{file}: the file is not TOML: {error}") from error
-    match found:
+    match document:
         case {"package": {"name": str(name)}}:
             return name
         case _:
@@ -143,10 +145,10 @@ def _elsewhere() -> dict[Path, str]:
     return {Path(home): "/cargo"}
 
 
-def _artifacts(said: str) -> dict[str, list[Path]]:
+def _artifacts(output: str) -> dict[str, list[Path]]:
     """The .wasm files that cargo reports, by package."""
-    found: dict[str, list[Path]] = {}
-    for line in said.splitlines():
+    files_by_package: dict[str, list[Path]] = {}
+    for line in output.splitlines():
         message: Any = json.loads(line) if line.startswith("{") else {}
         if message.get("reason") != "compiler-artifact":
             continue
@@ -154,19 +156,19 @@ def _artifacts(said: str) -> dict[str, list[Path]]:
             manifest = Path(message["manifest_path"])
             name = tomllib.loads(manifest.read_text("utf-8"))["package"]["name"]
             files = [Path(file) for file in message["filenames"] if file.endswith(".wasm")]
-            found.setdefault(name, []).extend(files)
-    return found
+            files_by_package.setdefault(name, []).extend(files)
+    return files_by_package
 
 
 def _read(
-    made: Mapping[str, list[Path]], package: str, module: ModuleSource, project: Project
+    artifacts: Mapping[str, list[Path]], package: str, module: ModuleSource, project: Project
 ) -> bytes:
-    files = made.get(package, [])
+    files = artifacts.get(package, [])
     if not files:
         raise BuildFailed(
             sentence(
                 f"the package {package} does not build a WASM module",
-                where=str(project.folder / module.source / "Cargo.toml"),
+                location=str(project.folder / module.source / "Cargo.toml"),
                 expected='crate-type = ["cdylib"] in [lib]',
             )
         )

@@ -55,27 +55,27 @@ def built_std(toolchain: Toolchain, cache: Path, *, console: Console) -> Path:
     Raises:
         BuildFailed: The compiler failed, or the folder cannot be written.
     """
-    place = cache / _identity(toolchain)
-    if place.is_dir():
-        return place
+    sysroot = cache / _identity(toolchain)
+    if sysroot.is_dir():
+        return sysroot
     try:
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _alone(cache, console):
-            for left in cache.glob(f"{UNFINISHED}*"):  # left by a build that was killed
-                shutil.rmtree(left, ignore_errors=True)
-            if not place.is_dir():
-                _build(toolchain, place, console)
+            for leftover in cache.glob(f"{UNFINISHED}*"):  # left by a build that was killed
+                shutil.rmtree(leftover, ignore_errors=True)
+            if not sysroot.is_dir():
+                _build(toolchain, sysroot, console)
     except OSError as error:
         raise BuildFailed(f"{cache}: the standard library cannot be stored: {error}") from error
-    return place
+    return sysroot
 
 
 def _identity(toolchain: Toolchain) -> str:
     """A digest of everything that the library depends on. The compiler's modification time
     distinguishes two packages of the same version."""
-    made = toolchain.rustc.resolve().stat()
-    seen = [RECIPE, toolchain.identity(), str(toolchain.rustc), made.st_size, made.st_mtime_ns]
-    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
+    status = toolchain.rustc.resolve().stat()
+    facts = [RECIPE, toolchain.identity(), str(toolchain.rustc), status.st_size, status.st_mtime_ns]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
 @contextmanager
@@ -93,11 +93,11 @@ def _alone(cache: Path, console: Console) -> Iterator[None]:
         yield
 
 
-def _build(toolchain: Toolchain, place: Path, console: Console) -> None:
+def _build(toolchain: Toolchain, sysroot: Path, console: Console) -> None:
     console.report(
         "building Rust's standard library for WASM from its sources: half a minute, once"
     )
-    scratch = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=place.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=sysroot.parent))
     try:
         (scratch / "Cargo.toml").write_text(CRATE, "utf-8")
         (scratch / "lib.rs").write_text(SOURCE, "utf-8")
@@ -113,14 +113,14 @@ def _build(toolchain: Toolchain, place: Path, console: Console) -> None:
             call.command,
             cwd=scratch,
             environment=call.environment,
-            what="the Rust compiler, at its own standard library,",
+            program="the Rust compiler, at its own standard library,",
             console=console,
         )
         library = scratch / "sysroot" / "lib" / "rustlib" / TARGET / "lib"
         library.mkdir(parents=True)
         for name in LIBRARIES:
-            for made in (target / TARGET / "release" / "deps").glob(f"lib{name}-*.rlib"):
-                shutil.copy2(made, library)
-        (scratch / "sysroot").rename(place)
+            for rlib in (target / TARGET / "release" / "deps").glob(f"lib{name}-*.rlib"):
+                shutil.copy2(rlib, library)
+        (scratch / "sysroot").rename(sysroot)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

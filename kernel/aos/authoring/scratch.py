@@ -32,7 +32,7 @@ def prepare(path: Path, *, fresh: bool) -> None:
         raise Refused(
             sentence(
                 "this is not a scratch world of aos dev, so it is not changed",
-                where=str(path),
+                location=str(path),
                 expected="a new or empty folder, or a world that aos dev has created",
                 hint=f"choose another folder: world = … in {PROJECT_FILE}",
             )
@@ -44,10 +44,10 @@ def prepare(path: Path, *, fresh: bool) -> None:
     if not is_there:
         init_world(path, operator="dev")
         with (
-            PlainFolder.named(path) as folder,
-            os.fdopen(folder.create(MARKER, 0o644), "w") as made,
+            PlainFolder.at_user_path(path) as folder,
+            os.fdopen(folder.create(MARKER, 0o644), "w") as marker,
         ):
-            made.write(SAID)
+            marker.write(SAID)
 
 
 def _is_ours(path: Path) -> bool:
@@ -58,11 +58,11 @@ def _is_ours(path: Path) -> bool:
 
 def throw_away(path: Path) -> None:
     """Remove a scratch world. The marker is removed last, so an interrupted removal can resume."""
-    for each in path.iterdir():
-        if each.name == MARKER:
+    for entry in path.iterdir():
+        if entry.name == MARKER:
             continue
-        if each.is_dir() and not each.is_symlink():
-            shutil.rmtree(each)
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
         else:
-            each.unlink()
+            entry.unlink()
     (path / MARKER).unlink(missing_ok=True)

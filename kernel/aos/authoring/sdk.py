@@ -51,12 +51,12 @@ class Release:
     def from_bytes(cls, data: bytes) -> Self | None:
         """Inverse of ``to_bytes``; None for other bytes."""
         try:
-            found = json.loads(data)
+            document = json.loads(data)
         except ValueError:
             return None
-        match found:
+        match document:
             case {"aos": str(aos), "files": dict(files)}:
-                is_whole = all(isinstance(each, str) for each in files.values())
+                is_whole = all(isinstance(digest, str) for digest in files.values())
                 return cls(aos=aos, files=files) if is_whole else None
             case _:
                 return None
@@ -68,13 +68,17 @@ def sdk_folder(lang: str) -> Path:
     Raises:
         Unavailable: It is in neither.
     """
-    here = Path(__file__).resolve()
-    places = (here.parent / "sdk" / FOLDERS[lang], here.parents[3] / "modules" / FOLDERS[lang])
-    for place in places:
-        if place.is_dir():
-            return place
+    this_file = Path(__file__).resolve()
+    candidates = (
+        this_file.parent / "sdk" / FOLDERS[lang],
+        this_file.parents[3] / "modules" / FOLDERS[lang],
+    )
+    for folder in candidates:
+        if folder.is_dir():
+            return folder
     raise Unavailable(
-        f"the SDK of {lang} is not in this installation: expected {places[0]} (install aos again)"
+        f"the SDK of {lang} is not in this installation: expected {candidates[0]} (install aos "
+        "again)"
     )
 
 
@@ -105,14 +109,14 @@ def hashes(folder: Path, *, passed_over: Sequence[str] = BUILT) -> dict[str, str
 
 
 def _names(folder: Path, passed_over: Sequence[str]) -> Iterator[str]:
-    def kept(names: Sequence[str]) -> list[str]:
+    def included(names: Sequence[str]) -> list[str]:
         return sorted(n for n in names if not any(fnmatch.fnmatch(n, p) for p in passed_over))
 
-    for here, below, files in os.walk(folder):
-        links = [name for name in below if Path(here, name).is_symlink()]
-        below[:] = kept([name for name in below if name not in links])
-        for name in kept([*files, *links]):
-            yield Path(here, name).relative_to(folder).as_posix()
+    for current, below, files in os.walk(folder):
+        links = [name for name in below if Path(current, name).is_symlink()]
+        below[:] = included([name for name in below if name not in links])
+        for name in included([*files, *links]):
+            yield Path(current, name).relative_to(folder).as_posix()
 
 
 def _hash(file: Path) -> str:

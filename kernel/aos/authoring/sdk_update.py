@@ -26,10 +26,10 @@ NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated:
-    """The result of an update. ``before`` is the release of the old copy, or None if unknown. Paths
-    are relative to ``sdk/``."""
+    """The result of an update. ``previous_release`` is the release of the old copy, or None if
+    unknown. Paths are relative to ``sdk/``."""
 
-    before: str | None
+    previous_release: str | None
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
@@ -48,21 +48,23 @@ def update_sdk(project: Project, *, force: bool = False) -> Updated:
         _put_back(folder)
         if folder.is_symlink() or not folder.is_dir():
             raise _no_copy(folder)
-        there, was, new = hashes(folder), recorded(folder), release(project.lang)
-        if there == new.files and was == new:
-            return Updated(before=was.aos, added=(), changed=(), removed=(), is_same=True)
+        copy_hashes, was, new = hashes(folder), recorded(folder), release(project.lang)
+        if copy_hashes == new.files and was == new:
+            return Updated(previous_release=was.aos, added=(), changed=(), removed=(), is_same=True)
         if not force:
-            _check_unedited(folder, there, was, new)
+            _check_unedited(folder, copy_hashes, was, new)
         _replace(project, folder)
     except OSError as error:
         raise Unavailable(
             f"{folder}: the SDK cannot be updated, and is unchanged: {error.strerror or error}"
         ) from error
     return Updated(
-        before=None if was is None else was.aos,
-        added=tuple(sorted(new.files.keys() - there.keys())),
-        changed=tuple(sorted(n for n in there if new.files.get(n, there[n]) != there[n])),
-        removed=tuple(sorted(there.keys() - new.files.keys())),
+        previous_release=None if was is None else was.aos,
+        added=tuple(sorted(new.files.keys() - copy_hashes.keys())),
+        changed=tuple(
+            sorted(n for n in copy_hashes if new.files.get(n, copy_hashes[n]) != copy_hashes[n])
+        ),
+        removed=tuple(sorted(copy_hashes.keys() - new.files.keys())),
     )
 
 
@@ -75,10 +77,10 @@ def outdated(project: Project) -> str | None:
         return f"{SDK}/: its update was interrupted (aos sdk update)" if is_interrupted else None
     try:
         was, new = recorded(folder), release(project.lang)
-        found = was.files if was is not None else hashes(folder)
+        actual_hashes = was.files if was is not None else hashes(folder)
     except (OSError, Unavailable):
         return None  # code that needs these files reports the problem
-    if found == new.files:
+    if actual_hashes == new.files:
         return None
     if was is None:
         return (
@@ -90,32 +92,32 @@ def outdated(project: Project) -> str | None:
 
 
 def _check_unedited(
-    folder: Path, there: Mapping[str, str], was: Release | None, new: Release
+    folder: Path, copy_hashes: Mapping[str, str], was: Release | None, new: Release
 ) -> None:
     """Raise Refused if an edited file would be lost: one that is neither as it was copied nor as it
     will be. A deleted file does not count."""
     if was is None:
-        if all(new.files.get(name) == found for name, found in there.items()):
+        if all(new.files.get(name) == digest for name, digest in copy_hashes.items()):
             return
         raise Refused(
             sentence(
                 f"its files may have been edited: the {RECORD} that aos new writes is missing or "
                 "invalid",
-                where=str(folder),
+                location=str(folder),
                 hint="save your changes elsewhere, then replace the folder with --force",
             )
         )
     edited = [
         f"{name} was {'changed' if name in was.files else 'added'}"
-        for name, found in sorted(there.items())
-        if found not in (was.files.get(name), new.files.get(name))
+        for name, digest in sorted(copy_hashes.items())
+        if digest not in (was.files.get(name), new.files.get(name))
     ]
     if edited:
-        more = f" and {len(edited) - NAMED} more" if len(edited) > NAMED else ""
+        suffix = f" and {len(edited) - NAMED} more" if len(edited) > NAMED else ""
         raise Refused(
             sentence(
-                f"edits would be lost: {', '.join(edited[:NAMED])}{more}",
-                where=str(folder),
+                f"edits would be lost: {', '.join(edited[:NAMED])}{suffix}",
+                location=str(folder),
                 hint="save your changes elsewhere, then replace the folder with --force",
             )
         )
@@ -126,7 +128,7 @@ def _no_copy(folder: Path) -> Refused:
     return Refused(
         sentence(
             "this is a link, which is not changed" if is_link else "there is no such folder",
-            where=str(folder),
+            location=str(folder),
             expected="a project's own copy of the SDK, as aos new creates it",
             hint="update the folder that it points to" if is_link else None,
         )
@@ -135,27 +137,27 @@ def _no_copy(folder: Path) -> Refused:
 
 def _replace(project: Project, folder: Path) -> None:
     """Write the new copy and exchange the two. Raises: OSError: The copy is unchanged."""
-    before = project.folder / BEFORE
+    previous_copy = project.folder / BEFORE
     with tempfile.TemporaryDirectory(
         prefix=UNFINISHED, dir=project.folder, ignore_cleanup_errors=True
     ) as beside:
-        made = Path(beside, SDK)
-        copy_sdk(project.lang, made)
-        folder.rename(before)
+        new_copy = Path(beside, SDK)
+        copy_sdk(project.lang, new_copy)
+        folder.rename(previous_copy)
         try:
-            made.rename(folder)
+            new_copy.rename(folder)
         except BaseException:
-            before.rename(folder)
+            previous_copy.rename(folder)
             raise
     # The new copy is in place. If the old one cannot be removed now, the next update removes it.
-    shutil.rmtree(before, ignore_errors=True)
+    shutil.rmtree(previous_copy, ignore_errors=True)
 
 
 def _put_back(folder: Path) -> None:
     """Finish a killed update: between its renames restore the old copy, else keep the new one."""
-    before = folder.with_name(BEFORE)
-    if before.is_dir() and not before.is_symlink():
+    previous_copy = folder.with_name(BEFORE)
+    if previous_copy.is_dir() and not previous_copy.is_symlink():
         if folder.exists():
-            shutil.rmtree(before)
+            shutil.rmtree(previous_copy)
         else:
-            before.rename(folder)
+            previous_copy.rename(folder)

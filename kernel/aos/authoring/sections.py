@@ -34,14 +34,14 @@ def take_sections(wasm: bytes, name: str) -> StrippedModule:
     Raises:
         BuildFailed: The bytes are not a well-formed module.
     """
-    kept, data = [wasm[:_HEAD_BYTES]], []
+    chunks, data = [wasm[:_HEAD_BYTES]], []
     for start, content, end in _sections(wasm):
-        found = _custom(wasm, content, end) if wasm[start] == CUSTOM else None
-        if found is not None and found[0] == name.encode():
-            data.append(found[1])
+        section = _custom(wasm, content, end) if wasm[start] == CUSTOM else None
+        if section is not None and section[0] == name.encode():
+            data.append(section[1])
         else:
-            kept.append(wasm[start:end])
-    return StrippedModule(wasm=b"".join(kept), data=tuple(data))
+            chunks.append(wasm[start:end])
+    return StrippedModule(wasm=b"".join(chunks), data=tuple(data))
 
 
 def _sections(wasm: bytes) -> Iterator[tuple[int, int, int]]:

@@ -25,17 +25,17 @@ WORLD_FILE: Final = "world.json"
 def source_files(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[tuple[str, Path]]:
     """Yield each file as its path below ``folder`` and its path. Generated files, tests, worlds and
     hidden files are left out."""
-    for here, below, names in os.walk(folder):
+    for current, below, names in os.walk(folder):
         if WORLD_FILE in names:
             below.clear()
             continue
-        parts = Path(here).relative_to(folder).parts
+        parts = Path(current).relative_to(folder).parts
         passed_over = PASSED_OVER if SOURCE_FOLDERS.isdisjoint(parts) else frozenset()
         below[:] = sorted(n for n in below if n not in passed_over and not n.startswith("."))
         for name in sorted(names):
             if not name.endswith(suffixes) or name.startswith("."):
                 continue
-            file = Path(here, name)
+            file = Path(current, name)
             path = file.relative_to(folder).as_posix()
             if path not in GENERATED:
                 yield path, file

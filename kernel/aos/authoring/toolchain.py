@@ -67,9 +67,9 @@ class Toolchain:
         """Toolchains with equal identities produce equal bytes."""
         return {
             "rustc": self.version,
-            "cargo": said(self.cargo, "-V"),
+            "cargo": output_of(self.cargo, "-V"),
             "std": "built from source" if self.sources else "installed",
-            "linker": said(self.linker, "--version") if self.linker else "the compiler's own",
+            "linker": output_of(self.linker, "--version") if self.linker else "the compiler's own",
         }
 
 
@@ -100,9 +100,9 @@ def cargo_build(
             has only the library's sources builds the library too.
     """
     # Shortest first: rustc uses the last prefix that matches, and the longest one must win.
-    named = {**remap, toolchain.sysroot: "/rust", **_installed_library(toolchain)}
-    places = sorted(named.items(), key=lambda each: len(str(each[0])))
-    remapping = [f"--remap-path-prefix={folder}={name}" for folder, name in places]
+    replacements = {**remap, toolchain.sysroot: "/rust", **_installed_library(toolchain)}
+    prefixes = sorted(replacements.items(), key=lambda replacement: len(str(replacement[0])))
+    remapping = [f"--remap-path-prefix={folder}={name}" for folder, name in prefixes]
     flags = [*flags, *sysroot_flags(std), *([] if wrapper else remapping)]
     command = [str(toolchain.cargo), "build", "--release"]
     command += ["--target", TARGET, "--target-dir", str(target), *arguments]
@@ -147,9 +147,12 @@ def find_toolchain() -> Toolchain:
     Raises:
         ToolMissing: There is none. The text says what each one lacks, and what to install.
     """
-    seen = []
+    checked = []
     for rustc in programs("rustc"):
-        version, sysroot = said(rustc, "-vV"), Path(said(rustc, "--print", "sysroot") or "/nowhere")
+        version, sysroot = (
+            output_of(rustc, "-vV"),
+            Path(output_of(rustc, "--print", "sysroot") or "/nowhere"),
+        )
         cargo = next(iter([*beside(rustc, "cargo"), *programs("cargo")]), None)
         rustlib = sysroot / "lib" / "rustlib"
         installed = any((rustlib / TARGET / "lib").glob("libcore-*.rlib"))
@@ -168,10 +171,10 @@ def find_toolchain() -> Toolchain:
             lacks.append("no WASM linker (rust-lld or wasm-ld)")
         if cargo is not None and not lacks:
             return Toolchain(rustc, cargo, version, sysroot, None if installed else sources, linker)
-        seen.append(f"  {rustc}: {', '.join(lacks)}")
+        checked.append(f"  {rustc}: {', '.join(lacks)}")
     raise ToolMissing(
         "no Rust compiler that can build WASM was found on the PATH"
-        + ("; checked\n" + "\n".join(seen) if seen else ".")
+        + ("; checked\n" + "\n".join(checked) if checked else ".")
         + f"\nInstall one: {advice()}."
     )
 
@@ -208,7 +211,7 @@ def find_linker() -> Path | None:
     return next(iter([*programs("wasm-ld"), *numbered]), None)
 
 
-def said(program: Path, *arguments: str) -> str:
+def output_of(program: Path, *arguments: str) -> str:
     """The stdout of a program; empty if it does not run."""
     try:
         ran = subprocess.run(
@@ -225,19 +228,19 @@ def said(program: Path, *arguments: str) -> str:
 
 def programs(pattern: str) -> Iterator[Path]:
     """Yield every program on the PATH whose whole name matches, once."""
-    seen: set[Path] = set()
+    yielded: set[Path] = set()
     for folder in os.environ.get("PATH", "").split(os.pathsep):
-        found = sorted(Path(folder).glob("*")) if folder and Path(folder).is_dir() else []
-        for program in found:
+        files = sorted(Path(folder).glob("*")) if folder and Path(folder).is_dir() else []
+        for program in files:
             if re.fullmatch(pattern, program.name) and os.access(program, os.X_OK):
                 # All shims of rustup are links to one program, so compare the links' own paths.
-                place = program.parent.resolve() / program.name
-                if place not in seen:
-                    seen.add(place)
+                path = program.parent.resolve() / program.name
+                if path not in yielded:
+                    yielded.add(path)
                     yield program
 
 
 def beside(program: Path, name: str) -> list[Path]:
     """Return the program ``name`` in the folder of ``program``, if there is one."""
-    other = program.with_name(name)
-    return [other] if os.access(other, os.X_OK) else []
+    sibling = program.with_name(name)
+    return [sibling] if os.access(sibling, os.X_OK) else []

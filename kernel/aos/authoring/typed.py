@@ -37,12 +37,12 @@ def parse_line(line: str) -> Item | Command | None:
         try:
             return Command(words[0])
         except ValueError:
-            commands = ", ".join(each.value for each in Command)
+            commands = ", ".join(command.value for command in Command)
             raise BadUsage(
                 sentence(
                     "a line",
                     expected=f"SCHEMA JSON, such as shop/Placed@1 {{…}}, or {commands}",
-                    found=repr(words[0][:80]),
+                    actual=repr(words[0][:80]),
                 )
             ) from None
     schema, text = words
@@ -58,7 +58,7 @@ class Typed:
 
     def __init__(self, fd: int | None) -> None:
         self._fd = fd
-        self._rest = b""
+        self._partial_line = b""
 
     def lines(self, wait_s: float, over: threading.Event) -> Iterator[str]:
         """The lines that have arrived. Waits for them up to ``wait_s`` or until ``over`` is set."""
@@ -83,11 +83,14 @@ class Typed:
 
     def _read(self, fd: int) -> Iterator[str]:
         data = os.read(fd, CHUNK_BYTES)
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         if not data:
             self._fd = None
-            lines, self._rest = [self._rest] if self._rest else [], b""
-        if len(self._rest) > LINE_BYTES_MAX:
-            lines, self._rest = [*lines, self._rest], b""  # too long; ``parse_line`` refuses it
+            lines, self._partial_line = [self._partial_line] if self._partial_line else [], b""
+        if len(self._partial_line) > LINE_BYTES_MAX:
+            lines, self._partial_line = (
+                [*lines, self._partial_line],
+                b"",
+            )  # too long; ``parse_line`` refuses it
         for line in lines:
             yield line.decode(errors="replace")

@@ -18,9 +18,9 @@ class UnusableCache(Exception):  # internal: the build reports it and continues 
 def cache_folder(kind: str, environment: Mapping[str, str] = os.environ) -> Path | None:
     """The folder for this kind of content: ``kind`` in ``AOS_CACHE_DIR``, else ``aos/kind`` in
     ``XDG_CACHE_HOME`` or ``~/.cache``. None if the environment names none."""
-    own = environment.get("AOS_CACHE_DIR")
-    if own is not None:
-        return Path(own) / kind if own else None
+    cache_dir = environment.get("AOS_CACHE_DIR")
+    if cache_dir is not None:
+        return Path(cache_dir) / kind if cache_dir else None
     shared, home = Path(environment.get("XDG_CACHE_HOME", "")), Path(environment.get("HOME", ""))
     if not shared.is_absolute():  # the XDG specification: ignore it
         shared = home / ".cache"
@@ -37,11 +37,11 @@ def require_own_folder(folder: Path) -> None:
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise UnusableCache("expected a folder, found a link")
-    if found.st_uid != os.geteuid():
-        raise UnusableCache(f"the folder belongs to user {found.st_uid}")
-    if found.st_mode & _OTHERS_WRITE:
-        mode = stat.S_IMODE(found.st_mode)
+    if status.st_uid != os.geteuid():
+        raise UnusableCache(f"the folder belongs to user {status.st_uid}")
+    if status.st_mode & _OTHERS_WRITE:
+        mode = stat.S_IMODE(status.st_mode)
         raise UnusableCache(f"others may write to the folder: expected 0700, found {mode:04o}")

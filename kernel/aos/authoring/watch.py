@@ -38,29 +38,29 @@ class Watch:
 
     def __init__(self, project: Project) -> None:
         self._folder = project.folder
-        self._told = self._last = self._look()
+        self._reported = self._last = self._look()
 
     def changes(self) -> Changes | None:
         """The changes since the last report; None if there are none, or while files still change:
         editors and version control write several."""
         now = self._look()
         is_at_rest, self._last = now == self._last, now
-        if not is_at_rest or now == self._told:
+        if not is_at_rest or now == self._reported:
             return None
-        names = {name for name, _ in self._told.items() ^ now.items()}
-        self._told = now
+        names = {name for name, _ in self._reported.items() ^ now.items()}
+        self._reported = now
         return Changes(
             sources=tuple(sorted(name for name in names if not name.endswith(PYTHON))),
             effects=tuple(sorted(name for name in names if name.endswith(PYTHON))),
         )
 
     def _look(self) -> Seen:
-        seen: Seen = {}
+        stamps: Seen = {}
         found_files = source_files(self._folder, (*SUFFIXES, PYTHON))
         for name, file in islice(found_files, FILES_MAX):
             try:
-                found = file.stat()
+                status = file.stat()
             except OSError:
                 continue  # it was removed after it was listed
-            seen[name] = (found.st_mtime_ns, found.st_size)
-        return seen
+            stamps[name] = (status.st_mtime_ns, status.st_size)
+        return stamps

@@ -103,13 +103,19 @@ def _executors(order: Order, read: BlobReader, world: Hash) -> list[TaskExecutor
     ]
 
 
-def _started(found: Started) -> None:
-    _tell({"started": found.seq})
+def _started(started: Started) -> None:
+    _tell({"started": started.seq})
 
 
 def _covered(coverage: Coverage, manifest: Effective) -> None:
-    known = sorted(name for name in manifest.effects if not is_run_by_node(name))
-    _tell({"unasked": list(coverage.unused), "known": known, "lacking": list(coverage.lacking)})
+    known_effects = sorted(name for name in manifest.effects if not is_run_by_node(name))
+    _tell(
+        {
+            "unasked": list(coverage.unused),
+            "known": known_effects,
+            "lacking": list(coverage.lacking),
+        }
+    )
 
 
 def _note(text: str) -> None:

@@ -66,9 +66,9 @@ class WorldProcess:
             self._process.wait()
         self._listener.join()
 
-    def _listen(self, said: IO[bytes]) -> None:
-        with said:
-            for line in said:
+    def _listen(self, output: IO[bytes]) -> None:
+        with output:
+            for line in output:
                 try:
                     message = json.loads(line)
                 except ValueError:

@@ -111,7 +111,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    place = _PLACES.get(name)
-    if place is None:
+    module_name = _PLACES.get(name)
+    if module_name is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{place}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{module_name}"), name)

@@ -16,7 +16,7 @@ class Due:
     """One scheduled action. Ordered by due time, then by the order of scheduling."""
 
     due_ns: int
-    asked: tuple[int, int, int]
+    request_order: tuple[int, int, int]
     intent: Hash = field(compare=False)
     act: Callable[[], None] = field(compare=False)
 
@@ -30,8 +30,8 @@ class Agenda:
         self._count = itertools.count()
 
     def add(self, due_ns: int, intent: OpenIntent, act: Callable[[], None]) -> None:
-        asked = (intent.seq, intent.index, next(self._count))
-        due = Due(due_ns=due_ns, asked=asked, intent=intent.intent, act=act)
+        request_order = (intent.seq, intent.index, next(self._count))
+        due = Due(due_ns=due_ns, request_order=request_order, intent=intent.intent, act=act)
         heapq.heappush(self._heap, due)
         self._live.setdefault(intent.intent, []).append(due)
 
@@ -40,16 +40,18 @@ class Agenda:
 
     def keep(self, intents: Collection[Hash]) -> None:
         """Drop the actions of all other intents."""
-        self._live = {intent: each for intent, each in self._live.items() if intent in intents}
+        self._live = {
+            intent: actions for intent, actions in self._live.items() if intent in intents
+        }
 
     def due_of(self, intent: Hash) -> int | None:
         """Due time of the intent's next action, in ns since 1970; None without one."""
-        return min((each.due_ns for each in self._live.get(intent, ())), default=None)
+        return min((due.due_ns for due in self._live.get(intent, ())), default=None)
 
     def first(self) -> Due | None:
         while self._heap:
             first = self._heap[0]
-            if any(each is first for each in self._live.get(first.intent, ())):
+            if any(due is first for due in self._live.get(first.intent, ())):
                 return first
             heapq.heappop(self._heap)
         return None
@@ -60,9 +62,9 @@ class Agenda:
         if first is None or first.due_ns > now_ns:
             return None
         heapq.heappop(self._heap)
-        rest = [each for each in self._live[first.intent] if each is not first]
-        if rest:
-            self._live[first.intent] = rest
+        remaining = [due for due in self._live[first.intent] if due is not first]
+        if remaining:
+            self._live[first.intent] = remaining
         else:
             del self._live[first.intent]
         return first

@@ -39,9 +39,9 @@ def everywhere(story: Callable[[World], object], source: Source = ".", **setting
             except Exception as problem:
                 problem.add_note(f"with a crash after step {step} of {steps}")
                 raise
-            places = differences(expected, outcome(world))
-            if places:
-                raise WorldProblem(changed(step, steps, places))
+            changes = differences(expected, outcome(world))
+            if changes:
+                raise WorldProblem(changed(step, steps, changes))
     return steps
 
 
@@ -50,38 +50,43 @@ def outcome(world: World) -> dict[str, Any]:
     effects that they requested, each in order."""
     return {
         "states": [
-            {"workflow": each.workflow, "key": each.key, "status": each.status, "state": each.state}
-            for each in world.cells()
+            {"workflow": cell.workflow, "key": cell.key, "status": cell.status, "state": cell.state}
+            for cell in world.cells()
         ],
         "events": [
-            {"schema": each.schema, "value": each.value, "workflow": each.workflow, "key": each.key}
-            for each in world.emitted()
+            {
+                "schema": event.schema,
+                "value": event.value,
+                "workflow": event.workflow,
+                "key": event.key,
+            }
+            for event in world.emitted()
         ],
         "effects": [
             {
-                "effect": each.name,
-                "params": each.params,
-                "workflow": each.workflow,
-                "key": each.key,
-                "issuer_ref": each.issuer_ref,
-                "requested_key": each.requested_key,
-                "status": each.status,
+                "effect": effect.name,
+                "params": effect.params,
+                "workflow": effect.workflow,
+                "key": effect.key,
+                "issuer_ref": effect.issuer_ref,
+                "requested_key": effect.requested_key,
+                "status": effect.status,
             }
-            for each in world.asked()
+            for effect in world.asked()
         ],
     }
 
 
-def differences(expected: dict[str, Any], found: dict[str, Any]) -> tuple[Mismatch, ...]:
+def differences(expected: dict[str, Any], actual: dict[str, Any]) -> tuple[Mismatch, ...]:
     """Return the places where two outcomes differ."""
-    return tuple(mismatches(expected, found, exactly=True))
+    return tuple(mismatches(expected, actual, exactly=True))
 
 
-def changed(step: int, steps: int, places: tuple[Mismatch, ...]) -> str:
+def changed(step: int, steps: int, changes: tuple[Mismatch, ...]) -> str:
     """Return the message about a crash that changed the outcome."""
-    said = "; ".join(str(each) for each in places[:PLACES_SAID])
-    more = f"; and {len(places) - PLACES_SAID} places more" if len(places) > PLACES_SAID else ""
+    mismatch_texts = "; ".join(str(mismatch) for mismatch in changes[:PLACES_SAID])
+    suffix = f"; and {len(changes) - PLACES_SAID} places more" if len(changes) > PLACES_SAID else ""
     return (
         f"a crash after step {step} of {steps} changes what happens (expected: without a crash): "
-        f"{said}{more}"
+        f"{mismatch_texts}{suffix}"
     )

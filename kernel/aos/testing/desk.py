@@ -84,7 +84,8 @@ class Desk:
         records: The whole journal, sealed or not.
         notes: The engine's notes on faults, by record.
         failed: Every fault of a cell, with the record that caused it.
-        opened: Every intent that a step opened, in order; ``settled``: the status of its receipt.
+        opened_intents: Every intent that a step opened, in order; ``settled``: the status of its
+            receipt.
         receipts: The receipts that settled an intent, as they were given.
         steps: The number of steps so far.
     """
@@ -105,7 +106,7 @@ class Desk:
         self.failed: list[tuple[int, CellId, Fault]] = []
         self.notes: dict[int, str] = {}
         self.manifests = Manifests()
-        self.opened: dict[Hash, OpenIntent] = {}
+        self.opened_intents: dict[Hash, OpenIntent] = {}
         self.settled: dict[Hash, str] = {}
         self.receipts: dict[Hash, ReceiptInput] = {}
         self._seed = encode(seed)
@@ -123,18 +124,18 @@ class Desk:
         nonce = self._draw(32)
         key, operators = bytes(WORLD_KEY.verify_key), _OPERATORS
         message = GenesisInput.message(nonce, key, operators)
-        given = GenesisInput(
+        genesis_input = GenesisInput(
             nonce=nonce,
             world_key=key,
             operators=operators,
             signature=WORLD_KEY.sign(message).signature,
         )
-        state, sealed = genesis(given, self.stamp(), self._draw(32))
+        state, sealed = genesis(genesis_input, self.stamp(), self._draw(32))
         self._keep(sealed)
         self.records.append(from_bytes(sealed.frame.records[0]))
-        return self._made(restore(self.store, state.world))
+        return self._watched_kernel(restore(self.store, state.world))
 
-    def _made(self, state: State) -> _Watched:
+    def _watched_kernel(self, state: State) -> _Watched:
         kernel = _Watched(state, runner=SHARED, read=self.store.blob)
         kernel.watch = self._watch
         return kernel
@@ -154,46 +155,48 @@ class Desk:
         return derive("aos testing chance", self._seed + self._draws.to_bytes(8, "big"), size)
 
     def admit(
-        self, given: Input, blobs: Mapping[Hash, bytes] | None = None
+        self, input: Input, blobs: Mapping[Hash, bytes] | None = None
     ) -> Admitted | Duplicate:
         """Admit an input. Raises: InputRefused: A rule refuses it. Nothing has changed."""
         if blobs:
             self.store.put_blobs(blobs)
-        answer = self._answer(given)
+        answer = self._answer(input)
         if isinstance(answer, Refusal):
             raise InputRefused(answer)
-        if isinstance(given, ReceiptInput) and isinstance(answer, Admitted):
-            self.receipts[given.intent] = given
+        if isinstance(input, ReceiptInput) and isinstance(answer, Admitted):
+            self.receipts[input.intent] = input
         return answer
 
-    def _answer(self, given: Input) -> Answer:
-        if isinstance(given, ReceiptInput):
-            over = self._settled_already(given)
+    def _answer(self, input: Input) -> Answer:
+        if isinstance(input, ReceiptInput):
+            over = self._settled_already(input)
             if over is not None:
                 return over
-        if isinstance(given, ManifestInput):
+        if isinstance(input, ManifestInput):
             refused = refused_manifest(
-                self.state, Effective.from_document(given.document), self.store.blob
+                self.state, Effective.from_document(input.document), self.store.blob
             )
             # A migration runs modules.
-            return refused or SHARED.there(lambda: self._kernel.admit(given, self.stamp()))
-        if isinstance(given, EventInput):
-            refused = refused_event(self.state, given) if given.schema in GUARDED else None
-            return refused or admit_from_outside(self._kernel, given, self.stamp())
-        return self._kernel.admit(given, self.stamp())
+            return refused or SHARED.on_module_thread(
+                lambda: self._kernel.admit(input, self.stamp())
+            )
+        if isinstance(input, EventInput):
+            refused = refused_event(self.state, input) if input.schema in GUARDED else None
+            return refused or admit_from_outside(self._kernel, input, self.stamp())
+        return self._kernel.admit(input, self.stamp())
 
-    def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
+    def _settled_already(self, receipt: ReceiptInput) -> Duplicate | Refusal | None:
         """The answer of a host to a receipt for an intent that has ended."""
-        if given.intent in self.state.intents or given.intent in self.state.abandoned:
+        if receipt.intent in self.state.intents or receipt.intent in self.state.abandoned:
             return None
         self.seal()
-        row = self.store.intent(given.intent)
+        row = self.store.intent(receipt.intent)
         if row is None or row.settled_seq is None:
             return None
-        if row.receipt_digest == receipt_digest(given):
+        if row.receipt_digest == receipt_digest(receipt):
             return Duplicate(seq=row.settled_seq)
         message = (
-            f"intent {hash_text(given.intent)}: record {row.settled_seq} settled it with another "
+            f"intent {hash_text(receipt.intent)}: record {row.settled_seq} settled it with another "
             "receipt"
         )
         return Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED, message=message)
@@ -213,7 +216,7 @@ class Desk:
             return
         if proposal is None:
             proposal = governing.ready(self, manifest, mode=mode, leaves=leaves)
-        given = sign_manifest(
+        manifest_input = sign_manifest(
             manifest.effective,
             world=state.world,
             serial=state.serial,
@@ -223,22 +226,22 @@ class Desk:
             leaves=leaves,
             proposal=proposal,
         )
-        self.admit(given, manifest.modules)
-        for each in schedule_events(self.state, self.read):
-            self._kernel.admit(each, self.stamp())
+        self.admit(manifest_input, manifest.modules)
+        for event in schedule_events(self.state, self.read):
+            self._kernel.admit(event, self.stamp())
         self.seal()
 
     def run(self) -> int:
         """Run cells until none is ready, publish the intents that they opened, and return the
         number of steps."""
-        before = self.steps
+        steps_before = self.steps
         while self._kernel.has_work:
-            SHARED.there(self._run)
+            SHARED.on_module_thread(self._run)
             if self.steps == self._crash_step and self._crashed is not None:
                 self._crash_step = None
                 self._crashed(self.restart())
         self.seal()
-        return self.steps - before
+        return self.steps - steps_before
 
     def crash_after(self, step: int, crashed: Callable[[list[Redelivery]], None]) -> None:
         """Crash once, right after this step of the world (0: never), and call ``crashed`` with the
@@ -287,8 +290,8 @@ class Desk:
         if isinstance(record, Manifest):
             self.manifests.add(record.seq, self.state.effective)
         if isinstance(record, Step):
-            for each in record.intents:
-                self.opened[each.intent] = self.state.intents[each.intent]
+            for intent in record.intents:
+                self.opened_intents[intent.intent] = self.state.intents[intent.intent]
         if isinstance(record, Receipt | KernelReceipt):
             self.settled[record.intent] = record.status
             self._over(record.intent)
@@ -301,7 +304,7 @@ class Desk:
         """Discard all but the store, and recover from the last snapshot and the journal. Return the
         intents that must be published again."""
         self.seal()
-        self._kernel = self._made(restore(self.store, self.state.world))
+        self._kernel = self._watched_kernel(restore(self.store, self.state.world))
         return list(left_open(self.state))
 
     def snapshot(self) -> int:
@@ -315,13 +318,15 @@ class Desk:
             blobs[hash] = data
             return hash
 
-        taken = take(self.state, put)
+        layers = take(self.state, put)
         self.store.put_blobs(blobs)
         answer = self.admit(
-            SnapshotInput(at=taken.at, frame=taken.frame, document=taken.document, size=taken.size)
+            SnapshotInput(
+                at=layers.at, frame=layers.frame, document=layers.document, size=layers.size
+            )
         )
         self.seal()
-        self._kernel = self._made(restore(self.store, self.state.world))
+        self._kernel = self._watched_kernel(restore(self.store, self.state.world))
         return answer.seq
 
     def check_erasable(self, value: Hash) -> None:
@@ -345,7 +350,7 @@ class Desk:
     def _replayed(self, start: SnapshotRow | None) -> ReplayReport:
         first = 1 if start is None else start.at + 1
         recorded = dict(recorded_snapshots(self.store.frames(first)))
-        return SHARED.there(
+        return SHARED.on_module_thread(
             lambda: replay(
                 self.store.frames(first),
                 self.store.blob,

@@ -24,8 +24,7 @@ from aos.manifest.effective import Effective
 from aos.manifest.manifest_secrets import Secret
 from aos.testing.agenda import Agenda
 from aos.testing.desk import Desk
-from aos.testing.functions import Again as AnotherAttempt
-from aos.testing.functions import Functions, Stop
+from aos.testing.functions import AnotherAttempt, Functions, Stop
 from aos.testing.loop import Loop
 from aos.testing.plain import payload_bytes, plain, plain_key
 from aos.testing.problems import InputRefused, WorldProblem
@@ -93,12 +92,16 @@ class Dispatch:
     def serve(self) -> bool:
         """Give published intents to their executors, or, without any, do the first action that is
         due, or else the next thing about plan steps. Return whether there was anything to do."""
-        taken = [each for each in self._waiting.values() if each.effect.name in self._takers]
-        for intent in taken:
+        servable = [
+            candidate
+            for candidate in self._waiting.values()
+            if candidate.effect.name in self._takers
+        ]
+        for intent in servable:
             # The answer to one intent may have ended another.
             if self._waiting.pop(intent.intent, None) is not None and self._is_open(intent):
                 self._take(intent)
-        if taken:
+        if servable:
             return True
         due = self._agenda.take(self.desk.now_ns)
         if due is not None:
@@ -109,32 +112,38 @@ class Dispatch:
     def next_due(self) -> int | None:
         first = self._agenda.first()
         times = [None if first is None else first.due_ns, self._steps.next_due(self.desk)]
-        return min((each for each in times if each is not None), default=None)
+        return min((due_ns for due_ns in times if due_ns is not None), default=None)
 
     def due_of(self, intent: Hash) -> int | None:
         return self._agenda.due_of(intent)
 
-    def restarted(self, left: list[Redelivery], *, keeps_answers: bool = False) -> None:
+    def restarted(self, redeliveries: list[Redelivery], *, keeps_answers: bool = False) -> None:
         """Publish the open intents again after a restart; those that may run only once are lost,
         or stay open if they were parked.
 
         With ``keeps_answers``, the executors survive the crash: their delayed answers still come,
         and they are not asked a second time.
         """
-        kept = {each.intent.intent for each in left if keeps_answers and self._is_at_work(each)}
-        self._agenda.keep(kept)
+        kept_intents = {
+            redelivery.intent.intent
+            for redelivery in redeliveries
+            if keeps_answers and self._is_at_work(redelivery)
+        }
+        self._agenda.keep(kept_intents)
         self._waiting.clear()
-        for each in left:
-            if each.intent.intent in kept:
+        for redelivery in redeliveries:
+            if redelivery.intent.intent in kept_intents:
                 continue
-            if each.is_lost:
-                self._attempt(each.intent, each.attempt, LOST, LOST_PROBLEM)
-            elif not each.is_over:
-                if each.halted is not None:
-                    self._attempt(each.intent, each.attempt, BEGUN, each.halted.problem)
-                self.published(each.intent)
+            if redelivery.is_lost:
+                self._attempt(redelivery.intent, redelivery.attempt, LOST, LOST_PROBLEM)
+            elif not redelivery.is_over:
+                if redelivery.halted is not None:
+                    self._attempt(
+                        redelivery.intent, redelivery.attempt, BEGUN, redelivery.halted.problem
+                    )
+                self.published(redelivery.intent)
 
-    def settle(self, intent: OpenIntent, given: Reply, *, wait_ns: int = 0) -> None:
+    def settle(self, intent: OpenIntent, reply: Reply, *, wait_ns: int = 0) -> None:
         """Submit a receipt, now or after ``wait_ns`` of the test's clock.
 
         Raises:
@@ -142,10 +151,10 @@ class Dispatch:
         """
         if wait_ns:
             due_ns = self.desk.now_ns + wait_ns
-            self._agenda.add(due_ns, intent, partial(self.settle, intent, given))
+            self._agenda.add(due_ns, intent, partial(self.settle, intent, reply))
         else:
-            given = as_read(self.desk, intent, given)
-            self.desk.admit(receipt(self.desk, intent, given), given.blobs)
+            reply = as_read(self.desk, intent, reply)
+            self.desk.admit(receipt(self.desk, intent, reply), reply.blobs)
 
     def tell(self, intent: OpenIntent, kind: str, payload: object, blob: bytes | None) -> None:
         """Submit a stream frame. Raises: InputRefused."""
@@ -161,23 +170,23 @@ class Dispatch:
     def params(self, intent: OpenIntent) -> Any:
         """The params as an executor gets them (K-71d)."""
         effect = self.desk.state.effective.effects.get(intent.effect.name)
-        held = intent.params
+        params_slot = intent.params
         if effect is not None:
             # Erased params are shown as erased, below.
             with contextlib.suppress(Erased):
-                held = completed(effect.params, slot_bytes(held, self.desk.read))
-        return plain(held, self.desk.read)
+                params_slot = completed(effect.params, slot_bytes(params_slot, self.desk.read))
+        return plain(params_slot, self.desk.read)
 
     def close(self) -> None:
         self.loop.close()
 
     # Internal
 
-    def _is_at_work(self, left: Redelivery) -> bool:
+    def _is_at_work(self, redelivery: Redelivery) -> bool:
         """Whether an executor has the intent and answers later, or never."""
-        intent = left.intent.intent
+        intent = redelivery.intent.intent
         is_asked = self._agenda.due_of(intent) is not None or intent in self._silent
-        return is_asked and left.intent.effect.name != TIMER
+        return is_asked and redelivery.intent.effect.name != TIMER
 
     def _is_open(self, intent: OpenIntent) -> bool:
         return intent.intent in self.desk.state.intents
@@ -195,10 +204,10 @@ class Dispatch:
         problem: str | None,
         code: str | None = None,
     ) -> None:
-        given = AttemptInput(
+        attempt_input = AttemptInput(
             intent=intent.intent, attempt=attempt, phase=phase, problem=problem, code=code
         )
-        self.desk.admit(given)
+        self.desk.admit(attempt_input)
 
     def _set_timer(self, intent: OpenIntent) -> None:
         params = self.params(intent)
@@ -212,23 +221,23 @@ class Dispatch:
 
     def _blob(self, intent: OpenIntent) -> None:
         params = slot_bytes(intent.params, self.desk.read)
-        most = self.desk.state.effective.limits.event_bytes
+        bytes_max = self.desk.state.effective.limits.event_bytes
         self.desk.seal()  # so that the blob's hash is in the store
-        read = StoredBlobs(self.desk.read, self.desk.store.named)
-        status, payload, blobs = carry_out(intent.effect.name, params, read, bytes_max=most)
+        read = StoredBlobs(self.desk.read, self.desk.store.hash_by_sha256)
+        status, payload, blobs = carry_out(intent.effect.name, params, read, bytes_max=bytes_max)
         self.settle(intent, Reply(status=status, payload=payload, blobs=blobs))
 
     def _cron(self, intent: OpenIntent) -> None:
-        done = cron.carry_out(slot_bytes(intent.params, self.desk.read))
-        self.settle(intent, Reply(status=done.status, payload=done.payload))
+        outcome = cron.carry_out(slot_bytes(intent.params, self.desk.read))
+        self.settle(intent, Reply(status=outcome.status, payload=outcome.payload))
 
     def _scripted(self, script: object, intent: OpenIntent) -> None:
         ctx = self._context(intent)
 
         def ask(function: Callable[..., object], parameters: int) -> object:
-            given = (self.params(intent), ctx)[:parameters]
+            arguments = (self.params(intent), ctx)[:parameters]
             try:
-                value = function(*given)
+                value = function(*arguments)
                 return self.loop.run(value) if isinstance(value, Coroutine) else value
             except EffectFailed as failed:
                 return Fail(failed.code, failed.message, failed.retryable)
@@ -240,21 +249,23 @@ class Dispatch:
         if answer is NEVER:
             self._silent.add(intent.intent)
         else:
-            given = reply(intent, answer, cost_cents=ctx.cost_cents)
-            self.settle(intent, given, wait_ns=wait_ns)
+            scripted_reply = reply(intent, answer, cost_cents=ctx.cost_cents)
+            self.settle(intent, scripted_reply, wait_ns=wait_ns)
 
     def _call(self, functions: Functions, intent: OpenIntent) -> None:
         ctx = self._context(intent)
         enclosed = self._enclosed(intent)
-        came = functions.call(intent, self.params(intent), ctx, self.desk.state.effective, enclosed)
-        if isinstance(came, AnotherAttempt):
-            self._attempt(intent, ctx.attempt + 1, BEGUN, came.problem)
-            due_ns = self.desk.now_ns + came.pause_ns
+        result = functions.call(
+            intent, self.params(intent), ctx, self.desk.state.effective, enclosed
+        )
+        if isinstance(result, AnotherAttempt):
+            self._attempt(intent, ctx.attempt + 1, BEGUN, result.problem)
+            due_ns = self.desk.now_ns + result.pause_ns
             self._agenda.add(due_ns, intent, partial(self._call, functions, intent))
-        elif isinstance(came, Stop):
-            self._attempt(intent, ctx.attempt, came.phase, came.problem, came.code)
+        elif isinstance(result, Stop):
+            self._attempt(intent, ctx.attempt, result.phase, result.problem, result.code)
         else:
-            self.settle(intent, came)
+            self.settle(intent, result)
 
     def _enclosed(self, intent: OpenIntent) -> Enclosed | AttemptFailure:
         """The blobs and secrets that the params name, found as for a worker (T-25b)."""
@@ -265,7 +276,7 @@ class Dispatch:
     def _reader(self) -> Enclosing:
         effective = self.desk.state.effective
         if self._enclosing is None or self._enclosing[0] is not effective:
-            read = StoredBlobs(self.desk.read, self.desk.store.named)
+            read = StoredBlobs(self.desk.read, self.desk.store.hash_by_sha256)
             self._enclosing = effective, Enclosing(read, self._secret_value)
             self._enclosing[1].use(effective, self._blob_fields)
         return self._enclosing[1]
@@ -285,10 +296,10 @@ class Dispatch:
                 self.tell(intent, kind, payload, blob)
 
         async def on_read(hash: str) -> bytes:
-            found = self._reader().read_blob(hash)
-            if isinstance(found, AttemptFailure):
-                raise EffectFailed(found.code, found.message)
-            return found
+            blob = self._reader().read_blob(hash)
+            if isinstance(blob, AttemptFailure):
+                raise EffectFailed(blob.code, blob.message)
+            return blob
 
         return EffectContext(
             intent=hash_text(intent.intent),

@@ -135,23 +135,23 @@ class Effect:
         Raises:
             WorldProblem: It has not been settled by a receipt of an executor.
         """
-        given = self._desk.receipts.get(self._intent.intent)
-        if given is None:
+        receipt_input = self._desk.receipts.get(self._intent.intent)
+        if receipt_input is None:
             raise WorldProblem(
                 f"{self}: no executor has settled it, so there is no receipt to submit again"
             )
-        return self._desk.admit(given).seq
+        return self._desk.admit(receipt_input).seq
 
     def forge(self, value: object = None) -> None:
         """Submit a receipt of the executor, signed with a wrong key. Raises: InputRefused."""
-        given = reply(self._intent, value)
-        self._desk.admit(receipt(self._desk, self._intent, given, forged=True))
+        forged_reply = reply(self._intent, value)
+        self._desk.admit(receipt(self._desk, self._intent, forged_reply, forged=True))
 
-    def _settle(self, given: Reply, after: Span) -> None:
-        self._dispatch.settle(self._intent, given, wait_ns=read_span(after))
+    def _settle(self, reply: Reply, delay: Span) -> None:
+        self._dispatch.settle(self._intent, reply, wait_ns=read_span(delay))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Effect) and other.intent == self.intent
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, Effect) and value.intent == self.intent
 
     def __hash__(self) -> int:
         return hash(self._intent.intent)
@@ -159,15 +159,15 @@ class Effect:
     def __repr__(self) -> str:
         ref = f" ({self.issuer_ref})" if self.issuer_ref else ""
         of = name_cell(self.workflow, self.key)
-        return f"<{self.name} {short(self._shown())} for {of}{ref}, {self.status}>"
+        return f"<{self.name} {short(self._params_json())} for {of}{ref}, {self.status}>"
 
-    def _shown(self) -> object:
+    def _params_json(self) -> object:
         params = self.params
         is_erased = isinstance(params, dict) and ERASED in params
         return params if is_erased else self._intent.effect.params.to_json(params)
 
 
-class Which(TypedDict, total=False):
+class EffectFilters(TypedDict, total=False):
     """Filters for effects. ``key`` is that of the requesting cell, None for an unkeyed one. ``key``
     and ``params`` are patterns, as for ``like``."""
 
@@ -177,23 +177,23 @@ class Which(TypedDict, total=False):
     params: object
 
 
-def chosen(found: Iterable[Effect], **which: Unpack[Which]) -> list[Effect]:
+def matching_effects(effects: Iterable[Effect], **filters: Unpack[EffectFilters]) -> list[Effect]:
     """The effects that match all given filters."""
     return [
-        each
-        for each in found
-        if all(matches(pattern, getattr(each, name)) for name, pattern in which.items())
+        effect
+        for effect in effects
+        if all(matches(pattern, getattr(effect, name)) for name, pattern in filters.items())
     ]
 
 
-def only(found: list[Effect], name: str, open_ones: list[Effect]) -> Effect:
+def only(effects: list[Effect], name: str, open_ones: list[Effect]) -> Effect:
     """Return the only effect found. Raises: WorldProblem: There is not exactly one."""
-    if len(found) == 1:
-        return found[0]
-    listed = "".join(f"\n  {each}" for each in (found or open_ones)) or "\n  nothing"
-    if not found:
-        raise WorldProblem(f"no open effect matches {name}; open effects:{listed}")
+    if len(effects) == 1:
+        return effects[0]
+    listing = "".join(f"\n  {effect}" for effect in (effects or open_ones)) or "\n  nothing"
+    if not effects:
+        raise WorldProblem(f"no open effect matches {name}; open effects:{listing}")
     raise WorldProblem(
-        f"{len(found)} open effects match {name} (choose one with key=, issuer_ref= or "
-        f"params=):{listed}"
+        f"{len(effects)} open effects match {name} (choose one with key=, issuer_ref= or "
+        f"params=):{listing}"
     )

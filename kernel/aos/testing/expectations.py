@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from aos.audit.views.record_view import name_cell
 from aos.testing.effects import Effect
-from aos.testing.plain import Mismatch, mismatches, shown
+from aos.testing.plain import Mismatch, mismatches, short_text
 from aos.testing.scenario import ScenarioStep
 from aos.testing.words import CHECKS
 from aos.testing.world import World
@@ -22,12 +22,12 @@ class Differs(Exception):  # internal: becomes a Failure
     """An expectation that failed: the places that differ, and both values as a whole."""
 
     def __init__(
-        self, places: Iterable[Mismatch], expected: object = None, found: object = None
+        self, mismatches: Iterable[Mismatch], expected: object = None, actual: object = None
     ) -> None:
-        self.places = tuple(places)[:PLACES_MAX]
+        self.mismatches = tuple(mismatches)[:PLACES_MAX]
         self.expected = expected
-        self.found = found
-        super().__init__(str(self.places[0]))
+        self.actual = actual
+        super().__init__(str(self.mismatches[0]))
 
 
 class Expectations:
@@ -58,30 +58,32 @@ class Expectations:
             if status is not None:
                 raise Differs([Mismatch("$", "no such cell", f"one that is {status}")])
             return
-        found: dict[str, object] = {"status": status}
+        actual: dict[str, object] = {"status": status}
         if status is None:
             raise Differs([Mismatch("$", name_cell(name, key), "no such cell")])
         workflow = world.manifest.workflows[name]
-        found["state"] = _json(workflow.state, world.state(name, key))
-        said = world.annotations(name, key)
-        found["annotation"] = _json(workflow.annotations, said[-1]) if said else None
+        actual["state"] = _json(workflow.state, world.state(name, key))
+        annotations = world.annotations(name, key)
+        actual["annotation"] = _json(workflow.annotations, annotations[-1]) if annotations else None
         expected = {
             name: fields[name] for name in ("status", "state", "annotation") if name in fields
         }
-        found = {name: found[name] for name in expected}
-        self._compare(expected, found, step, said=expected)
+        actual = {name: actual[name] for name in expected}
+        self._compare(expected, actual, step, written=expected)
 
     def _flow(self, step: ScenarioStep) -> None:
         fields = step.fields
-        found = self._world.flow_json(fields["workflow"], fields["key"])
-        if found is None or fields.get("is_gone"):
-            if (found is None) != fields.get("is_gone", False):
-                said = "no such flow" if found is None else f"one that is {found['status']}"
-                expected = "no such flow" if found is not None else fields["workflow"]
-                raise Differs([Mismatch("$", expected, said)])
+        document = self._world.flow_json(fields["workflow"], fields["key"])
+        if document is None or fields.get("is_gone"):
+            if (document is None) != fields.get("is_gone", False):
+                actual = "no such flow" if document is None else f"one that is {document['status']}"
+                expected = "no such flow" if document is not None else fields["workflow"]
+                raise Differs([Mismatch("$", expected, actual)])
             return
         expected = {name: fields[name] for name in CHECKS["flow"] if name in fields}
-        self._compare(expected, {name: found.get(name) for name in expected}, step, said=expected)
+        self._compare(
+            expected, {name: document.get(name) for name in expected}, step, written=expected
+        )
 
     def _rows(
         self, read: Callable[[ScenarioStep], list[dict[str, object]]], step: ScenarioStep
@@ -90,88 +92,90 @@ class Expectations:
         count = step.fields.get("count", len(rows))
         if count != len(rows):
             raise Differs(
-                [Mismatch("count", str(count), f"{len(rows)}: {shown(rows)}")], count, rows
+                [Mismatch("count", str(count), f"{len(rows)}: {short_text(rows)}")], count, rows
             )
         if "are" in step.fields:
-            are = [self._whole(each) for each in step.fields["are"]]
-            self._compare(are, rows, step, said=step.fields["are"])
+            are = [self._with_full_names(row) for row in step.fields["are"]]
+            self._compare(are, rows, step, written=step.fields["are"])
 
-    def _whole(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_full_names(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The row with full names of workflows and effects."""
-        found = dict(row)
-        if "workflow" in found:
-            found["workflow"] = self._world.workflow(found["workflow"])
-        if "effect" in found:
-            found["effect"] = self._world.effect_name(found["effect"])
-        if "message" in found:
-            found["message"] = _Part(found["message"])
-        return found
+        full_row = dict(row)
+        if "workflow" in full_row:
+            full_row["workflow"] = self._world.workflow(full_row["workflow"])
+        if "effect" in full_row:
+            full_row["effect"] = self._world.effect_name(full_row["effect"])
+        if "message" in full_row:
+            full_row["message"] = _Part(full_row["message"])
+        return full_row
 
     @staticmethod
-    def _compare(expected: object, found: object, step: ScenarioStep, *, said: object) -> None:
-        """Raises Differs. ``said`` is the expectation as written in the file, for the message."""
+    def _compare(expected: object, actual: object, step: ScenarioStep, *, written: object) -> None:
+        """Raises Differs. ``written`` is the expectation as in the file, for the message."""
         exactly = step.fields.get("exactly", False)
         # ``exactly`` applies inside of values. Fields that a row does not name never count.
-        places = list(mismatches(expected, found)) if not exactly else _exactly(expected, found)
-        if places:
-            raise Differs(places, said, found)
+        differences = (
+            list(mismatches(expected, actual)) if not exactly else _exactly(expected, actual)
+        )
+        if differences:
+            raise Differs(differences, written, actual)
 
     def _cells(self, step: ScenarioStep) -> list[dict[str, object]]:
         return [
             {
-                "workflow": each.workflow,
-                "key": self._key(each.workflow, each.key),
-                "status": each.status,
-                "state": _json(self._state_schema(each.workflow), each.state),
+                "workflow": cell.workflow,
+                "key": self._key(cell.workflow, cell.key),
+                "status": cell.status,
+                "state": _json(self._state_schema(cell.workflow), cell.state),
             }
-            for each in self._world.cells(step.fields.get("workflow"))
+            for cell in self._world.cells(step.fields.get("workflow"))
         ]
 
     def _effects(self, step: ScenarioStep) -> list[dict[str, object]]:
-        return [self.effect(each) for each in self._world.effects(step.fields.get("effect"))]
+        return [self.effect(effect) for effect in self._world.effects(step.fields.get("effect"))]
 
     def _timers(self, _: ScenarioStep) -> list[dict[str, object]]:
-        return [self.effect(each) for each in self._world.timers()]
+        return [self.effect(timer) for timer in self._world.timers()]
 
     def _events(self, step: ScenarioStep) -> list[dict[str, object]]:
         return [
             {
-                "schema": each.schema,
-                "value": _json(self._world.manifest.schemas.get(each.schema), each.value),
-                "workflow": each.workflow,
-                "key": self._key(each.workflow, each.key),
+                "schema": event.schema,
+                "value": _json(self._world.manifest.schemas.get(event.schema), event.value),
+                "workflow": event.workflow,
+                "key": self._key(event.workflow, event.key),
             }
-            for each in self._world.emitted(step.fields.get("schema"))
+            for event in self._world.emitted(step.fields.get("schema"))
         ]
 
     def _faults(self, step: ScenarioStep) -> list[dict[str, object]]:
         return [
             {
-                "workflow": each.workflow,
-                "key": self._key(each.workflow, each.key),
-                "kind": each.kind,
-                "message": each.message,
+                "workflow": fault.workflow,
+                "key": self._key(fault.workflow, fault.key),
+                "kind": fault.kind,
+                "message": fault.message,
             }
-            for each in self._world.faults(step.fields.get("workflow"))
+            for fault in self._world.faults(step.fields.get("workflow"))
         ]
 
-    def effect(self, each: Effect) -> dict[str, object]:
-        effect = self._world.manifest.effects.get(each.name)
+    def effect(self, world_effect: Effect) -> dict[str, object]:
+        effect = self._world.manifest.effects.get(world_effect.name)
         return {
-            "effect": each.name,
-            "params": _json(None if effect is None else effect.params, each.params),
-            "workflow": each.workflow,
-            "key": self._key(each.workflow, each.key),
-            "issuer_ref": each.issuer_ref,
+            "effect": world_effect.name,
+            "params": _json(None if effect is None else effect.params, world_effect.params),
+            "workflow": world_effect.workflow,
+            "key": self._key(world_effect.workflow, world_effect.key),
+            "issuer_ref": world_effect.issuer_ref,
         }
 
     def _key(self, workflow: str, key: Any) -> object:
-        known = self._world.manifest.workflows.get(workflow)
-        return _json(None if known is None else known.key, key)
+        definition = self._world.manifest.workflows.get(workflow)
+        return _json(None if definition is None else definition.key, key)
 
     def _state_schema(self, workflow: str) -> Schema | None:
-        known = self._world.manifest.workflows.get(workflow)
-        return None if known is None else known.state
+        definition = self._world.manifest.workflows.get(workflow)
+        return None if definition is None else definition.state
 
 
 class _Part:
@@ -180,8 +184,8 @@ class _Part:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and self._text in other
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, str) and self._text in value
 
     __hash__ = None  # type: ignore[assignment]  # it equals many texts, so it has no hash
 
@@ -189,25 +193,25 @@ class _Part:
         return repr(f"…{self._text}…")
 
 
-def _exactly(expected: object, found: object) -> list[Mismatch]:
+def _exactly(expected: object, actual: object) -> list[Mismatch]:
     """Compare only the named fields of rows and cells; tables inside their values must match
     completely."""
-    if isinstance(expected, list) and isinstance(found, list):
-        if len(expected) != len(found):
-            return list(mismatches(expected, found))
+    if isinstance(expected, list) and isinstance(actual, list):
+        if len(expected) != len(actual):
+            return list(mismatches(expected, actual))
         return [
-            place
-            for index, (ours, theirs) in enumerate(zip(expected, found, strict=True))
-            for place in _named(ours, theirs, f"$[{index}]")
+            mismatch
+            for index, (expected_row, actual_row) in enumerate(zip(expected, actual, strict=True))
+            for mismatch in _field_mismatches(expected_row, actual_row, f"$[{index}]")
         ]
-    return _named(expected, found, "$")
+    return _field_mismatches(expected, actual, "$")
 
 
-def _named(expected: Any, found: Any, path: str) -> list[Mismatch]:
+def _field_mismatches(expected: Any, actual: Any, path: str) -> list[Mismatch]:
     return [
-        place
+        mismatch
         for name, part in expected.items()
-        for place in mismatches(part, found[name], f"{path}.{name}", exactly=True)
+        for mismatch in mismatches(part, actual[name], f"{path}.{name}", exactly=True)
     ]
 
 

@@ -75,10 +75,10 @@ class Flow:
 
     def operation(self, path: str) -> FlowOperation:
         """Return the operation at ``path``. Raises: WorldProblem: There is none now."""
-        for each in self.operations:
-            if each.path == path:
-                return each
-        paths = ", ".join(each.path for each in self.operations) or "none"
+        for operation in self.operations:
+            if operation.path == path:
+                return operation
+        paths = ", ".join(operation.path for operation in self.operations) or "none"
         raise WorldProblem(
             f"{self.workflow} {self.key}: no operation {path!r} (there are: {paths})"
         )
@@ -89,26 +89,26 @@ def seen_flow(desk: Desk, word: str, key: object) -> SeenFlow | None:
     name = find_flow(desk.state, word)
     schema = desk.state.effective.workflows[name].key
     assert schema is not None, "a flow has a key"
-    cell = desk.state.cells.get((name, canonical(schema, key, what=f"the key of {name}")))
+    cell = desk.state.cells.get((name, canonical(schema, key, subject=f"the key of {name}")))
     return None if cell is None else read_flow(desk.state, cell, desk.read)
 
 
-def flow_of(seen: SeenFlow) -> Flow:
+def flow_of(flow: SeenFlow) -> Flow:
     """Return an instance as plain values.
 
     Raises:
         WorldProblem: Its state or its history cannot be read.
     """
-    name, key = seen.id
-    state = seen.state
-    problem = seen.problem or (None if state is None else state.history_problem)
+    name, key = flow.id
+    state = flow.state
+    problem = flow.problem or (None if state is None else state.history_problem)
     if problem is not None:
         raise WorldProblem(f"{name} {decode_record(key)!r}: {problem}")
     history = None if state is None else state.history
     return Flow(
         workflow=name,
         key=decode_record(key),
-        status=seen.status,
+        status=flow.status,
         input=_plain(None if state is None else state.input),
         output=_plain(None if state is None else state.output),
         error=None if state is None else state.failure,
@@ -117,68 +117,68 @@ def flow_of(seen: SeenFlow) -> Flow:
         if history is None
         else tuple(
             FlowOperation(
-                path=each.path,
-                kind=each.operation.kind.word,
-                state=each.operation.state.word,
-                attempts=each.operation.attempts,
-                value=_plain(each.operation.details.value),
-                error=each.operation.details.failure,
+                path=node.path,
+                kind=node.operation.kind.word,
+                state=node.operation.state.word,
+                attempts=node.operation.attempts,
+                value=_plain(node.operation.details.value),
+                error=node.operation.details.failure,
             )
-            for each in walk(tree(history))
+            for node in walk(tree(history))
         ),
         waits=()
         if history is None
         else tuple(
             FlowWait(
-                path=each.path,
-                kind=each.kind,
-                attempt=each.attempt,
-                effect=each.effect,
-                messages=each.schemas,
-                until_ns=each.until_ns,
+                path=wait.path,
+                kind=wait.kind,
+                attempt=wait.attempt,
+                effect=wait.effect,
+                messages=wait.schemas,
+                until_ns=wait.until_ns,
             )
-            for each in waits(history)
+            for wait in waits(history)
         ),
         compensations=()
         if history is None
         else tuple(
             FlowCompensation(
-                path=each.path,
-                effect=each.effect,
-                params=decode_record(each.params),
-                state=each.state.word,
-                attempts=each.attempts,
-                error=each.failure,
+                path=compensation.path,
+                effect=compensation.effect,
+                params=decode_record(compensation.params),
+                state=compensation.state.word,
+                attempts=compensation.attempts,
+                error=compensation.failure,
             )
-            for each in history.compensations
+            for compensation in history.compensations
         ),
         inbox=_inbox(state),
     )
 
 
-def flow_document(desk: Desk, seen: SeenFlow) -> dict[str, Any]:
+def flow_document(desk: Desk, flow: SeenFlow) -> dict[str, Any]:
     """Return an instance as JSON (A-3a): its values by their schemas, its operations as a list of
     all of them in the order of the tree."""
-    lens = Lens(desk.manifests, desk.read, most=ALL_BYTES).flow_lens(seen.manifest)
-    found: dict[str, Any] = {} if seen.state is None else lens.document(seen.state)
+    lens = Lens(desk.manifests, desk.read, value_bytes_max=ALL_BYTES).flow_lens(flow.manifest)
+    document: dict[str, Any] = {} if flow.state is None else lens.document(flow.state)
     return {
-        **found,
-        "workflow": seen.id[0],
-        "status": seen.status,
-        "operations": list(_flat(found.get("operations") or [])),
+        **document,
+        "workflow": flow.id[0],
+        "status": flow.status,
+        "operations": list(_flat(document.get("operations") or [])),
     }
 
 
 def _flat(operations: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for each in operations:
-        yield each
-        yield from _flat(each["children"])
+    for operation in operations:
+        yield operation
+        yield from _flat(operation["children"])
 
 
 def _inbox(state: FlowState | None) -> tuple[tuple[str, Any], ...]:
     if state is None:
         return ()
-    return tuple((each.schema, decode_record(each.value)) for each in state.inbox)
+    return tuple((message.schema, decode_record(message.value)) for message in state.inbox)
 
 
 def _plain(data: bytes | None) -> Any:

@@ -43,7 +43,7 @@ _MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class AnotherAttempt:
     """The attempt failed, and another one follows after a pause."""
 
     pause_ns: int
@@ -78,7 +78,7 @@ class Functions:
         ctx: EffectContext,
         effective: Effective,
         enclosed: Enclosed | AttemptFailure,
-    ) -> Reply | Again | Stop:
+    ) -> Reply | AnotherAttempt | Stop:
         """Run one attempt, with the blobs and secrets that its params name, and with the plaintexts
         of its sealed params."""
         function = self.effects[intent.effect.name]
@@ -87,19 +87,19 @@ class Functions:
         redactor = Redactor(enclosed.secrets) if enclosed.secrets else None
         if effective.sealing:
             ctx.keyring = self._executors.keyring()
-        opened = open_params(
+        opened_params = open_params(
             params, intent.effect, effective, ctx.keyring, secrets=enclosed.secrets
         )
-        if isinstance(opened, AttemptFailure):
-            return self._failed(intent, function, ctx, opened)
-        if opened is not None:
-            params, redactor = opened.params, opened.redactor
+        if isinstance(opened_params, AttemptFailure):
+            return self._failed(intent, function, ctx, opened_params)
+        if opened_params is not None:
+            params, redactor = opened_params.params, opened_params.redactor
         ctx.blobs, ctx.secrets = enclosed.blobs, texts_of(enclosed.secrets)
         if redactor is not None:
             ctx.on_progress = _without_secrets(ctx.on_progress, redactor)
         ctx.resource = self._entered()
         try:
-            value = self._called(function, params, ctx)
+            value = self._call_function(function, params, ctx)
         except Exception as problem:  # noqa: BLE001  # as in a worker: it becomes the outcome
             failure = failure_of(problem)
             if failure.end == "park":
@@ -126,7 +126,7 @@ class Functions:
         """Run a handler; return its outcome and outbound events, as a worker reports them."""
         ctx.resource = self._entered()
         try:
-            value = self._called(self.steps[name], context, ctx)
+            value = self._call_function(self.steps[name], context, ctx)
         except Exception as problem:  # noqa: BLE001  # as in a worker: it becomes the outcome
             if not isinstance(problem, EffectFailed):
                 print(f"{name} of {ctx.instance} raised:", file=sys.stderr)  # noqa: T201
@@ -140,8 +140,8 @@ class Functions:
             self._is_set_up = True
         return self._resource
 
-    def _called(self, function: Callee, given: object, ctx: object) -> object:
-        value: object = function.function(given, ctx)
+    def _call_function(self, function: Callee, argument: object, ctx: object) -> object:
+        value: object = function.function(argument, ctx)
         if function.is_async:
             return self._loop.run(cast("Coroutine[Any, Any, object]", value))
         return value
@@ -152,13 +152,13 @@ class Functions:
         function: EffectFunction[Any],
         ctx: EffectContext,
         failure: AttemptFailure,
-    ) -> Reply | Again | Stop:
+    ) -> Reply | AnotherAttempt | Stop:
         policy = policy_of(intent.effect, function)
         is_once = intent.effect.delivery == "at_most_once"
-        most = policy.attempts_for(failure)
-        if failure.retryable and ctx.attempt < most and not is_once:
+        attempts_max = policy.attempts_for(failure)
+        if failure.retryable and ctx.attempt < attempts_max and not is_once:
             pause_ns = int(policy.pause_s(ctx.attempt) * 1000) * _MS
-            return Again(pause_ns=pause_ns, problem=f"{failure.code}: {failure.message}")
+            return AnotherAttempt(pause_ns=pause_ns, problem=f"{failure.code}: {failure.message}")
         if failure.end != "settle":
             phase: HaltPhase = "held" if failure.end == "hold" else "parked"
             return Stop(phase=phase, code=failure.code, problem=failure.message)
@@ -178,21 +178,21 @@ def _without_secrets(tell: OnProgress | None, redactor: Redactor) -> OnProgress:
     return on_progress
 
 
-def read(given: Given | Iterable[Given]) -> list[Executors]:
+def read(executors: Given | Iterable[Given]) -> list[Executors]:
     """Convert the argument of ``use`` to Executors.
 
     Raises:
         BadUsage: A part of it is not an Executors, an effect function or FILE.py:ATTR.
     """
-    if isinstance(given, str):
-        return [load(given)]
-    if isinstance(given, Executors):
-        return [given]
-    if isinstance(given, EffectFunction | StepFunction):
-        return [Executors("test", [given])]
-    if isinstance(given, Iterable):
-        return [each for one in given for each in read(one)]
+    if isinstance(executors, str):
+        return [load(executors)]
+    if isinstance(executors, Executors):
+        return [executors]
+    if isinstance(executors, EffectFunction | StepFunction):
+        return [Executors("test", [executors])]
+    if isinstance(executors, Iterable):
+        return [group for part in executors for group in read(part)]
     raise BadUsage(
         "executors: expected an Executors, a function made by @effect or @step, or FILE.py:ATTR, "
-        f"found {given!r:.80}"
+        f"found {executors!r:.80}"
     )

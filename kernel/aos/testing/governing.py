@@ -38,18 +38,18 @@ class ProposalSeen:
     rejected: tuple[str, ...] = ()
 
 
-def seen(desk: Desk, proposal: int) -> ProposalSeen:
+def read_proposal(desk: Desk, proposal: int) -> ProposalSeen:
     """Return a proposal as it is now. Raises: BadUsage: There is no such proposal."""
-    known = desk.state.proposals
-    found = known.open.get(proposal)
-    if found is not None:
+    proposals = desk.state.proposals
+    open_proposal = proposals.open.get(proposal)
+    if open_proposal is not None:
         return ProposalSeen(
             seq=proposal,
-            status=found.status(_governance(desk)),
-            approved=tuple(found.voters(APPROVE)),
-            rejected=tuple(found.voters(REJECT)),
+            status=open_proposal.status(_governance(desk)),
+            approved=tuple(open_proposal.voters(APPROVE)),
+            rejected=tuple(open_proposal.voters(REJECT)),
         )
-    closed = known.closed.get(proposal)
+    closed = proposals.closed.get(proposal)
     if closed is None:
         raise _unknown(desk, proposal)
     return ProposalSeen(seq=proposal, status=closed)
@@ -72,7 +72,7 @@ def propose(
     """
     _governance(desk)
     state = desk.state
-    given = sign_proposal(
+    governance_input = sign_proposal(
         manifest.effective.document,
         patch_between(state.effective, manifest.effective),
         world=state.world,
@@ -83,30 +83,30 @@ def propose(
         leaves=leaves,
         note=note,
     )
-    answer = desk.admit(given, manifest.modules)
+    answer = desk.admit(governance_input, manifest.modules)
     desk.seal()
     return answer.seq
 
 
 def act(
     desk: Desk, action: str, proposal: int, name: str, *, note: str | None = None,
-    report: bytes | None = None, shown: Hash | None = None,
+    report: bytes | None = None, report_hash: Hash | None = None,
 ) -> int:  # fmt: skip
     """Vote on a proposal, report on it or withdraw it in the name of ``name``; return the record.
-    ``shown`` is the report that a voter has seen. Raises as ``propose``."""
-    found = desk.state.proposals.open.get(proposal)
-    given = sign_governance(
+    ``report_hash`` is the report that a voter has seen. Raises as ``propose``."""
+    open_proposal = desk.state.proposals.open.get(proposal)
+    governance_input = sign_governance(
         action,
         proposal,
-        _no_change() if found is None else found.change,
+        _no_change() if open_proposal is None else open_proposal.change,
         world=desk.state.world,
         principal=name,
         key=_key(desk, name),
         report=report,
-        seen=shown,
+        seen_report=report_hash,
         note=note,
     )
-    answer = desk.admit(given)
+    answer = desk.admit(governance_input)
     desk.seal()
     return answer.seq
 
@@ -115,12 +115,12 @@ def approve(desk: Desk, proposal: int, names: tuple[str, ...], note: str | None 
     """Approve a proposal in these names; without any, in as many as it still lacks. If the manifest
     in force asks for shadow records, they see a report of the test. Raises as ``propose``."""
     governance = _governance(desk)
-    found = desk.state.proposals.open.get(proposal)
-    shown = None
-    if governance.shadow_records and found is not None:
-        shown = _reported(desk, found)
-    for name in names or _lacking(desk, found):
-        act(desk, APPROVE, proposal, name, note=note, shown=shown)
+    open_proposal = desk.state.proposals.open.get(proposal)
+    report_hash = None
+    if governance.shadow_records and open_proposal is not None:
+        report_hash = _reported(desk, open_proposal)
+    for name in names or _lacking(desk, open_proposal):
+        act(desk, APPROVE, proposal, name, note=note, report_hash=report_hash)
 
 
 def ready(
@@ -131,12 +131,12 @@ def ready(
     in_force = desk.state.manifest
     if in_force is None or in_force.governance is None:
         return None
-    wanted = (manifest.effective.hash, mode, leaves)
+    change = (manifest.effective.hash, mode, leaves)
     proposal = next(
         (
-            each.seq
-            for each in desk.state.proposals.open.values()
-            if (each.document.hash, each.mode or STRICT, each.leaves) == wanted
+            candidate.seq
+            for candidate in desk.state.proposals.open.values()
+            if (candidate.document.hash, candidate.mode or STRICT, candidate.leaves) == change
         ),
         None,
     )
@@ -150,9 +150,11 @@ def _lacking(desk: Desk, proposal: Proposal | None) -> tuple[str, ...]:
     """The approvers whose votes make the quorum, in the order of their names."""
     governance = _governance(desk)
     if proposal is None:
-        return tuple(each.name for each in governance.approvers[:1])
+        return tuple(approver.name for approver in governance.approvers[:1])
     missing = governance.quorum - len(proposal.voters(APPROVE))
-    free = [each.name for each in governance.approvers if each.name not in proposal.votes]
+    free = [
+        approver.name for approver in governance.approvers if approver.name not in proposal.votes
+    ]
     return tuple(free[: max(missing, 0)])
 
 
@@ -170,9 +172,9 @@ def _reported(desk: Desk, proposal: Proposal) -> Hash:
         last=max(state.manifest_seq, proposal.seq - 1),
         frame=state.tip.frame,
     )
-    known = next(iter(proposal.reports), None)
-    if known is not None:
-        return known
+    existing_report = next(iter(proposal.reports), None)
+    if existing_report is not None:
+        return existing_report
     report = encode(head.fields())
     act(desk, REPORT, proposal.seq, OPERATOR_NAME, report=report)
     return content_hash(report)
@@ -194,24 +196,24 @@ def _governance(desk: Desk) -> GovernanceBlock:
 def _key(desk: Desk, name: str) -> SigningKey:
     if name == OPERATOR_NAME:
         return OPERATOR_KEY
-    known = [each.name for each in _governance(desk).approvers]
-    if name not in known:
+    approver_names = [approver.name for approver in _governance(desk).approvers]
+    if name not in approver_names:
         raise BadUsage(
             sentence(
                 "there is no such approver",
-                expected=f"{OPERATOR_NAME} or {' or '.join(known)}",
-                found=name,
+                expected=f"{OPERATOR_NAME} or {' or '.join(approver_names)}",
+                actual=name,
             )
         )
     return approver_key(name)
 
 
 def _unknown(desk: Desk, proposal: int) -> BadUsage:
-    known = [*desk.state.proposals.open, *desk.state.proposals.closed]
+    proposal_seqs = [*desk.state.proposals.open, *desk.state.proposals.closed]
     return BadUsage(
         sentence(
             f"no proposal is record {proposal}",
-            expected=" or ".join(map(str, known)) or "world.propose(…) first",
+            expected=" or ".join(map(str, proposal_seqs)) or "world.propose(…) first",
         )
     )
 

@@ -25,47 +25,47 @@ DIFFERENCES_MAX: Final = 16
 ERASED: Final = "$erased"
 
 
-def canonical(schema: Schema, given: object, *, what: str) -> bytes:
-    """The canonical bytes of a plain value or of authoring JSON. Errors begin with ``what``.
+def canonical(schema: Schema, value: object, *, subject: str) -> bytes:
+    """The canonical bytes of a plain value or of authoring JSON. Errors begin with ``subject``.
 
     Raises:
         BadUsage: It does not fit the schema in either form.
     """
     try:
-        return schema.encode(schema.normalise(to_value(given)))
+        return schema.encode(schema.normalise(to_value(value)))
     except ValueProblem as problem:
-        found = _authored(schema, given)
-        if isinstance(found, bytes):
-            return found
+        outcome = _authored(schema, value)
+        if isinstance(outcome, bytes):
+            return outcome
         # Of the two errors, the one deeper in the value helps more.
-        worse = found if found.path.count(".") > problem.path.count(".") else problem
+        worse = outcome if outcome.path.count(".") > problem.path.count(".") else problem
         raise BadUsage(
             sentence(
                 f"this is not a valid {schema.name}: {worse}",
-                where=what,
-                hint=f"given: {_shown(given)}",
+                location=subject,
+                hint=f"given: {_excerpt_of(value)}",
             )
         ) from problem
 
 
-def _authored(schema: Schema, given: object) -> bytes | ValueProblem:
+def _authored(schema: Schema, value: object) -> bytes | ValueProblem:
     try:
-        return schema.encode(schema.from_json_object(_listed(given)))
+        return schema.encode(schema.from_json_object(_with_lists(value)))
     except ValueProblem as problem:
         return problem
 
 
-def _listed(given: object) -> object:
+def _with_lists(plain_value: object) -> object:
     """The value with tuples and sets as lists, as in JSON."""
-    if isinstance(given, Mapping):
-        return {key: _listed(value) for key, value in given.items()}
-    if isinstance(given, list | tuple | set | frozenset):
-        return [_listed(each) for each in given]
-    return given
+    if isinstance(plain_value, Mapping):
+        return {key: _with_lists(value) for key, value in plain_value.items()}
+    if isinstance(plain_value, list | tuple | set | frozenset):
+        return [_with_lists(element) for element in plain_value]
+    return plain_value
 
 
-def _shown(given: object) -> str:
-    return excerpt(repr(given))
+def _excerpt_of(value: object) -> str:
+    return excerpt(repr(value))
 
 
 def plain(value: Slot, read: BlobReader) -> Any:
@@ -88,12 +88,12 @@ def plain(value: Slot, read: BlobReader) -> Any:
 def plain_state(value: Slot, read: BlobReader, manifest: Effective, workflow: str) -> Any:
     """A state of the journal as a plain value. The opaque one of an ``agentos`` module is read by
     its schema if it can be, else as ``plain`` does (AG-13)."""
-    known = manifest.workflows.get(workflow)
-    if known is not None and known.has_opaque_state:
+    definition = manifest.workflows.get(workflow)
+    if definition is not None and definition.has_opaque_state:
         with contextlib.suppress(Erased, ValueProblem):
             data = slot_bytes(value, read)
-            most = max(len(data), INGRESS_BYTES_MAX)
-            return from_foreign(known.state, manifest.schemas, data, max_bytes=most)[1]
+            bytes_max = max(len(data), INGRESS_BYTES_MAX)
+            return from_foreign(definition.state, manifest.schemas, data, max_bytes=bytes_max)[1]
     return plain(value, read)
 
 
@@ -101,18 +101,18 @@ def plain_key(key: bytes) -> Any:
     return decode_record(key) if key else None
 
 
-def payload_bytes(given: object) -> bytes:
+def payload_bytes(payload: object) -> bytes:
     """A stream frame's payload: bytes unchanged, any other value in canonical CBOR.
 
     Raises:
         BadUsage: It has no form in CBOR.
     """
-    if isinstance(given, bytes | bytearray | memoryview):
-        return bytes(given)
+    if isinstance(payload, bytes | bytearray | memoryview):
+        return bytes(payload)
     try:
-        return encode(to_value(given))
+        return encode(to_value(payload))
     except ValueProblem as problem:
-        raise BadUsage(sentence(f"not a plain value: {problem}", where="frame")) from problem
+        raise BadUsage(sentence(f"not a plain value: {problem}", location="frame")) from problem
 
 
 class like:  # noqa: N801  # it reads as a word of the assertion: state == like({...})
@@ -121,8 +121,8 @@ class like:  # noqa: N801  # it reads as a word of the assertion: state == like(
     def __init__(self, pattern: object) -> None:
         self.pattern = pattern
 
-    def __eq__(self, other: object) -> bool:
-        return matches(self.pattern, other)
+    def __eq__(self, value: object) -> bool:
+        return matches(self.pattern, value)
 
     __hash__ = None  # type: ignore[assignment]  # it equals many values, so it has no hash
 
@@ -141,10 +141,10 @@ class Mismatch:
 
     path: str
     expected: str
-    found: str
+    actual: str
 
     def __str__(self) -> str:
-        return f"{self.path}: expected {self.expected}, found {self.found}"
+        return f"{self.path}: expected {self.expected}, found {self.actual}"
 
 
 def mismatches(
@@ -158,20 +158,20 @@ def mismatches(
     elif isinstance(pattern, Mapping) and isinstance(value, Mapping):
         for key, part in pattern.items():
             if key not in value:
-                yield Mismatch(f"{path}.{key}", shown(part), "no such key")
+                yield Mismatch(f"{path}.{key}", short_text(part), "no such key")
             else:
                 yield from mismatches(part, value[key], f"{path}.{key}", exactly=exactly)
         for key in sorted(map(str, value.keys() - pattern.keys())) if exactly else ():
-            yield Mismatch(f"{path}.{key}", "no such key", shown(value[key]))
+            yield Mismatch(f"{path}.{key}", "no such key", short_text(value[key]))
     elif isinstance(pattern, list | tuple) and isinstance(value, list | tuple):
         if len(pattern) != len(value):
-            yield Mismatch(path, f"{len(pattern)} items", f"{len(value)}: {shown(value)}")
+            yield Mismatch(path, f"{len(pattern)} items", f"{len(value)}: {short_text(value)}")
             return
-        for index, (part, each) in enumerate(zip(pattern, value, strict=True)):
-            yield from mismatches(part, each, f"{path}[{index}]", exactly=exactly)
+        for index, (part, element) in enumerate(zip(pattern, value, strict=True)):
+            yield from mismatches(part, element, f"{path}[{index}]", exactly=exactly)
     # In Python True == 1, but they are different values.
     elif pattern != value or isinstance(pattern, bool) != isinstance(value, bool):
-        yield Mismatch(path, shown(pattern), shown(value))
+        yield Mismatch(path, short_text(pattern), short_text(value))
 
 
 def holds_like(value: object) -> bool:
@@ -197,7 +197,7 @@ def _arm(pattern: object, value: dict[Any, Any], path: str, *, exactly: bool) ->
     tag = value["$tag"]
     if isinstance(pattern, str):
         if pattern != tag:
-            yield Mismatch(path, shown(pattern), shown(tag))
+            yield Mismatch(path, short_text(pattern), short_text(tag))
     elif isinstance(pattern, Mapping) and len(pattern) == 1:
         ((arm, inner),) = pattern.items()
         if arm == tag:
@@ -205,10 +205,10 @@ def _arm(pattern: object, value: dict[Any, Any], path: str, *, exactly: bool) ->
         else:
             yield Mismatch(path, f"arm {arm}", f"arm {tag}")
     elif not (isinstance(pattern, Mapping) and not pattern):
-        yield Mismatch(path, shown(pattern), shown(value))
+        yield Mismatch(path, short_text(pattern), short_text(value))
 
 
-def shown(value: object) -> str:
+def short_text(value: object) -> str:
     """A value as one line of bounded length."""
     try:
         text = json.dumps(value, ensure_ascii=False)

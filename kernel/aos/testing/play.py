@@ -25,14 +25,14 @@ PROJECT: Final = "aos.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioFailure:
-    """The first step that failed, and the ``places`` that differ. ``step`` is None if the world
+    """The first step that failed, and the ``mismatches`` that differ. ``step`` is None if the world
     could not be created, or its replay failed."""
 
     step: ScenarioStep | None
     message: str
-    places: tuple[Mismatch, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
     expected: object = None
-    found: object = None
+    actual: object = None
     trace: str = ""
 
     def to_document(self) -> dict[str, object]:
@@ -42,11 +42,11 @@ class ScenarioFailure:
             "word": None if self.step is None else self.step.word,
             "message": self.message,
             "places": [
-                {"path": each.path, "expected": each.expected, "found": each.found}
-                for each in self.places
+                {"path": mismatch.path, "expected": mismatch.expected, "found": mismatch.actual}
+                for mismatch in self.mismatches
             ],
             "expected": self.expected,
-            "found": self.found,
+            "found": self.actual,
             "trace": self.trace,
         }
 
@@ -61,7 +61,7 @@ class Played:
     seconds: float
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """``FILE:LINE`` of the failed step."""
         step = None if self.failure is None else self.failure.step
         line = "" if step is None or step.line is None else f":{step.line}"
@@ -83,12 +83,12 @@ def play(scenario: Scenario) -> Played:
     """Play the steps up to the first one that fails. Never raises an error that a scenario can
     cause: it is in the result."""
     began = time.perf_counter()
-    found, world = _played(scenario, 0)
+    failure, world = _played(scenario, 0)
     records = 0 if world is None else world.records
-    if scenario.crashes and world is not None and found is None:
-        found = _with_crashes(scenario, world)
+    if scenario.crashes and world is not None and failure is None:
+        failure = _with_crashes(scenario, world)
     return Played(
-        scenario=scenario, failure=found, records=records, seconds=time.perf_counter() - began
+        scenario=scenario, failure=failure, records=records, seconds=time.perf_counter() - began
     )
 
 
@@ -96,7 +96,7 @@ def _played(scenario: Scenario, crash: int) -> tuple[ScenarioFailure | None, Wor
     """Play a scenario with a crash after that step (0: without one); return its failure, and its
     world, which is closed."""
     try:
-        world = _made(scenario)
+        world = _new_world(scenario)
     except AosError as problem:
         return ScenarioFailure(step=None, message=str(problem)), None
     if scenario.crashes:
@@ -104,21 +104,23 @@ def _played(scenario: Scenario, crash: int) -> tuple[ScenarioFailure | None, Wor
     return _Player(world, scenario.path.parent).play(scenario), world
 
 
-def _with_crashes(scenario: Scenario, whole: World) -> ScenarioFailure | None:
+def _with_crashes(scenario: Scenario, uncrashed_world: World) -> ScenarioFailure | None:
     """Play a scenario again with a crash after each of its steps; return the first failure."""
-    expected = outcome(whole)
-    for step in range(1, whole.steps + 1):
-        found, world = _played(scenario, step)
-        if found is not None:
-            message = f"with a crash after step {step} of {whole.steps}: {found.message}"
-            return replace(found, message=message)
+    expected = outcome(uncrashed_world)
+    for step in range(1, uncrashed_world.steps + 1):
+        failure, world = _played(scenario, step)
+        if failure is not None:
+            message = (
+                f"with a crash after step {step} of {uncrashed_world.steps}: {failure.message}"
+            )
+            return replace(failure, message=message)
         assert world is not None, "else it has failed"
-        places = differences(expected, outcome(world))
-        if places:
+        changes = differences(expected, outcome(world))
+        if changes:
             return ScenarioFailure(
                 step=None,
-                message=changed(step, whole.steps, places),
-                places=places,
+                message=changed(step, uncrashed_world.steps, changes),
+                mismatches=changes,
                 trace=world.trace(),
             )
     return None
@@ -127,17 +129,17 @@ def _with_crashes(scenario: Scenario, whole: World) -> ScenarioFailure | None:
 def project_of(path: Path) -> Path | None:
     """The nearest project folder at or above ``path``; None without one."""
     path = path.resolve()
-    return next((each for each in (path, *path.parents) if (each / PROJECT).is_file()), None)
+    return next((folder for folder in (path, *path.parents) if (folder / PROJECT).is_file()), None)
 
 
 def manifest_of(scenario: Scenario) -> Path:
     """The path of the manifest that a scenario uses: the one it names, else its project's."""
     folder = scenario.path.parent
     home = project_of(folder) or folder
-    return home if scenario.manifest is None else _found(scenario.manifest, folder, home)
+    return home if scenario.manifest is None else _first_path(scenario.manifest, folder, home)
 
 
-def _made(scenario: Scenario) -> World:
+def _new_world(scenario: Scenario) -> World:
     folder = scenario.path.parent
     home = project_of(folder) or folder
     return World(
@@ -145,21 +147,23 @@ def _made(scenario: Scenario) -> World:
         now=START if scenario.now is None else scenario.now,
         abi=scenario.abi,
         seed="aos" if scenario.seed is None else scenario.seed,
-        executors=[_executors(each, folder, home) for each in scenario.executors],
+        executors=[_executors(spec, folder, home) for spec in scenario.executors],
         replay=scenario.replay,
     )
 
 
-def _found(name: str, *folders: Path) -> Path:
+def _first_path(name: str, *folders: Path) -> Path:
     """The path ``name`` in the first of the folders that has it."""
-    return next((each / name for each in folders if (each / name).exists()), folders[0] / name)
+    return next(
+        (folder / name for folder in folders if (folder / name).exists()), folders[0] / name
+    )
 
 
 def _executors(spec: str, folder: Path, home: Path) -> str:
     file, colon, attribute = spec.rpartition(":")
     if not file.endswith(".py"):
         return spec
-    return f"{_found(file, folder, home)}{colon}{attribute}"
+    return f"{_first_path(file, folder, home)}{colon}{attribute}"
 
 
 class _Player:
@@ -215,9 +219,9 @@ class _Player:
                 return ScenarioFailure(
                     step=step,
                     message=str(differs),
-                    places=differs.places,
+                    mismatches=differs.mismatches,
                     expected=differs.expected,
-                    found=differs.found,
+                    actual=differs.actual,
                     trace=self._world.trace(),
                 )
             except AosError as problem:
@@ -260,7 +264,7 @@ class _Player:
         )
 
     def _on(self, step: ScenarioStep) -> None:
-        scripts = [_script(each) for each in step.fields["answers"]]
+        scripts = [_script(answer) for answer in step.fields["answers"]]
         self._world.on(step.value, in_turn(*scripts[:-1], then=scripts[-1]))
 
     def _apply(self, step: ScenarioStep) -> None:
@@ -272,22 +276,22 @@ class _Player:
 
     def _open(self, step: ScenarioStep) -> Effect:
         """The only open effect that matches the step."""
-        found = self._which(self._world.effects(step.value), step)
-        return only(found, step.value, [*self._world.effects(), *self._world.timers()])
+        effects = self._matching_effects(self._world.effects(step.value), step)
+        return only(effects, step.value, [*self._world.effects(), *self._world.timers()])
 
     def _settled(self, step: ScenarioStep) -> Effect:
-        found = self._which(self._world.asked(step.value), step)
-        over = [each for each in found if not each.is_open]
+        effects = self._matching_effects(self._world.asked(step.value), step)
+        over = [effect for effect in effects if not effect.is_open]
         if not over:
             raise WorldProblem(f"no settled effect matches {step.value}")
         return over[-1]
 
-    def _which(self, found: list[Effect], step: ScenarioStep) -> list[Effect]:
+    def _matching_effects(self, effects: list[Effect], step: ScenarioStep) -> list[Effect]:
         names = ("workflow", "key", "issuer_ref", "params")
-        which = {name: step.fields[name] for name in names if name in step.fields}
-        if "workflow" in which:
-            which["workflow"] = self._world.workflow(which["workflow"])
-        return [each for each in found if matches(which, self._expectations.effect(each))]
+        pattern = {name: step.fields[name] for name in names if name in step.fields}
+        if "workflow" in pattern:
+            pattern["workflow"] = self._world.workflow(pattern["workflow"])
+        return [effect for effect in effects if matches(pattern, self._expectations.effect(effect))]
 
 
 def _may_fail(step: ScenarioStep) -> bool:
@@ -298,10 +302,13 @@ def _value(answer: Mapping[str, Any]) -> object:
     """The receipt of an answer that settles its effect with ``ok``."""
     if "response" not in answer:
         return answer.get("value")
-    given = answer["response"]
-    body = given.get("body", "").encode()
+    http_response = answer["response"]
+    body = http_response.get("body", "").encode()
     return response(
-        given.get("status", 200), json=given.get("json"), body=body, headers=given.get("headers")
+        http_response.get("status", 200),
+        json=http_response.get("json"),
+        body=body,
+        headers=http_response.get("headers"),
     )
 
 

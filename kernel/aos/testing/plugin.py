@@ -68,7 +68,7 @@ class Factory:
         self.worlds: list[Any] = []
         request.node.stash.setdefault(_WORLDS, []).append(self)
 
-    def __call__(self, source: Any = None, **given: Any) -> Any:
+    def __call__(self, source: Any = None, **options: Any) -> Any:
         from aos.testing.world import World  # noqa: PLC0415  # see above
 
         if source is None:
@@ -80,10 +80,10 @@ class Factory:
             if problem is not None:
                 raise problem.with_traceback(None)
         if not self._replays:
-            given["replay"] = False
-        if "executors" in given:
-            given["executors"] = _at_home(given["executors"], self._home)
-        world = World(source, **given)
+            options["replay"] = False
+        if "executors" in options:
+            options["executors"] = _at_home(options["executors"], self._home)
+        world = World(source, **options)
         self.worlds.append(world)
         return world
 
@@ -105,7 +105,7 @@ def _at_home(executors: Any, home: Path) -> Any:
         file, colon, attribute = executors.rpartition(":")
         return f"{home / file}{colon}{attribute}" if file.endswith(".py") else executors
     if isinstance(executors, list | tuple):
-        return [_at_home(each, home) for each in executors]
+        return [_at_home(executor, home) for executor in executors]
     return executors
 
 
@@ -132,8 +132,8 @@ def world(request: pytest.FixtureRequest, aos_world: Any) -> Any:
     marker = request.node.get_closest_marker(MARKER)
     if marker is not None and (marker.args or "source" in marker.kwargs):
         return aos_world(*marker.args, **marker.kwargs)
-    given = {} if marker is None else dict(marker.kwargs)
-    return aos_world(request.config.getini(MANIFEST) or None, **given)
+    options = {} if marker is None else dict(marker.kwargs)
+    return aos_world(request.config.getini(MANIFEST) or None, **options)
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
@@ -161,8 +161,8 @@ def pytest_runtest_makereport(
     report = outcome.get_result()
     if report.failed:
         for factory in item.stash.get(_WORLDS, []):
-            for each in factory.worlds:
-                report.sections.append((TRACE, each.trace()))
+            for world in factory.worlds:
+                report.sections.append((TRACE, world.trace()))
 
 
 def _shorten(excinfo: pytest.ExceptionInfo[BaseException]) -> None:

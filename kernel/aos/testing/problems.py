@@ -29,8 +29,8 @@ class FaultSeen:
     seq: int
 
     def __str__(self) -> str:
-        where = name_cell(self.workflow, self.key)
-        return f"record {self.seq}: {where} failed: {self.kind}: {self.message}"
+        cell_name = name_cell(self.workflow, self.key)
+        return f"record {self.seq}: {cell_name} failed: {self.kind}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,10 @@ class CellFailed(WorldProblem):
     def __init__(self, faults: Sequence[FaultSeen]) -> None:
         self.faults = tuple(faults)
         lines = [str(fault) for fault in self.faults]
-        said = [each for each in self.faults if each.kind == "trap" and PANICKED in each.message]
-        silent = {each.kind for each in self.faults if each not in said}
+        panics = [
+            fault for fault in self.faults if fault.kind == "trap" and PANICKED in fault.message
+        ]
+        silent = {fault.kind for fault in self.faults if fault not in panics}
         lines += [HINTS[kind] for kind in sorted(silent & HINTS.keys())]
         super().__init__("\n".join([*lines, "(if the test expects a fault: may_fail=True)"]))
 
@@ -91,12 +93,12 @@ class InputRefused(Refused):
     def __init__(self, refusal: Refusal) -> None:
         self.rule = refusal.rule.value
         self.message = refusal.message
-        self.blockers = tuple(map(_seen, refusal.blockers))
-        blocked = "".join(f"\n  {each}" for each in self.blockers)
+        self.blockers = tuple(map(_plain_blocker, refusal.blockers))
+        blocked = "".join(f"\n  {blocker}" for blocker in self.blockers)
         super().__init__(f"{self.rule}: {self.message}{blocked}")
 
 
-def _seen(blocker: Blocker) -> BlockerSeen:
+def _plain_blocker(blocker: Blocker) -> BlockerSeen:
     workflow, key = blocker.cell
     return BlockerSeen(
         workflow=workflow, key=plain_key(key), kind=blocker.kind, detail=blocker.detail

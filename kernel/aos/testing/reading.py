@@ -33,9 +33,9 @@ def read_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
         BadUsage: ``path`` does not exist.
     """
     path = path.absolute()
-    before = _readings.get(path)
-    if before is not None and _is_as_before(path, before):
-        return before.files, []
+    cached = _readings.get(path)
+    if cached is not None and _is_as_before(path, cached):
+        return cached.files, []
     files, problems = read_manifest_files(path)
     # A folder without air/ is searched completely and may be a project: it is never cached.
     if not problems and (path.is_file() or (path / AIR_FOLDER).is_dir()):
@@ -47,8 +47,8 @@ def read_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
     return files, problems
 
 
-def _is_as_before(path: Path, before: _Reading) -> bool:
-    return _air(path) == before.air and _stamps(path, before.files) == before.stamps
+def _is_as_before(path: Path, cached: _Reading) -> bool:
+    return _air(path) == cached.air and _stamps(path, cached.files) == cached.stamps
 
 
 def _air(path: Path) -> frozenset[str]:
@@ -60,11 +60,11 @@ def _air(path: Path) -> frozenset[str]:
 def _stamps(path: Path, names: Iterable[str]) -> dict[str, Stamp] | None:
     """The files' stamps; None if one of them no longer exists."""
     root = path.parent if path.is_file() else path
-    found: dict[str, Stamp] = {}
+    stamps: dict[str, Stamp] = {}
     for name in names:
         try:
             stat = (root / name).stat()
         except OSError:
             return None
-        found[name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-    return found
+        stamps[name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    return stamps

@@ -52,43 +52,43 @@ def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) 
             failure = AttemptFailure(code="timeout", message=answer.message, retryable=True)
             return Reply(status="timeout", payload=failure.payload(), cost_cents=cost_cents)
         case _:
-            what = f"the answer to {intent.effect.name}"
-            payload = canonical(intent.effect.receipt, answer, what=what)
+            subject = f"the answer to {intent.effect.name}"
+            payload = canonical(intent.effect.receipt, answer, subject=subject)
             return Reply(status="ok", payload=payload, cost_cents=cost_cents)
 
 
-def as_read(desk: Desk, intent: OpenIntent, given: Reply) -> Reply:
+def as_read(desk: Desk, intent: OpenIntent, reply: Reply) -> Reply:
     """The reply in the form of the module that asked: that of the AgentOS SDK reads another one of
     an HTTP request (AG-15, AG-26)."""
     workflow = desk.state.effective.workflows.get(intent.cell[0])
     if workflow is None or workflow.module.abi != AGENTOS or intent.effect.name != HTTP:
-        return given
+        return reply
     outcome = Outcome(
         intent=intent.intent,
         effect=HTTP,
         attempt=max(1, desk.state.attempt(intent)),
-        status=given.status,
-        payload=given.payload,
+        status=reply.status,
+        payload=reply.payload,
         started_ns=min(intent.opened_ns, desk.now_ns),
         finished_ns=desk.now_ns,
-        blobs=given.blobs,
+        blobs=reply.blobs,
     )
-    done = in_their_form(slot_bytes(intent.params, desk.read), outcome)
-    return replace(given, payload=done.payload, blobs=done.blobs)
+    converted = in_their_form(slot_bytes(intent.params, desk.read), outcome)
+    return replace(reply, payload=converted.payload, blobs=converted.blobs)
 
 
-def receipt(desk: Desk, intent: OpenIntent, given: Reply, *, forged: bool = False) -> ReceiptInput:
+def receipt(desk: Desk, intent: OpenIntent, reply: Reply, *, forged: bool = False) -> ReceiptInput:
     """A receipt signed by the effect's executor; with ``forged``, in its name by a wrong key."""
     name, key = _signer(intent)
     unsigned = ReceiptInput(
         intent=intent.intent,
         effect=intent.effect.name,
         attempt=max(1, desk.state.attempt(intent)),
-        status=given.status,
-        payload=given.payload,
+        status=reply.status,
+        payload=reply.payload,
         started_ns=min(intent.opened_ns, desk.now_ns),
         finished_ns=desk.now_ns,
-        cost_cents=given.cost_cents,
+        cost_cents=reply.cost_cents,
         executor=name,
         key_id=bytes(key.verify_key),
         signature=b"",
@@ -123,10 +123,10 @@ def stream_frame(
 def _signer(intent: OpenIntent) -> tuple[str, SigningKey]:
     if intent.executors is None:
         return NODE, WORLD_KEY
-    for each in intent.executors.values():
-        key = signing_key(each.name)
-        if intent.effect.name in each.effects and each.public_key == bytes(key.verify_key):
-            return each.name, key
+    for executor in intent.executors.values():
+        key = signing_key(executor.name)
+        if intent.effect.name in executor.effects and executor.public_key == bytes(key.verify_key):
+            return executor.name, key
     raise WorldProblem(
         f"{intent.effect.name}: no executor of the manifest may sign for it with a key of this "
         "test (a manifest that was loaded elsewhere has other keys: give its path or its nodes)"

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class SharedSandbox:
-    """A module runner. Its methods may only be called from code that ``there`` runs."""
+    """A module runner. Its methods may only be called from code that ``on_module_thread`` runs."""
 
     def __init__(self) -> None:
         self._process = 0
@@ -41,7 +41,7 @@ class SharedSandbox:
             self._sandbox = Sandbox(self._load)
         return self._sandbox.run(call)
 
-    def there(self, function: Callable[[], T]) -> T:
+    def on_module_thread(self, function: Callable[[], T]) -> T:
         """Call ``function`` on the thread that runs modules, and wait. Raises what it raises."""
         self._start()
         ended: Future[T] = Future()
@@ -69,10 +69,10 @@ class SharedSandbox:
                 ).start()
 
     def _load(self, hash: Hash) -> bytes:
-        found = self._modules.get(hash)
-        if found is None:
+        module_bytes = self._modules.get(hash)
+        if module_bytes is None:
             raise Damage(f"module {hash_text(hash)}: its bytes were never given to a world")
-        return found
+        return module_bytes
 
 
 def _serve(todo: SimpleQueue[Callable[[], None]]) -> None:

@@ -47,8 +47,8 @@ class ScenarioStep:
 
     @property
     def name(self) -> str:
-        what = f" {self.value}" if self.word == "expect" else ""
-        return f"step {self.number} ({self.word}{what})"
+        suffix = f" {self.value}" if self.word == "expect" else ""
+        return f"step {self.number} ({self.word}{suffix})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +99,16 @@ class _Reader:
     def __init__(self, text: str, path: Path) -> None:
         self._path = path
         self._problems: list[str] = []
-        self._lines = [text.count("\n", 0, found.start()) + 1 for found in _HEADER.finditer(text)]
+        self._lines = [text.count("\n", 0, match.start()) + 1 for match in _HEADER.finditer(text)]
 
     def scenario(self, document: dict[str, Any]) -> Scenario:
         self._check(document, FILE, "the file", line=None)
-        given = document.get("step", [])
-        rows = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+        step_tables = document.get("step", [])
+        rows = (
+            [table for table in step_tables if isinstance(table, dict)]
+            if isinstance(step_tables, list)
+            else []
+        )
         # A multi-line text may contain a header. Then no line number is better than a wrong one.
         if len(self._lines) != len(rows):
             self._lines = []
@@ -112,11 +116,11 @@ class _Reader:
             self._problems.append(f"{self._path}: it has no step (write one: [[step]])")
         steps = [self._step(number, row) for number, row in enumerate(rows, 1)]
         if document.get("abi", ABI_DEFAULT) not in ABIS:
-            found = repr(document["abi"])
-            self._say(None, "the file: abi", "invalid value", expected=either(ABIS), found=found)
+            actual = repr(document["abi"])
+            self._say(None, "the file: abi", "invalid value", expected=either(ABIS), actual=actual)
         if document.get("crash", EVERYWHERE) != EVERYWHERE:
-            found = repr(document["crash"])
-            self._say(None, "the file: crash", "invalid value", expected=EVERYWHERE, found=found)
+            actual = repr(document["crash"])
+            self._say(None, "the file: crash", "invalid value", expected=EVERYWHERE, actual=actual)
         if self._problems:
             raise BadUsage("\n".join(self._problems))
         document = _plain(document)
@@ -130,109 +134,117 @@ class _Reader:
             executors=tuple(document.get("executors", ())),
             replay=document.get("replay", True),
             crashes="crash" in document,
-            steps=tuple(each for each in steps if each is not None),
+            steps=tuple(step for step in steps if step is not None),
         )
 
     def _step(self, number: int, row: dict[str, Any]) -> ScenarioStep | None:
         line = self._lines[number - 1] if self._lines else None
         # Exactly one key of a row is an action; ``timeout`` and ``fail`` are actions too.
-        found = [name for name in row if name in WORDS]
-        if len(found) != 1:
+        actions = [name for name in row if name in WORDS]
+        if len(actions) != 1:
             expected = "one of " + ", ".join(WORDS)
             hint = _near(next(iter(row), ""), WORDS)
-            said = ", ".join(found) or None
-            what = "a step has exactly one action"
-            self._say(line, f"step {number}", what, expected=expected, found=said, hint=hint)
+            actual = ", ".join(actions) or None
+            problem = "a step has exactly one action"
+            self._say(line, f"step {number}", problem, expected=expected, actual=actual, hint=hint)
             return None
-        word = found[0]
-        where = f"step {number} ({word})"
+        word = actions[0]
+        location = f"step {number} ({word})"
         kind = WORDS[word]
         fields = {name: value for name, value in row.items() if name != word}
         if word == "expect":
-            known = EXPECTED.get(str(row[word]))
-            if known is None:
+            expectation = EXPECTED.get(str(row[word]))
+            if expectation is None:
                 expected = "one of " + ", ".join(EXPECTED)
                 hint = _near(str(row[word]), EXPECTED)
-                what = f"unknown expectation {row[word]!r}"
-                self._say(line, where, what, expected=expected, hint=hint)
+                problem = f"unknown expectation {row[word]!r}"
+                self._say(line, location, problem, expected=expected, hint=hint)
                 return None
-            kind = known
-            where = f"step {number} (expect {row[word]})"
-            self._rows(row, where, line)
-        self._value(row[word], kind.value, f"{where}: {word}", line)
-        self._check(fields, kind.fields, where, line=line)
+            kind = expectation
+            location = f"step {number} (expect {row[word]})"
+            self._rows(row, location, line)
+        self._value(row[word], kind.value, f"{location}: {word}", line)
+        self._check(fields, kind.fields, location, line=line)
         for name in sorted(kind.required - fields.keys()):
-            self._say(line, where, f"{name} is missing")
+            self._say(line, location, f"{name} is missing")
         if word == "on":
-            self._answers(fields.get("answers"), where, line)
+            self._answers(fields.get("answers"), location, line)
         if word == "answer":
             if fields.keys() >= {"value", "response"}:
-                self._say(line, where, "an answer has value or response, not both")
-            self._response(fields, where, line)
+                self._say(line, location, "an answer has value or response, not both")
+            self._response(fields, location, line)
         return ScenarioStep(
             number=number, line=line, word=word, value=_plain(row[word]), fields=_plain(fields)
         )
 
-    def _rows(self, row: dict[str, Any], where: str, line: int | None) -> None:
-        what = str(row["expect"])
-        *most, last = CHECKS[what]
-        if not row.keys() & {*most, last}:
-            expected = f"{', '.join(most)} or {last}"
-            self._say(line, where, "the step checks nothing", expected=expected)
-        for index, each in enumerate(_list(row.get("are"))):
-            if isinstance(each, dict):
-                self._check(each, ROWS[what], f"{where}: are[{index}]", line=line)
+    def _rows(self, row: dict[str, Any], location: str, line: int | None) -> None:
+        subject = str(row["expect"])
+        *first_fields, last = CHECKS[subject]
+        if not row.keys() & {*first_fields, last}:
+            expected = f"{', '.join(first_fields)} or {last}"
+            self._say(line, location, "the step checks nothing", expected=expected)
+        for index, row_table in enumerate(_list(row.get("are"))):
+            if isinstance(row_table, dict):
+                self._check(row_table, ROWS[subject], f"{location}: are[{index}]", line=line)
 
-    def _answers(self, given: object, where: str, line: int | None) -> None:
-        for index, each in enumerate(_list(given)):
-            if isinstance(each, dict):
-                here = f"{where}: answers[{index}]"
-                self._check(each, ANSWER, here, line=line)
-                self._response(each, here, line)
+    def _answers(self, answers: object, location: str, line: int | None) -> None:
+        for index, answer in enumerate(_list(answers)):
+            if isinstance(answer, dict):
+                answer_location = f"{location}: answers[{index}]"
+                self._check(answer, ANSWER, answer_location, line=line)
+                self._response(answer, answer_location, line)
                 outcomes = ("value", "response", "fail", "timeout", "never")
-                said = [name for name in outcomes if name in each]
-                if len(said) != 1:
+                present_outcomes = [name for name in outcomes if name in answer]
+                if len(present_outcomes) != 1:
                     expected = "one of " + ", ".join(outcomes)
-                    found = ", ".join(said) or None
+                    actual = ", ".join(present_outcomes) or None
                     self._say(
-                        line, here, "an answer has one outcome", expected=expected, found=found
+                        line,
+                        answer_location,
+                        "an answer has one outcome",
+                        expected=expected,
+                        actual=actual,
                     )
-        if not _list(given):
-            self._say(line, where, "answers is empty", expected="at least one answer")
+        if not _list(answers):
+            self._say(line, location, "answers is empty", expected="at least one answer")
 
-    def _response(self, row: dict[str, Any], where: str, line: int | None) -> None:
+    def _response(self, row: dict[str, Any], location: str, line: int | None) -> None:
         """Check an HTTP response (T-62a)."""
-        given = row.get("response")
-        if not isinstance(given, dict):
+        http_response = row.get("response")
+        if not isinstance(http_response, dict):
             return
-        here = f"{where}: response"
-        self._check(given, RESPONSE, here, line=line)
-        if "json" in given and "body" in given:
-            self._say(line, here, "a response has json or body, not both")
+        response_location = f"{location}: response"
+        self._check(http_response, RESPONSE, response_location, line=line)
+        if "json" in http_response and "body" in http_response:
+            self._say(line, response_location, "a response has json or body, not both")
 
-    def _check(self, row: dict[str, Any], known: Fields, where: str, *, line: int | None) -> None:
+    def _check(
+        self, row: dict[str, Any], fields: Fields, location: str, *, line: int | None
+    ) -> None:
         for name, value in row.items():
-            if name not in known:
-                expected = "one of " + ", ".join(known)
-                what, hint = f"unknown field {name}", _near(name, known)
-                self._say(line, where, what, expected=expected, hint=hint)
+            if name not in fields:
+                expected = "one of " + ", ".join(fields)
+                problem, hint = f"unknown field {name}", _near(name, fields)
+                self._say(line, location, problem, expected=expected, hint=hint)
             else:
-                self._value(value, known[name], f"{where}: {name}", line)
+                self._value(value, fields[name], f"{location}: {name}", line)
 
-    def _value(self, value: object, kind: str, where: str, line: int | None) -> None:
+    def _value(self, value: object, kind: str, location: str, line: int | None) -> None:
         if not _fits(value, kind):
-            self._say(line, where, "invalid value", expected=kind, found=repr(value))
+            self._say(line, location, "invalid value", expected=kind, actual=repr(value))
             return
         # Problems inside a step are reported with the line of the step.
         for problem in _unfit(value) if kind != words.TABLES else ():
-            self._say(line, where, problem)
+            self._say(line, location, problem)
 
-    def _say(self, line: int | None, where: str, what: str, **more: str | None) -> None:
-        """Add a problem. ``more`` goes to ``sentence``; ``expected`` never quotes the file."""
-        place = f"{self._path}:{line}" if line is not None else f"{self._path}"
-        if more.get("found"):
-            more["found"] = excerpt(str(more["found"]))
-        self._problems.append(sentence(excerpt(what), where=f"{place}: {excerpt(where)}", **more))
+    def _say(self, line: int | None, location: str, problem: str, **parts: str | None) -> None:
+        """Add a problem. ``parts`` goes to ``sentence``; ``expected`` never quotes the file."""
+        file_line = f"{self._path}:{line}" if line is not None else f"{self._path}"
+        if parts.get("actual"):
+            parts["actual"] = excerpt(str(parts["actual"]))
+        self._problems.append(
+            sentence(excerpt(problem), location=f"{file_line}: {excerpt(location)}", **parts)
+        )
 
 
 def _fits(value: object, kind: str) -> bool:
@@ -250,9 +262,9 @@ def _fits(value: object, kind: str) -> bool:
         case words.TABLE:
             return isinstance(value, dict)
         case words.TEXTS:
-            return isinstance(value, list) and all(isinstance(each, str) for each in value)
+            return isinstance(value, list) and all(isinstance(element, str) for element in value)
         case words.TABLES:
-            return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+            return isinstance(value, list) and all(isinstance(element, dict) for element in value)
         case _:
             return True
 
@@ -269,11 +281,11 @@ def _unfit(value: object) -> Iterator[str]:
         case dt.time():
             yield f"expected a time with its date, found {value.isoformat()}"
         case dict():
-            for each in value.values():
-                yield from _unfit(each)
+            for part in value.values():
+                yield from _unfit(part)
         case list():
-            for each in value:
-                yield from _unfit(each)
+            for part in value:
+                yield from _unfit(part)
         case _:
             pass
 
@@ -283,9 +295,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dt.datetime):
         return value.isoformat()
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(part) for part in value]
     return value
 
 
@@ -293,6 +305,6 @@ def _list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else []
 
 
-def _near(name: str, known: Mapping[str, object]) -> str | None:
-    found = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {found[0]}?" if found else None
+def _near(name: str, known_names: Mapping[str, object]) -> str | None:
+    matches = difflib.get_close_matches(name, known_names, n=1)
+    return f"did you mean {matches[0]}?" if matches else None

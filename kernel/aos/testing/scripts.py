@@ -58,16 +58,17 @@ class InTurn:
     def __init__(self, scripts: tuple[object, ...], then: object) -> None:
         self._scripts = scripts
         self._then = then
-        self._asked = 0
+        self._request_count = 0
 
     def next(self) -> object:
         """The next script. Raises: WorldProblem: All scripts are used, and there is no ``then``."""
-        self._asked += 1
-        if self._asked <= len(self._scripts):
-            return self._scripts[self._asked - 1]
+        self._request_count += 1
+        if self._request_count <= len(self._scripts):
+            return self._scripts[self._request_count - 1]
         if self._then is _NOTHING:
             raise WorldProblem(
-                f"requested {self._asked} times, but in_turn(…) has {len(self._scripts)} answers "
+                f"requested {self._request_count} times, but in_turn(…) has {len(self._scripts)} "
+                "answers "
                 "(then=… answers all further requests)"
             )
         return self._then
@@ -89,13 +90,13 @@ def response(
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """A receipt of ``sys/http.request@1``; ``json`` is encoded and used as the body."""
-    given = dict(headers or {})
+    header_fields = dict(headers or {})
     if json is not None:
         body = json_module.dumps(json, separators=(",", ":")).encode()
-        given.setdefault("content-type", "application/json")
+        header_fields.setdefault("content-type", "application/json")
     return {
         "status": status,
-        "headers": given,
+        "headers": header_fields,
         "body_ref": None,
         "body": body,
         "timings": {"start_ns": 0, "end_ns": 0},

@@ -54,13 +54,13 @@ def loaded(
         ManifestProblems: All problems of the manifest.
     """
     if isinstance(source, Loaded):
-        found = source
+        manifest = source
     else:
         files, problems = _files(source, modules)
         files = {name: _with_test_keys(name, data) for name, data in files.items()}
-        found = _checked(files, problems, abi)
-    SHARED.add(found.modules)
-    return found
+        manifest = _checked(files, problems, abi)
+    SHARED.add(manifest.modules)
+    return manifest
 
 
 def _files(
@@ -76,38 +76,38 @@ def _files(
 
 
 def _of_nodes(nodes: Sequence[Node], modules: Mapping[str, bytes]) -> dict[str, bytes]:
-    given = [copy.deepcopy(dict(node)) for node in nodes]
+    node_copies = [copy.deepcopy(dict(node)) for node in nodes]
     files: dict[str, bytes] = {}
-    for node in given:
+    for node in node_copies:
         name = str(node.get("name"))
         if node.get("$kind") == "defmodule" and name in modules:
             path = f"{len(files)}.wasm"
             node["runtime"]["artifact"]["path"] = path
             files[f"air/{path}"] = bytes(modules[name])
-    strangers = sorted(set(modules) - {str(node.get("name")) for node in given})
+    strangers = sorted(set(modules) - {str(node.get("name")) for node in node_copies})
     if strangers:
         raise BadUsage(f"modules: no node is named {', '.join(strangers)}")
-    files["air/nodes.air.json"] = json.dumps(given).encode()
+    files["air/nodes.air.json"] = json.dumps(node_copies).encode()
     return files
 
 
 def _checked(files: Mapping[str, bytes], problems: Sequence[Problem], abi: str | None) -> Loaded:
     parts = (part for item in sorted(files.items()) for part in item)
     key = digest("aos testing manifest", abi, *parts)
-    found = _loaded.get(key)
-    if found is not None and not problems:
+    manifest = _loaded.get(key)
+    if manifest is not None and not problems:
         _loaded.move_to_end(key)
-        return found
+        return manifest
     try:
-        found = load(files, check=check_module, abi=abi)
+        manifest = load(files, check=check_module, abi=abi)
     except ManifestProblems as refused:
         raise ManifestProblems([*problems, *refused.problems]) from None
     if problems:
         raise ManifestProblems(problems)
-    _loaded[key] = found
+    _loaded[key] = manifest
     if len(_loaded) > LOADED_MAX:
         _loaded.popitem(last=False)
-    return found
+    return manifest
 
 
 def _with_test_keys(name: str, data: bytes) -> bytes:
@@ -135,8 +135,8 @@ def _give_keys(entries: object, key_of: Callable[[str], SigningKey]) -> None:
             entry["public_key"] = key_text(bytes(key_of(entry["name"]).verify_key))
 
 
-def _entries(given: object) -> list[dict[str, Any]]:
-    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+def _entries(value: object) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 WORLD_KEY: Final = signing_key(NODE)

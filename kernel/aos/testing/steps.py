@@ -47,11 +47,11 @@ class StepHandlers:
                 self._carry_out(desk, state)
                 return True
         due = [
-            each
+            ready_step
             for state in _states(desk)
-            if (each := claimable(state)) is not None
-            and each.due_ns <= desk.now_ns
-            and self._handler(each.plan, each.step) is not None
+            if (ready_step := claimable(state)) is not None
+            and ready_step.due_ns <= desk.now_ns
+            and self._handler(ready_step.plan, ready_step.step) is not None
         ]
         if not due:
             return False
@@ -70,10 +70,10 @@ class StepHandlers:
             return None
         return min(
             (
-                each.due_ns
+                ready_step.due_ns
                 for state in _states(desk)
-                if (each := claimable(state)) is not None
-                and self._handler(each.plan, each.step) is not None
+                if (ready_step := claimable(state)) is not None
+                and self._handler(ready_step.plan, ready_step.step) is not None
             ),
             default=None,
         )
@@ -93,20 +93,20 @@ class StepHandlers:
         name = self._handler(task["plan"], task["step"])
         assert name is not None
         ctx = step_context(task, task["woken_by"], world=hash_text(desk.state.world))
-        found = self._functions[name].call_step(name, task["context"], ctx)
-        held = {
+        report = self._functions[name].call_step(name, task["context"], ctx)
+        lease_fields = {
             "instance": ctx.instance, "worker": WORKER, "epoch": ctx.epoch, "seq": ctx.seq,
         }  # fmt: skip
         try:
             result = {
-                "outcome": outcome_value(found["outcome"]),
-                "outbound": outbound_values(found["outbound"], desk.state.effective),
+                "outcome": outcome_value(report["outcome"]),
+                "outbound": outbound_values(report["outbound"], desk.state.effective),
             }
         except OutcomeInvalid as problem:
             # As in a worker: what the node refuses becomes a retry.
-            found = refused_outcome(str(problem))
-            result = {"outcome": outcome_value(found["outcome"]), "outbound": []}
-        _send(desk, RESULT, {**held, **result})
+            report = refused_outcome(str(problem))
+            result = {"outcome": outcome_value(report["outcome"]), "outbound": []}
+        _send(desk, RESULT, {**lease_fields, **result})
 
 
 def _states(desk: Desk) -> Iterator[LinearState]:

@@ -19,43 +19,43 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def read_time(given: Time) -> int:
+def read_time(time: Time) -> int:
     """Nanoseconds since 1970. Raises: BadUsage: It is not a time."""
-    found: int | None = None
-    if isinstance(given, datetime):
-        if given.tzinfo is not None:
-            found = (given - _EPOCH) // _MICROSECOND * 1_000
-    elif isinstance(given, str):
-        found = time_ns(given)
-    elif type(given) is int:
-        found = given
-    if found is None or not 0 <= found < 2**63:
+    nanoseconds: int | None = None
+    if isinstance(time, datetime):
+        if time.tzinfo is not None:
+            nanoseconds = (time - _EPOCH) // _MICROSECOND * 1_000
+    elif isinstance(time, str):
+        nanoseconds = time_ns(time)
+    elif type(time) is int:
+        nanoseconds = time
+    if nanoseconds is None or not 0 <= nanoseconds < 2**63:
         raise BadUsage(
             sentence(
                 "this is not a time",
                 expected='RFC 3339 text ("2024-01-01T00:00:00Z"), ns since 1970, or a datetime '
                 "with a zone",
-                found=repr(given),
+                actual=repr(time),
             )
         )
-    return found
+    return nanoseconds
 
 
-def read_span(given: Span) -> int:
+def read_span(span: Span) -> int:
     """Nanoseconds. Raises: BadUsage: It is not a span of time, or is negative."""
-    found: int | None = None
-    if isinstance(given, timedelta):
-        found = given // _MICROSECOND * 1_000
-    elif isinstance(given, str):
-        found = duration_ns(given)
-    elif type(given) is int:
-        found = given
-    if found is None or not 0 <= found < 2**63:
+    nanoseconds: int | None = None
+    if isinstance(span, timedelta):
+        nanoseconds = span // _MICROSECOND * 1_000
+    elif isinstance(span, str):
+        nanoseconds = duration_ns(span)
+    elif type(span) is int:
+        nanoseconds = span
+    if nanoseconds is None or not 0 <= nanoseconds < 2**63:
         raise BadUsage(
             sentence(
                 "this is not a span of time",
                 expected='text such as "1m30s" or "30d", ns, or a timedelta, not negative',
-                found=repr(given),
+                actual=repr(span),
             )
         )
-    return found
+    return nanoseconds

@@ -200,41 +200,41 @@ class _Stage:
     def play(self, event: Event, state: object, key: object) -> Transition:
         value = self._value(event) if isinstance(event, tuple) else None
         id = self.workflow.name, self._key(event, value, key)
-        held = None
+        state_slot = None
         if state is not None:
-            data = canonical(self.workflow.state, state, what=f"state of {self.workflow.name}")
-            held = slot(data, self.blobs)
+            data = canonical(self.workflow.state, state, subject=f"state of {self.workflow.name}")
+            state_slot = slot(data, self.blobs)
         cell = Cell(
             id=id,
             workflow_hash=self.workflow.hash,
             module_hash=self.workflow.module.hash,
-            state=held,
+            state=state_slot,
         )
         cell.mailbox.append(self._mail(id, event, value))
         cell.in_ring = True
         world = self.desk.state
         world.cells.add(cell)
         world.ring.append(id)
-        decided = SHARED.there(lambda: decide_step(world, SHARED, self._read))
+        decided = SHARED.on_module_thread(lambda: decide_step(world, SHARED, self._read))
         self.blobs.update(decided.blobs)
-        before = None if held is None else self._state(held)
-        return self._transition(decided, before)
+        state_before = None if state_slot is None else self._state(state_slot)
+        return self._transition(decided, state_before)
 
-    def _state(self, held: Slot) -> Any:
-        return plain_state(held, self._read, self.desk.state.effective, self.workflow.name)
+    def _state(self, state_slot: Slot) -> Any:
+        return plain_state(state_slot, self._read, self.desk.state.effective, self.workflow.name)
 
     def _read(self, hash: Hash, /) -> bytes:
-        found = self.blobs.get(hash)
-        return self.desk.read(hash) if found is None else found
+        blob = self.blobs.get(hash)
+        return self.desk.read(hash) if blob is None else blob
 
     def _key(self, event: Event, value: bytes | None, key: object) -> bytes:
         workflow = self.workflow
         if workflow.key is None:
             if key is not None:
-                raise BadUsage(sentence(f"{workflow.name} is not keyed", found=repr(key)))
+                raise BadUsage(sentence(f"{workflow.name} is not keyed", actual=repr(key)))
             return b""
         if key is not None:
-            return canonical(workflow.key, key, what=f"the key of {workflow.name}")
+            return canonical(workflow.key, key, subject=f"the key of {workflow.name}")
         if isinstance(event, tuple) and value is not None:
             for route in self.desk.state.effective.routes(event[0]):
                 if route.workflow == workflow.name:
@@ -245,23 +245,27 @@ class _Stage:
         name, value = event
         schema = self.desk.state.effective.schemas.get(name)
         if schema is None or not takes(self.workflow, name):
-            known = ", ".join(sorted(self.workflow.arms)) or self.workflow.event.name
+            known_names = ", ".join(sorted(self.workflow.arms)) or self.workflow.event.name
             raise BadUsage(
-                sentence(f"{self.workflow.name} does not take {name}", expected=f"one of {known}")
+                sentence(
+                    f"{self.workflow.name} does not take {name}", expected=f"one of {known_names}"
+                )
             )
-        return canonical(schema, value, what=f"event {name}")
+        return canonical(schema, value, subject=f"event {name}")
 
     def _mail(self, id: CellId, event: Event, value: bytes | None) -> Mail:
         entry = (self.root.seq, 0)
         if isinstance(event, tuple):
             assert value is not None
-            held = slot(value, self.blobs)
-            return EventMail(entry=entry, root=self.root, depth=0, schema=event[0], value=held)
+            value_slot = slot(value, self.blobs)
+            return EventMail(
+                entry=entry, root=self.root, depth=0, schema=event[0], value=value_slot
+            )
         intent = self._intent(id, event)
         if event.kind is not None:
             self._check_takes(STREAM)
-            told = self._frame(intent, event)
-            return StreamMail(entry=entry, root=self.root, depth=0, intent=intent, frame=told)
+            stream = self._frame(intent, event)
+            return StreamMail(entry=entry, root=self.root, depth=0, intent=intent, frame=stream)
         receipt = self._receipt(intent, event)
         return ReceiptMail(entry=entry, root=self.root, depth=0, intent=intent, receipt=receipt)
 
@@ -281,8 +285,8 @@ class _Stage:
                 f"{self.workflow.name} gets the params of {effect.name} with its receipt: "
                 "pass params="
             )
-        data = b"\xf6" if params is None else canonical(effect.params, params, what="params")
-        held = slot(data, self.blobs)
+        data = b"\xf6" if params is None else canonical(effect.params, params, subject="params")
+        params_slot = slot(data, self.blobs)
         hash = digest("aos testing intent", effect.name, data, event.issuer_ref)
         return OpenIntent(
             intent=hash,
@@ -294,8 +298,8 @@ class _Stage:
             manifest=state.effective.hash,
             effect=effect,
             executors=state.effective.executors,
-            params=held,
-            params_hash=slot_hash(held),
+            params=params_slot,
+            params_hash=slot_hash(params_slot),
             key=None,
             idempotency_key=hash_text(hash),
             issuer_ref=event.issuer_ref,
@@ -312,7 +316,7 @@ class _Stage:
                 f"{self.workflow.name} has no arm for a receipt of {intent.effect.name} with "
                 f"status {status}"
             )
-        given = self._reply(intent, event)
+        reply = self._reply(intent, event)
         schema = intent.effect.receipt.name if status == "ok" else ERROR
         return Receipt(
             seq=self.root.seq,
@@ -322,11 +326,11 @@ class _Stage:
             effect=intent.effect.name,
             attempt=1,
             status=status,
-            payload=slot(given.payload, self.blobs),
+            payload=slot(reply.payload, self.blobs),
             payload_schema=None if is_rejected else schema,
             started_ns=self.desk.now_ns,
             finished_ns=self.desk.now_ns,
-            cost_cents=given.cost_cents,
+            cost_cents=reply.cost_cents,
             executor=NODE,
             key_id=self.desk.state.world_key,
             signature=bytes(64),
@@ -365,24 +369,24 @@ class _Stage:
             signature=bytes(64),
         )
 
-    def _transition(self, decided: Decided, before: Any) -> Transition:
+    def _transition(self, decided: Decided, state_before: Any) -> Transition:
         record = decided.record
         if isinstance(record, Faulted):
             fault = (record.fault.kind.value, record.fault.message)
-            return Transition(state=before, status="failed", fault=fault, fuel=record.fuel)
+            return Transition(state=state_before, status="failed", fault=fault, fuel=record.fuel)
         assert isinstance(record, Step)
         return Transition(
             state=None if record.state is None else self._state(record.state),
             status=record.status,
-            events=tuple((each.schema, plain(each.value, self._read)) for each in record.events),
+            events=tuple((event.schema, plain(event.value, self._read)) for event in record.events),
             effects=tuple(
                 Asked(
-                    effect=each.effect,
-                    params=plain(each.params, self._read),
-                    idempotency_key=each.key,
-                    issuer_ref=each.issuer_ref,
+                    effect=intent.effect,
+                    params=plain(intent.params, self._read),
+                    idempotency_key=intent.key,
+                    issuer_ref=intent.issuer_ref,
                 )
-                for each in record.intents
+                for intent in record.intents
             ),
             annotation=None if record.ann is None else plain(record.ann, self._read),
             fuel=record.fuel,

@@ -41,18 +41,18 @@ class Emitted:
 def cell_id(desk: Desk, workflow: str, key: object) -> CellId:
     """The cell's id. Raises: BadUsage: The workflow does not exist, or the key does not fit it."""
     name = find_workflow(desk.state, workflow)
-    known = desk.state.effective.workflows.get(name)
-    schema = None if known is None else known.key
+    definition = desk.state.effective.workflows.get(name)
+    schema = None if definition is None else definition.key
     if schema is None:
         if key is not None:
-            raise BadUsage(sentence(f"{name} is not keyed: it has one cell", found=repr(key)))
+            raise BadUsage(sentence(f"{name} is not keyed: it has one cell", actual=repr(key)))
         return name, b""
     if key is None:
         raise BadUsage(f"{name} is keyed: pass the key of a cell")
-    return name, canonical(schema, key, what=f"the key of {name}")
+    return name, canonical(schema, key, subject=f"the key of {name}")
 
 
-def named(ids: tuple[CellId, ...]) -> tuple[tuple[str, Any], ...]:
+def plain_ids(ids: tuple[CellId, ...]) -> tuple[tuple[str, Any], ...]:
     return tuple((workflow, plain_key(key)) for workflow, key in ids)
 
 
@@ -61,8 +61,8 @@ def state_of(desk: Desk, id: CellId) -> Any:
     return None if cell is None or cell.state is None else _state(desk, cell.state, id)
 
 
-def _state(desk: Desk, held: Slot, id: CellId) -> Any:
-    return plain_state(held, desk.read, desk.state.effective, id[0])
+def _state(desk: Desk, state_slot: Slot, id: CellId) -> Any:
+    return plain_state(state_slot, desk.read, desk.state.effective, id[0])
 
 
 def status_of(desk: Desk, id: CellId) -> str | None:
@@ -72,7 +72,7 @@ def status_of(desk: Desk, id: CellId) -> str | None:
 
 def cells(desk: Desk, workflow: str | None) -> list[Cell]:
     name = None if workflow is None else find_workflow(desk.state, workflow)
-    found = [
+    existing = [
         (id, cell)
         for id, cell in desk.state.cells.items()
         if name in (None, id[0]) and not cell.is_gone
@@ -84,7 +84,7 @@ def cells(desk: Desk, workflow: str | None) -> list[Cell]:
             status=cell.status,
             state=None if cell.state is None else _state(desk, cell.state, id),
         )
-        for id, cell in sorted(found, key=lambda each: each[0])
+        for id, cell in sorted(existing, key=lambda entry: entry[0])
     ]
 
 
@@ -93,31 +93,31 @@ def annotated(desk: Desk, id: CellId) -> list[Any]:
 
 
 def steps(records: list[Record], id: CellId) -> Iterator[Step]:
-    return (each for each in records if isinstance(each, Step) and each.cell == id)
+    return (record for record in records if isinstance(record, Step) and record.cell == id)
 
 
 def emitted(desk: Desk, schema: str | None) -> list[Emitted]:
     """Emitted events. Raises: BadUsage: The schema is unknown, and no such event was emitted."""
-    found = [
+    events = [
         Emitted(
             schema=event.schema,
             value=plain(event.value, desk.read),
             workflow=record.cell[0],
             key=plain_key(record.cell[1]),
-            to=named(event.to),
+            to=plain_ids(event.to),
             seq=record.seq,
-            unknown=named(event.unknown),
+            unknown=plain_ids(event.unknown),
         )
         for record in desk.records
         if isinstance(record, Step)
         for event in record.events
         if schema in (None, event.schema)
     ]
-    if schema is not None and not found and schema not in desk.state.effective.schemas:
+    if schema is not None and not events and schema not in desk.state.effective.schemas:
         raise BadUsage(
             sentence(f"the manifest has no schema {schema}", hint="see aos inspect manifest")
         )
-    return found
+    return events
 
 
 def faults(desk: Desk, workflow: str | None, since: int = 0) -> list[FaultSeen]:

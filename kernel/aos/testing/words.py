@@ -37,17 +37,17 @@ class Word:
     runs: bool = False
 
 
-def _gives(value: str, /, *required: str, **fields: str) -> Word:
+def _input_word(value: str, /, *required: str, **fields: str) -> Word:
     return Word(value=value, fields={**fields, **_GIVES}, required=frozenset(required), runs=True)
 
 
 def _settles(*required: str, **fields: str) -> Word:
-    return _gives(TEXT, *required, **fields, **_WHICH)
+    return _input_word(TEXT, *required, **fields, **_WHICH)
 
 
 WORDS: Final[Mapping[str, Word]] = MappingProxyType(
     {
-        "send": _gives(TEXT, value=ANY, id=TEXT),
+        "send": _input_word(TEXT, value=ANY, id=TEXT),
         "run": Word(value=TRUE, fields=_MOVES),
         "advance": Word(value=TEXT, fields=_MOVES),
         "advance_to": Word(value=TIME, fields=_MOVES),
@@ -61,13 +61,13 @@ WORDS: Final[Mapping[str, Word]] = MappingProxyType(
         "forge": _settles(value=ANY),
         "misfit": _settles(),
         "frame": _settles("kind", kind=TEXT, payload=ANY),
-        "on": _gives(TEXT, "answers", answers=TABLES),
-        "retry": _gives(TEXT, key=ANY),
-        "skip": _gives(TEXT, key=ANY),
+        "on": _input_word(TEXT, "answers", answers=TABLES),
+        "retry": _input_word(TEXT, key=ANY),
+        "skip": _input_word(TEXT, key=ANY),
         "restart": Word(value=TRUE, fields=_GIVES, runs=True),
         "snapshot": Word(value=TRUE, fields=_GIVES, runs=True),
-        "erase": _gives(TEXT, "value", value=ANY),
-        "apply": _gives(TEXT, mode=TEXT, leave=TEXTS),
+        "erase": _input_word(TEXT, "value", value=ANY),
+        "apply": _input_word(TEXT, mode=TEXT, leave=TEXTS),
         "expect": Word(value=TEXT),
     }
 )
@@ -166,7 +166,7 @@ EVERYWHERE: Final = "everywhere"
 
 CHECKS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        name: tuple(each for each in word.fields if each not in _SELECTING)
+        name: tuple(field_name for field_name in word.fields if field_name not in _SELECTING)
         for name, word in EXPECTED.items()
     }
 )

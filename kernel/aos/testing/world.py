@@ -41,7 +41,7 @@ from aos.manifest.sealed_places import sealing_problem
 from aos.testing import governing, views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
-from aos.testing.effects import Effect, Which, chosen, only
+from aos.testing.effects import Effect, EffectFilters, matching_effects, only
 from aos.testing.flows import Flow, flow_document, flow_of, seen_flow
 from aos.testing.functions import Functions, Given, read
 from aos.testing.governing import ProposalSeen
@@ -114,7 +114,7 @@ class World:
         )
         self._replays = replay
         self._is_closed = False
-        self._told = 0
+        self._faults_reported = 0
         self.apply(source, modules=modules, abi=abi)
         self.use(executors)
         self.secrets.update(secrets or {})
@@ -127,7 +127,7 @@ class World:
         self,
         kind: type[BaseException] | None,
         problem: BaseException | None,
-        where: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         if isinstance(problem, Exception):
             problem.add_note(f"the world's journal:\n{self.trace()}")
@@ -150,7 +150,7 @@ class World:
                 sentence(
                     "the manifest has no such secret",
                     expected=", ".join(sorted(self.manifest.secrets)) or "no secrets",
-                    found=", ".join(unknown),
+                    actual=", ".join(unknown),
                 )
             )
 
@@ -180,8 +180,8 @@ class World:
 
     def effect_name(self, word: str) -> str:
         """As ``workflow``, for an effect. Raises: BadUsage."""
-        seen = {each.effect.name for each in self._desk.opened.values()}
-        return find_effect(self._desk.state, word, seen)
+        effect_names = {intent.effect.name for intent in self._desk.opened_intents.values()}
+        return find_effect(self._desk.state, word, effect_names)
 
     def send(self, schema: str, value: object, *, id: str | None = None) -> Sent:
         """Admit an event; ``id`` is its submission id.
@@ -197,7 +197,7 @@ class World:
             case Duplicate():
                 return Sent(seq=answer.seq, is_duplicate=True)
             case Admitted():
-                return Sent(seq=answer.seq, to=views.named(answer.to))
+                return Sent(seq=answer.seq, to=views.plain_ids(answer.to))
 
     def start_linear(
         self,
@@ -215,9 +215,9 @@ class World:
             LinearRefused: The manifest has no such plan, or an id or the context is too long.
             InputRefused: The kernel refuses the event.
         """
-        chosen = chosen_plan(self.manifest.plans, plan, version)
-        given = context_of(context or {})
-        return self.send(*start_event(chosen, instance, given, biz_key=biz_key, mode=mode))
+        step_plan = chosen_plan(self.manifest.plans, plan, version)
+        context_map = context_of(context or {})
+        return self.send(*start_event(step_plan, instance, context_map, biz_key=biz_key, mode=mode))
 
     def signal_linear(
         self, instance: str, type: str, event_id: str, payload: object = None
@@ -267,7 +267,7 @@ class World:
         """Move the clock forward, stopping at every deadline in between. Raises as ``run``."""
         return self.advance_to(self.now_ns + read_span(by), may_fail=may_fail)
 
-    def advance_to(self, when: Time, *, may_fail: bool = False) -> int:
+    def advance_to(self, time: Time, *, may_fail: bool = False) -> int:
         """As ``advance``, up to a time.
 
         Raises:
@@ -275,13 +275,13 @@ class World:
             CellFailed: As ``run``.
         """
         self._check_open()
-        goal = read_time(when)
+        goal = read_time(time)
         if goal < self.now_ns:
             raise BadUsage(
                 sentence(
                     "the clock does not go back",
                     expected=f"{time_text(self.now_ns)} or later",
-                    found=time_text(goal),
+                    actual=time_text(goal),
                 )
             )
         steps = self._quiet()
@@ -305,7 +305,7 @@ class World:
         steps = self._quiet()
         while (due := self._dispatch.next_due()) is not None:
             if due > limit:
-                waiting = "".join(f"\n  {each}" for each in self._open_ones() if each.due_ns)
+                waiting = "".join(f"\n  {effect}" for effect in self._open_ones() if effect.due_ns)
                 raise WorldProblem(
                     f"not finished within {span_text(read_span(within))}; still due:{waiting}"
                 )
@@ -334,8 +334,8 @@ class World:
         """
         self._check_open()
         _check_mode(mode)
-        found = loaded(source, modules, abi=abi)
-        self._desk.apply(found, mode=mode, leaves=tuple(sorted(leave)), proposal=proposal)
+        manifest = loaded(source, modules, abi=abi)
+        self._desk.apply(manifest, mode=mode, leaves=tuple(sorted(leave)), proposal=proposal)
 
     def propose(
         self,
@@ -382,7 +382,7 @@ class World:
 
     def proposal(self, proposal: int) -> ProposalSeen:
         """Return the status of a proposal and who voted. Raises: BadUsage: There is none."""
-        return governing.seen(self._desk, proposal)
+        return governing.read_proposal(self._desk, proposal)
 
     def retry(self, workflow: str, key: object = None) -> None:
         """Retry a failed cell's faulted event at the next ``run``. Raises: InputRefused."""
@@ -424,9 +424,9 @@ class World:
             InputRefused: The value is still needed, or not in this world. Nothing has changed.
         """
         self._check_open()
-        named = read_value_hash(value)
-        self._desk.check_erasable(named)
-        answer = self._control(ERASE, value=named)
+        value_hash = read_value_hash(value)
+        self._desk.check_erasable(value_hash)
+        answer = self._control(ERASE, value=value_hash)
         self._desk.seal()
         return answer.seq
 
@@ -447,24 +447,24 @@ class World:
         Raises:
             BadUsage: They do not exist.
         """
-        for each in read(executors):
-            self._dispatch.use(Functions(each, self._dispatch.loop))
+        for group in read(executors):
+            self._dispatch.use(Functions(group, self._dispatch.loop))
 
     def effects(
         self,
         name: str | None = None,
-        **which: Unpack[Which],
+        **filters: Unpack[EffectFilters],
     ) -> list[Effect]:
         """The open effects without an executor, in the order of request. Raises: BadUsage."""
-        found = self._open_ones()
+        effects = self._open_ones()
         if name is None:
-            found = [each for each in found if each.name != TIMER]
-        return self._chosen(found, name, which)
+            effects = [effect for effect in effects if effect.name != TIMER]
+        return self._matching_effects(effects, name, filters)
 
     def effect(
         self,
         name: str,
-        **which: Unpack[Which],
+        **filters: Unpack[EffectFilters],
     ) -> Effect:
         """The only open effect that matches.
 
@@ -472,25 +472,25 @@ class World:
             WorldProblem: There is not exactly one.
             BadUsage: The manifest has no such effect.
         """
-        found = self._chosen(self._open_ones(), name, which)
-        return only(found, name, self._open_ones())
+        effects = self._matching_effects(self._open_ones(), name, filters)
+        return only(effects, name, self._open_ones())
 
     def asked(
         self,
         name: str | None = None,
-        **which: Unpack[Which],
+        **filters: Unpack[EffectFilters],
     ) -> list[Effect]:
         """All effects that were ever requested, in order. Raises: BadUsage."""
-        return self._chosen(self._all(), name, which)
+        return self._matching_effects(self._all(), name, filters)
 
     def timers(
         self,
-        **which: Unpack[Which],
+        **filters: Unpack[EffectFilters],
     ) -> list[Effect]:
         """The open timers."""
         # A manifest without timers has no open ones; that is not an error of the test.
-        found = [each for each in self._open_ones() if each.name == TIMER]
-        return self._chosen(found, None, which)
+        effects = [effect for effect in self._open_ones() if effect.name == TIMER]
+        return self._matching_effects(effects, None, filters)
 
     # Views
 
@@ -509,13 +509,13 @@ class World:
             BadUsage: There is no such flow, or the key does not fit it.
             WorldProblem: Its state cannot be read.
         """
-        seen = seen_flow(self._desk, name, key)
-        return None if seen is None else flow_of(seen)
+        flow = seen_flow(self._desk, name, key)
+        return None if flow is None else flow_of(flow)
 
     def flow_json(self, name: str, key: object) -> dict[str, Any] | None:
         """The same as JSON, as ``aos flow show --json`` has it (A-3a), and the name of the flow."""
-        seen = seen_flow(self._desk, name, key)
-        return None if seen is None else flow_document(self._desk, seen)
+        flow = seen_flow(self._desk, name, key)
+        return None if flow is None else flow_document(self._desk, flow)
 
     def annotations(self, workflow: str, key: object = None) -> list[Any]:
         """The annotations of a cell's steps, in order. Raises: BadUsage."""
@@ -527,7 +527,7 @@ class World:
 
     def events(self, schema: str) -> list[Any]:
         """The values of all events of this schema that steps emitted. Raises: BadUsage."""
-        return [each.value for each in self.emitted(schema)]
+        return [event.value for event in self.emitted(schema)]
 
     def emitted(self, schema: str | None = None) -> list[views.Emitted]:
         """All events that steps emitted, in order. Raises: BadUsage."""
@@ -568,12 +568,12 @@ class World:
     # Internal
 
     def _canonical(self, schema: str, value: object, word: str) -> bytes:
-        known = self.manifest.schemas.get(schema)
-        if known is None:
+        schema_definition = self.manifest.schemas.get(schema)
+        if schema_definition is None:
             raise BadUsage(_unknown_schema(schema, self.manifest))
-        data = canonical(known, value, what=f"{word} {schema}")
+        data = canonical(schema_definition, value, subject=f"{word} {schema}")
         if schema in self.manifest.sealing:
-            problem = sealing_problem(known, data, self.manifest.schemas)
+            problem = sealing_problem(schema_definition, data, self.manifest.schemas)
             if problem is not None:
                 raise BadUsage(f"{word} {schema}: {problem} (in a test: Keyring.seal)")
         return data
@@ -592,26 +592,28 @@ class World:
 
     def _tell_faults(self, *, may_fail: bool) -> None:
         """Raise the faults that were not reported yet, also those that an input alone caused."""
-        before, self._told = self._told, len(self._desk.failed)
-        if not may_fail and self._told > before:
-            raise CellFailed(views.faults(self._desk, None, before))
+        reported_count, self._faults_reported = self._faults_reported, len(self._desk.failed)
+        if not may_fail and self._faults_reported > reported_count:
+            raise CellFailed(views.faults(self._desk, None, reported_count))
 
     def _open_ones(self) -> list[Effect]:
-        return [self._effect(each) for each in self._desk.state.intents.values()]
+        return [self._effect(intent) for intent in self._desk.state.intents.values()]
 
     def _all(self) -> list[Effect]:
-        return [self._effect(each) for each in self._desk.opened.values()]
+        return [self._effect(intent) for intent in self._desk.opened_intents.values()]
 
     def _effect(self, intent: OpenIntent) -> Effect:
         return Effect(intent, self._desk, self._dispatch, self._cancel)
 
-    def _chosen(self, found: list[Effect], name: str | None, which: Which) -> list[Effect]:
+    def _matching_effects(
+        self, effects: list[Effect], name: str | None, filters: EffectFilters
+    ) -> list[Effect]:
         if name is not None:
             name = self.effect_name(name)
-            found = [each for each in found if each.name == name]
-        if "workflow" in which:
-            which = {**which, "workflow": self.workflow(which["workflow"])}
-        return chosen(found, **which)
+            effects = [effect for effect in effects if effect.name == name]
+        if "workflow" in filters:
+            filters = {**filters, "workflow": self.workflow(filters["workflow"])}
+        return matching_effects(effects, **filters)
 
     def _cancel(self, intent: OpenIntent) -> None:
         self._control(CANCEL, intent=intent.intent)
@@ -626,11 +628,11 @@ class World:
     ) -> Admitted | Duplicate:
         self._check_open()
         state = self._desk.state
-        given = sign_control(
+        control = sign_control(
             action, cell=cell, intent=intent, value=value, world=state.world,
             serial=state.controls, operators=state.operators, key=OPERATOR_KEY,
         )  # fmt: skip
-        return self._desk.admit(given)
+        return self._desk.admit(control)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -638,5 +640,5 @@ class World:
 
 
 def _unknown_schema(schema: str, manifest: Effective) -> str:
-    routed = sorted({each.event for each in manifest.subscriptions})
+    routed = sorted({subscription.event for subscription in manifest.subscriptions})
     return sentence(f"the manifest has no schema {schema}", expected="one of " + ", ".join(routed))

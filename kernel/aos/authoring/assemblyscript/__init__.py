@@ -63,7 +63,7 @@ def generate_system() -> str:
 def _text(model: Model, sdk: str) -> str:
     effects = [effect_text(model, node) for node in model.own_effects()]
     workflows = [text for node in model.workflows.values() for text in _of_workflow(model, node)]
-    classes = [class_text(made) for made in model.classes.values()]
+    classes = [class_text(class_def) for class_def in model.classes.values()]
     parts = [f'{_HEADER}\nimport * as aos from "{sdk}";']
     if not model.system:
         flag = "true" if logs(model) else "false"

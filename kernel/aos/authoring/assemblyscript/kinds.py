@@ -20,7 +20,7 @@ class Kind:
     and separated by ``_``, which no class name contains.
     """
 
-    spelled: str
+    type_text: str
     label: str
     default: str
     reads: str
@@ -42,14 +42,14 @@ class Kind:
             yield self.label, self.helper
 
 
-def _scalar(name: str, spelled: str, default: str, method: str, *, hashed: bool = True) -> Kind:
+def _scalar(name: str, type_text: str, default: str, method: str, *, hashed: bool = True) -> Kind:
     return Kind(
-        spelled=spelled,
+        type_text=type_text,
         label=name,
         default=default,
         reads=f"r.{method}()",
         writes=f"w.{method}({{}});",
-        by_value=spelled in ("bool", "i64", "u64"),
+        by_value=type_text in ("bool", "i64", "u64"),
         hashed=hashed,
     )
 
@@ -66,7 +66,7 @@ SCALARS: Final = {
     "hash": _scalar("hash", "string", f'"blake3:{"0" * 64}"', "hash"),
     "uuid": _scalar("uuid", "string", '"00000000-0000-0000-0000-000000000000"', "uuid"),
     "unit": Kind(
-        spelled="aos.Unit",
+        type_text="aos.Unit",
         label="unit",
         default="new aos.Unit()",
         reads="r.unit()",
@@ -78,7 +78,7 @@ SCALARS: Final = {
 def class_kind(name: str, *, default: str) -> Kind:
     """A generated class; ``name`` may begin with ``aos.``."""
     return Kind(
-        spelled=name,
+        type_text=name,
         label=name.removeprefix("aos."),
         default=default,
         reads=f"{name}.readFrom(r)",
@@ -86,29 +86,29 @@ def class_kind(name: str, *, default: str) -> Kind:
     )
 
 
-def option(inside: Kind) -> Kind:
-    spelled = f"aos.Some<{inside.spelled}>" if inside.by_value else inside.spelled
-    made = f"new {spelled}({inside.reads})" if inside.by_value else inside.reads
-    value = "value.value" if inside.by_value else "value"
+def option(item: Kind) -> Kind:
+    type_text = f"aos.Some<{item.type_text}>" if item.by_value else item.type_text
+    expression = f"new {type_text}({item.reads})" if item.by_value else item.reads
+    value = "value.value" if item.by_value else "value"
     return _composite(
-        f"option_{inside.label}",
-        f"{spelled} | null",
+        f"option_{item.label}",
+        f"{type_text} | null",
         "null",
-        parts=(inside,),
-        read=["if (r.isNull()) return null;", f"return {made};"],
-        write=["if (value === null) w.null();", f"else {inside.write(value)}"],
+        parts=(item,),
+        read=["if (r.isNull()) return null;", f"return {expression};"],
+        write=["if (value === null) w.null();", f"else {item.write(value)}"],
     )
 
 
 def list_of(item: Kind) -> Kind:
-    spelled = f"Array<{item.spelled}>"
+    type_text = f"Array<{item.type_text}>"
     return _composite(
         f"list_{item.label}",
-        spelled,
-        f"new {spelled}()",
+        type_text,
+        f"new {type_text}()",
         parts=(item,),
         read=[
-            f"const items = new {spelled}();",
+            f"const items = new {type_text}();",
             "for (let left = r.list(); left > 0 && !r.failed; --left) {",
             f"  items.push({item.reads});",
             "}",
@@ -123,14 +123,14 @@ def list_of(item: Kind) -> Kind:
 
 def set_of(item: Kind) -> Kind:
     """A Set if it recognizes equal elements; else an Array, which writes equal elements once."""
-    spelled = f"{'Set' if item.hashed else 'Array'}<{item.spelled}>"
+    type_text = f"{'Set' if item.hashed else 'Array'}<{item.type_text}>"
     return _composite(
         f"set_{item.label}",
-        spelled,
-        f"new {spelled}()",
+        type_text,
+        f"new {type_text}()",
         parts=(item,),
         read=[
-            f"const items = new {spelled}();",
+            f"const items = new {type_text}();",
             "let before: usize = 0;",
             "for (let left = r.list(); left > 0 && !r.failed; --left) {",
             "  const start = r.at;",
@@ -152,13 +152,13 @@ def set_of(item: Kind) -> Kind:
 
 
 def map_of(key: Kind, item: Kind) -> Kind:
-    spelled = f"Map<{key.spelled}, {item.spelled}>"
+    type_text = f"Map<{key.type_text}, {item.type_text}>"
     return _composite(
         f"map_{key.label}_{item.label}",
-        spelled,
-        f"new {spelled}()",
+        type_text,
+        f"new {type_text}()",
         parts=(key, item),
-        read=[f"const items = new {spelled}();", *_entries(key, item, "items"), "return items;"],
+        read=[f"const items = new {type_text}();", *_entries(key, item, "items"), "return items;"],
         write=_write_entries(key, item, "value"),
     )
 
@@ -166,7 +166,7 @@ def map_of(key: Kind, item: Kind) -> Kind:
 def pending(handle: str) -> Kind:
     """A handle: a class that extends ``aos.Pending``."""
     return Kind(
-        spelled=handle,
+        type_text=handle,
         label=handle.removeprefix("aos."),
         default=f"new {handle}()",
         reads=f"aos.readPending<{handle}>(r)",
@@ -176,15 +176,15 @@ def pending(handle: str) -> Kind:
 
 def pending_set(handles: str, key: Kind) -> Kind:
     """A set of handles: a class that extends ``aos.PendingSet``."""
-    spelled = f"{handles}<{key.spelled}>"
+    type_text = f"{handles}<{key.type_text}>"
     text = SCALARS["text"]
     return _composite(
         f"by_{key.label}_{handles.removeprefix('aos.')}",
-        spelled,
-        f"new {spelled}()",
+        type_text,
+        f"new {type_text}()",
         parts=(key,),
         read=[
-            f"const items = new {spelled}();",
+            f"const items = new {type_text}();",
             *_entries(key, text, "items.refs"),
             "return items;",
         ],
@@ -221,7 +221,7 @@ def _write_entries(key: Kind, item: Kind, of: str) -> list[str]:
 
 def _composite(
     label: str,
-    spelled: str,
+    type_text: str,
     default: str,
     *,
     parts: tuple[Kind, ...],
@@ -230,17 +230,17 @@ def _composite(
 ) -> Kind:
     helper = "\n".join(
         [
-            f"function read_{label}(r: aos.Reader): {spelled} {{",
+            f"function read_{label}(r: aos.Reader): {type_text} {{",
             *(f"  {line}" for line in read),
             "}",
             "",
-            f"function write_{label}(w: aos.Writer, value: {spelled}): void {{",
+            f"function write_{label}(w: aos.Writer, value: {type_text}): void {{",
             *(f"  {line}" for line in write),
             "}",
         ]
     )
     return Kind(
-        spelled=spelled,
+        type_text=type_text,
         label=label,
         default=default,
         reads=f"read_{label}(r)",

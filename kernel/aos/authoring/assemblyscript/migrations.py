@@ -23,22 +23,24 @@ def migration_text(model: Model, node: Node) -> str:
 def _migration(model: Model, node: Node) -> Iterator[str]:
     name, source = node["name"], node["migrate"]["from"]
     _check_source(model, name, source)
-    made = model.claims.claim(migration_class(model.workflows, name), f"the migration of {name}")
-    old = model.schema(source, where=name)
-    new = model.schema(node["state"], where=name)
+    class_name = model.claims.claim(
+        migration_class(model.workflows, name), f"the migration of {name}"
+    )
+    old = model.schema(source, location=name)
+    new = model.schema(node["state"], location=name)
     yield f"/** {name}, from {source}: extend it, and export an entrypoint that runs it. */"
-    yield f"export abstract class {made} extends aos.Migration {{"
+    yield f"export abstract class {class_name} extends aos.Migration {{"
     if "key_schema" in node:
         yield from key_field(model, node)
         yield ""
     yield "  /** The state that takes the place of `old`. */"
-    yield f"  abstract migrate(old: {old.spelled}): {new.spelled};"
+    yield f"  abstract migrate(old: {old.type_text}): {new.type_text};"
     yield from key_reader(model, node)
     yield ""
     yield "  aosMigrate(r: aos.Reader, w: aos.Writer): void {"
-    yield f"    const old: {old.spelled} = {old.reads};"
+    yield f"    const old: {old.type_text} = {old.reads};"
     yield "    if (!r.done()) return;"
-    yield f"    const made: {new.spelled} = this.migrate(old);"
+    yield f"    const made: {new.type_text} = this.migrate(old);"
     yield f"    {new.write('made')}"
     yield "  }"
     yield "}"
@@ -51,7 +53,7 @@ def _check_source(model: Model, name: str, source: str) -> None:
         raise BuildFailed(
             sentence(
                 f"the migration is from {source}, which is not defined",
-                where=name,
+                location=name,
                 hint="keep that schema in air/ as it was, and give the new state another name",
             )
         )

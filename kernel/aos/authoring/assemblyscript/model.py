@@ -78,10 +78,12 @@ class Model:
         self.system = system
         self.classes: dict[str, Class] = {}
         self.claims = Claims()
-        known = {} if system else {**SCHEMAS, SEALED: package(SEALED_PACKAGE).definitions[0]}
-        self.schemas: dict[str, Node] = dict(sorted({**known, **self._named("defschema")}.items()))
-        self.effects = dict(sorted({**EFFECTS, **self._named("defeffect")}.items()))
-        workflows = sorted(self._named("defworkflow").items())
+        sdk_schemas = {} if system else {**SCHEMAS, SEALED: package(SEALED_PACKAGE).definitions[0]}
+        self.schemas: dict[str, Node] = dict(
+            sorted({**sdk_schemas, **self._nodes_of("defschema")}.items())
+        )
+        self.effects = dict(sorted({**EFFECTS, **self._nodes_of("defeffect")}.items()))
+        workflows = sorted(self._nodes_of("defworkflow").items())
         self.workflows = {name: node for name, node in workflows if not _is_flow(node)}
         read_types({name: node["type"] for name, node in self.schemas.items()})
         self.class_names = self._names(self.schemas)
@@ -93,18 +95,18 @@ class Model:
 
     def _names(self, definitions: Iterable[str]) -> Mapping[str, str]:
         """A class name for each definition; those of the SDK begin with ``aos.``."""
-        own = class_names(name for name in definitions if self._is_own(name))
-        theirs = (name for name in definitions if not self._is_own(name))
-        return {**own, **{name: f"aos.{short_name(name)}" for name in theirs}}
+        own_classes = class_names(name for name in definitions if self._is_own(name))
+        sdk_names = (name for name in definitions if not self._is_own(name))
+        return {**own_classes, **{name: f"aos.{short_name(name)}" for name in sdk_names}}
 
-    def _named(self, kind: str) -> dict[str, Node]:
-        found: dict[str, Node] = {}
+    def _nodes_of(self, kind: str) -> dict[str, Node]:
+        nodes: dict[str, Node] = {}
         for node in self.nodes:
             if node.get("$kind") == kind:
                 name = node["name"]
-                if found.setdefault(name, node) != node:
-                    raise BuildFailed(sentence("it has two different definitions", where=name))
-        return found
+                if nodes.setdefault(name, node) != node:
+                    raise BuildFailed(sentence("it has two different definitions", location=name))
+        return nodes
 
     def _is_own(self, name: str) -> bool:
         return self.system or not (is_system(name) or name == SEALED)
@@ -120,27 +122,27 @@ class Model:
         expression = self.schemas[name]["type"]
         return self.resolved(expression["ref"]) if "ref" in expression else name
 
-    def schema(self, name: str, *, where: str) -> Kind:
+    def schema(self, name: str, *, location: str) -> Kind:
         """The kind of the schema that a definition names. Raises BuildFailed if it is unknown."""
         if name not in self.schemas:
-            raise BuildFailed(sentence(f"unknown schema {name}", where=where))
+            raise BuildFailed(sentence(f"unknown schema {name}", location=location))
         return self.kind_of(name)
 
     def helpers(self) -> Iterator[tuple[str, str]]:
         """(label, text) of the functions that the generated code calls."""
-        for made in self.classes.values():
-            for member in made.members:
+        for class_def in self.classes.values():
+            for member in class_def.members:
                 yield from member.kind.helpers()
         for node in self.own_effects():
             for part in ("params", "receipt"):
-                yield from self.schema(node[part], where=node["name"]).helpers()
+                yield from self.schema(node[part], location=node["name"]).helpers()
         for node in self.workflows.values():
             for part in ("state", "event", "key_schema", "annotations"):
                 if part in node:
-                    yield from self.schema(node[part], where=node["name"]).helpers()
+                    yield from self.schema(node[part], location=node["name"]).helpers()
             if "migrate" in node:
                 source = node["migrate"]["from"]
-                yield from self.schema(source, where=node["name"]).helpers()
+                yield from self.schema(source, location=node["name"]).helpers()
 
     def kind_of(self, schema: str) -> Kind:
         expression = self.schemas[schema]["type"]
@@ -150,52 +152,52 @@ class Model:
         if _form(expression) not in ("record", "variant"):
             return self._kind(expression, name, schema)
         if self._is_own(schema):
-            self._add(name, expression, schema=schema, where=schema)
+            self._add(name, expression, schema=schema, location=schema)
         return self._class_kind(name, expression, schema)
 
-    def _kind(self, expression: Expression, path: str, where: str) -> Kind:
-        """``path`` names an inline record or variant; ``where`` is for errors."""
+    def _kind(self, expression: Expression, path: str, location: str) -> Kind:
+        """``path`` names an inline record or variant; ``location`` is for errors."""
         form = _form(expression)
         argument = expression[form]
-        handle = self._handle(expression, form, where)
+        handle = self._handle(expression, form, location)
         if handle is not None:
             return handle
         match form:
             case "ref":
                 return self.kind_of(argument)
             case "record" | "variant":
-                self._add(path, expression, schema=None, where=where)
-                return self._class_kind(path, expression, where)
+                self._add(path, expression, schema=None, location=location)
+                return self._class_kind(path, expression, location)
             case "option":
-                return kinds.option(self._kind(argument, path, where))
+                return kinds.option(self._kind(argument, path, location))
             case "list":
-                return kinds.list_of(self._kind(argument, path, where))
+                return kinds.list_of(self._kind(argument, path, location))
             case "set":
-                return kinds.set_of(self._kind(argument, path, where))
+                return kinds.set_of(self._kind(argument, path, location))
             case "map":
                 key = SCALARS[_form(argument["key"])]
-                return kinds.map_of(key, self._kind(argument["value"], path, where))
+                return kinds.map_of(key, self._kind(argument["value"], path, location))
             case _:
                 return SCALARS[form]
 
-    def _class_kind(self, name: str, expression: Expression, where: str) -> Kind:
+    def _class_kind(self, name: str, expression: Expression, location: str) -> Kind:
         if "record" in expression:
             return kinds.class_kind(name, default=f"new {name}()")
-        inside = expression["variant"]
-        first = next(iter(inside))
-        identifier = arms(inside)[first]
-        if _form(inside[first]) == "unit":
+        arm_types = expression["variant"]
+        first = next(iter(arm_types))
+        identifier = arms(arm_types)[first]
+        if _form(arm_types[first]) == "unit":
             return kinds.class_kind(name, default=f"{name}.{identifier}()")
-        kind = self._kind(inside[first], name + pascal(first), f"{where}.{first}")
+        kind = self._kind(arm_types[first], name + pascal(first), f"{location}.{first}")
         return kinds.class_kind(name, default=f"{name}.{identifier}({kind.default})")
 
-    def _add(self, name: str, expression: Expression, *, schema: str | None, where: str) -> None:
-        self.claims.claim(name, schema or f"the inline type {where}")
+    def _add(self, name: str, expression: Expression, *, schema: str | None, location: str) -> None:
+        self.claims.claim(name, schema or f"the inline type {location}")
         if name in self.classes:
             return
         form = _form(expression)
         identifiers = (arms if form == "variant" else fields)(expression[form])
-        self.classes[name] = made = Class(
+        self.classes[name] = class_def = Class(
             name=name,
             schema=schema,
             is_variant=form == "variant",
@@ -203,43 +205,43 @@ class Model:
                 Member(
                     name=member,
                     identifier=identifiers[member],
-                    kind=self._kind(inside, name + pascal(member), f"{where}.{member}"),
-                    is_unit_arm=form == "variant" and _form(inside) == "unit",
+                    kind=self._kind(member_type, name + pascal(member), f"{location}.{member}"),
+                    is_unit_arm=form == "variant" and _form(member_type) == "unit",
                 )
-                for member, inside in expression[form].items()
+                for member, member_type in expression[form].items()
             ),
         )
-        if made.is_variant:
-            self.claims.claim(f"{name}Tag", f"the tags of {where}")
+        if class_def.is_variant:
+            self.claims.claim(f"{name}Tag", f"the tags of {location}")
 
-    def _handle(self, expression: Expression, form: str, where: str) -> Kind | None:
+    def _handle(self, expression: Expression, form: str, location: str) -> Kind | None:
         comment = expression.get("$comment")
-        found = HANDLE.fullmatch(comment) if isinstance(comment, str) else None
-        if found is None:
+        match = HANDLE.fullmatch(comment) if isinstance(comment, str) else None
+        if match is None:
             return None
-        effect = found["effect"]
+        effect = match["effect"]
         if effect not in self.effects:
             raise BuildFailed(
                 sentence(
                     f"the handle is of an unknown effect {effect}",
-                    where=where,
+                    location=location,
                     hint="$comment: pending <effect>",
                 )
             )
         stem = self.effect_names[effect]
         argument = expression[form]
-        if not found["set"] and form == "option" and _form(argument) == "text":
+        if not match["set"] and form == "option" and _form(argument) == "text":
             return kinds.pending(f"{stem}Pending")
-        if found["set"] and form == "map" and _form(argument["value"]) == "text":
+        if match["set"] and form == "map" and _form(argument["value"]) == "text":
             return kinds.pending_set(f"{stem}PendingSet", SCALARS[_form(argument["key"])])
         raise BuildFailed(
             sentence(
                 f"$comment {comment!r} does not fit the type",
-                where=where,
+                location=location,
                 expected='{"map": {"key": …, "value": {"text": {}}}}'
-                if found["set"]
+                if match["set"]
                 else '{"option": {"text": {}}}',
-                found=form,
+                actual=form,
             )
         )
 

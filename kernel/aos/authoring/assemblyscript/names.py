@@ -57,13 +57,13 @@ def long_name(name: str) -> str:
 
 def class_names(names: Iterable[str]) -> Mapping[str, str]:
     """A class name for each definition: the short one, unless two would share it."""
-    given = sorted(set(names))
-    uses = Counter(short_name(name) for name in given)
+    unique_names = sorted(set(names))
+    uses = Counter(short_name(name) for name in unique_names)
     return {
         name: long_name(name)
         if uses[short_name(name)] > 1 or short_name(name) in GLOBALS
         else short_name(name)
-        for name in given
+        for name in unique_names
     }
 
 
@@ -85,35 +85,35 @@ def getters(names: Iterable[str]) -> Mapping[str, str]:
     return _members(names, lambda name: name[:1].lower() + name[1:])
 
 
-def _members(names: Iterable[str], spelled: Callable[[str], str]) -> Mapping[str, str]:
+def _members(names: Iterable[str], to_identifier: Callable[[str], str]) -> Mapping[str, str]:
     """Replace characters that identifiers cannot have by ``_``, and append ``_`` until the name is
     free."""
-    found: dict[str, str] = {}
-    taken: set[str] = set()
+    identifiers: dict[str, str] = {}
+    in_use: set[str] = set()
     for name in sorted(names):
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", spelled(name))
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", to_identifier(name))
         if not plain or plain[0].isdigit():
             plain = f"_{plain}"
-        while plain in taken or plain in RESERVED or plain in _OWN:
+        while plain in in_use or plain in RESERVED or plain in _OWN:
             plain += "_"
-        taken.add(plain)
-        found[name] = plain
-    return found
+        in_use.add(plain)
+        identifiers[name] = plain
+    return identifiers
 
 
 class Claims:
     """The names in use in one generated file, and the purpose of each."""
 
     def __init__(self) -> None:
-        self._taken: dict[str, str] = {}
+        self._purpose_by_name: dict[str, str] = {}
 
     def claim(self, name: str, purpose: str) -> str:
         """Reserve a name. Raises BuildFailed if it is in use."""
-        other = self._taken.setdefault(name, purpose)
-        if other != purpose:
+        first_purpose = self._purpose_by_name.setdefault(name, purpose)
+        if first_purpose != purpose:
             raise BuildFailed(
                 sentence(
-                    f"two definitions need the class name {name}: {other} and {purpose}",
+                    f"two definitions need the class name {name}: {first_purpose} and {purpose}",
                     hint="rename one, or give an inline type its own schema",
                 )
             )

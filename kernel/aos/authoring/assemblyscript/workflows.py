@@ -25,15 +25,15 @@ def workflow_text(model: Model, node: Node) -> str:
 def key_field(model: Model, node: Node) -> Iterator[str]:
     """The lines of the field for the cell's key, in the class of a workflow or migration."""
     if "key_schema" in node:
-        key = model.schema(node["key_schema"], where=node["name"])
+        key = model.schema(node["key_schema"], location=node["name"])
         yield "  /** Of the cell. */"
-        yield f"  key: {key.spelled} = {key.default};"
+        yield f"  key: {key.type_text} = {key.default};"
 
 
 def key_reader(model: Model, node: Node) -> Iterator[str]:
     """The lines of the method that reads ``key_field``."""
     if "key_schema" in node:
-        key = model.schema(node["key_schema"], where=node["name"])
+        key = model.schema(node["key_schema"], location=node["name"])
         yield ""
         yield "  aosReadKey(r: aos.Reader): void {"
         yield f"    this.key = {key.reads};"
@@ -42,12 +42,12 @@ def key_reader(model: Model, node: Node) -> Iterator[str]:
 
 def _workflow(model: Model, node: Node) -> Iterator[str]:
     name = node["name"]
-    made = model.claims.claim(f"{model.workflow_names[name]}Workflow", f"the workflow {name}")
-    state = model.schema(node["state"], where=name)
+    class_name = model.claims.claim(f"{model.workflow_names[name]}Workflow", f"the workflow {name}")
+    state = model.schema(node["state"], location=name)
     _check_handles(model, node)
     yield f"/** {name}: extend it, and export an entrypoint that runs it. */"
-    yield f"export abstract class {made} extends aos.Workflow {{"
-    yield f"  state: {state.spelled} = {state.default};"
+    yield f"export abstract class {class_name} extends aos.Workflow {{"
+    yield f"  state: {state.type_text} = {state.default};"
     yield from key_field(model, node)
     yield ""
     yield from _handlers(model, node)
@@ -73,7 +73,7 @@ def _check_handles(model: Model, node: Node) -> None:
             raise BuildFailed(
                 sentence(
                     f"the state has a handle of {effect}, which the workflow does not ask for",
-                    where=node["name"],
+                    location=node["name"],
                     hint="name it in effects_emitted",
                 )
             )
@@ -81,30 +81,30 @@ def _check_handles(model: Model, node: Node) -> None:
 
 def _handled(model: Model, expression: Expression) -> set[str]:
     """The effects of the handles in a type. Following refs terminates (V-24)."""
-    found = HANDLE.fullmatch(str(expression.get("$comment")))
-    if found is not None:
-        return {found["effect"]}
-    inside: list[Expression] = []
+    handle = HANDLE.fullmatch(str(expression.get("$comment")))
+    if handle is not None:
+        return {handle["effect"]}
+    parts: list[Expression] = []
     for form, argument in expression.items():
         if form == "ref":
-            inside.append(model.schemas[argument]["type"])
+            parts.append(model.schemas[argument]["type"])
         elif form in ("record", "variant"):
-            inside += argument.values()
+            parts += argument.values()
         elif form == "map":
-            inside.append(argument["value"])
+            parts.append(argument["value"])
         elif form in ("option", "list", "set"):
-            inside.append(argument)
-    return set[str]().union(*(_handled(model, each) for each in inside))
+            parts.append(argument)
+    return set[str]().union(*(_handled(model, part) for part in parts))
 
 
 def _handlers(model: Model, node: Node) -> Iterator[str]:
     name = node["name"]
-    model.schema(node["event"], where=name)
+    model.schema(node["event"], location=name)
     event = model.resolved(node["event"])
     expression = model.schemas[event]["type"]
     if "record" in expression:
         kind = model.kind_of(event)
-        yield f"  abstract onEvent(event: {kind.spelled}): void;"
+        yield f"  abstract onEvent(event: {kind.type_text}): void;"
         yield ""
         yield "  aosHandle(r: aos.Reader): void {"
         yield f"    const event = {kind.reads};"
@@ -115,36 +115,36 @@ def _handlers(model: Model, node: Node) -> Iterator[str]:
         raise BuildFailed(
             sentence(
                 "the event is of another type",
-                where=name,
+                location=name,
                 expected="a record, or a variant whose arms are refs",
-                found=next(iter(expression)),
+                actual=next(iter(expression)),
             )
         )
     handlers: dict[str, str] = {}
-    for arm, inside in expression["variant"].items():
-        if "ref" not in inside:
+    for arm, arm_type in expression["variant"].items():
+        if "ref" not in arm_type:
             raise BuildFailed(
                 sentence(
                     f"the arm {arm} of the event is not a ref",
-                    where=event,
+                    location=event,
                     expected='{"ref": name}',
                     hint="give its type its own schema",
                 )
             )
         handler = f"on{pascal(arm)}"
         if handler in handlers.values():
-            raise BuildFailed(sentence(f"two arms need the handler name {handler}", where=event))
+            raise BuildFailed(sentence(f"two arms need the handler name {handler}", location=event))
         handlers[arm] = handler
-        kind = model.kind_of(inside["ref"])
-        yield f"  abstract {handler}(event: {kind.spelled}): void;"
+        kind = model.kind_of(arm_type["ref"])
+        yield f"  abstract {handler}(event: {kind.type_text}): void;"
     yield ""
     yield "  aosHandle(r: aos.Reader): void {"
     yield "    const tag = r.tag();"
     yield "    r.value();"
-    for arm, inside in expression["variant"].items():
-        kind = model.kind_of(inside["ref"])
+    for arm, arm_type in expression["variant"].items():
+        kind = model.kind_of(arm_type["ref"])
         yield f"    if (tag == {quoted(arm)}) {{"
-        yield f"      const event: {kind.spelled} = {kind.reads};"
+        yield f"      const event: {kind.type_text} = {kind.reads};"
         yield f"      if (r.done()) this.{handlers[arm]}(event);"
         yield "      return;"
         yield "    }"
@@ -156,7 +156,7 @@ def _annotations(model: Model, node: Node) -> Iterator[str]:
     annotations = node.get("annotations")
     if annotations is None:
         return
-    kind = model.schema(annotations, where=node["name"])
+    kind = model.schema(annotations, location=node["name"])
     yield ""
     if annotations == LOG:
         yield "  aosLogs(): bool {"
@@ -164,7 +164,7 @@ def _annotations(model: Model, node: Node) -> Iterator[str]:
         yield "  }"
         return
     yield "  /** Of several in one step the last counts. */"
-    yield f"  annotate(annotation: {kind.spelled}): void {{"
+    yield f"  annotate(annotation: {kind.type_text}): void {{"
     yield "    const w = this.aosAnnotation();"
     yield f"    {kind.write('annotation')}"
     yield "  }"

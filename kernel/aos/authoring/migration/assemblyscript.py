@@ -25,11 +25,13 @@ def script_text(plan: Plan, nodes: Sequence[Node]) -> str:
     workflows = sorted(model.workflows)
     name = entrypoint(plan.workflow, workflows)
     base = migration_class(workflows, plan.workflow)
-    old = model.schema(plan.source, where=plan.workflow).spelled
-    new = model.schema(plan.target, where=plan.workflow).spelled
-    own = {*model.class_names.values(), *model.classes}
-    used = sorted({base, *(each for each in re.findall(r"\w+", f"{old} {new}") if each in own)})
-    made = f"{name[0].upper()}{name[1:]}"
+    old = model.schema(plan.source, location=plan.workflow).type_text
+    new = model.schema(plan.target, location=plan.workflow).type_text
+    known_classes = {*model.class_names.values(), *model.classes}
+    imports = sorted(
+        {base, *(word for word in re.findall(r"\w+", f"{old} {new}") if word in known_classes)}
+    )
+    class_name = f"{name[0].upper()}{name[1:]}"
     entry = {"migrate": {"from": plan.source, "entrypoint": name}}
     lines = [
         f"// Convert stored states of {plan.workflow}: from {plan.source} to {plan.target}.",
@@ -44,16 +46,16 @@ def script_text(plan: Plan, nodes: Sequence[Node]) -> str:
         f'//   export {{ {name} }} from "./{file_stem(plan.workflow)}";',
         "",
         'import { migrate } from "aos-sdk";',
-        f'import {{ {", ".join(used)} }} from "./generated";',
+        f'import {{ {", ".join(imports)} }} from "./generated";',
         "",
-        f"class {made} extends {base} {{",
+        f"class {class_name} extends {base} {{",
         f"  migrate(old: {old}): {new} {{",
         *_body(plan, new),
         "  }",
         "}",
         "",
         f"export function {name}(pointer: i32, length: i32): u64 {{",
-        f"  return migrate<{made}>(pointer, length);",
+        f"  return migrate<{class_name}>(pointer, length);",
         "}",
     ]
     return "\n".join(lines) + "\n"
@@ -61,17 +63,17 @@ def script_text(plan: Plan, nodes: Sequence[Node]) -> str:
 
 def _body(plan: Plan, new: str) -> list[str]:
     if plan.fields is None:
-        return [f"    ERROR({json.dumps(plan.whole)});"]
-    spelled = fields([each.name for each in plan.fields])
-    theirs = fields(plan.old["record"])
+        return [f"    ERROR({json.dumps(plan.todo)});"]
+    new_names = fields([field.name for field in plan.fields])
+    old_names = fields(plan.old["record"])
     lines = [
         f"    // {name} of the old state is in no field of the new one." for name in plan.dropped
     ]
     lines.append(f"    const made = new {new}();")
-    for each in plan.fields:
-        name = spelled[each.name]
-        if each.problem is None:
-            lines.append(f"    made.{name} = old.{theirs[each.name]};")
+    for field in plan.fields:
+        name = new_names[field.name]
+        if field.problem is None:
+            lines.append(f"    made.{name} = old.{old_names[field.name]};")
         else:
-            lines.append(f"    ERROR({json.dumps(each.problem)}); // made.{name} = …;")
+            lines.append(f"    ERROR({json.dumps(field.problem)}); // made.{name} = …;")
     return [*lines, "    return made;"]

@@ -60,7 +60,7 @@ class Plan:
     dropped: tuple[str, ...]
 
     @property
-    def whole(self) -> str:
+    def todo(self) -> str:
         """The author's task if there are no fields to copy."""
         return f"todo: make the {self.target} that takes the place of this {self.source}"
 
@@ -81,34 +81,34 @@ def named_workflow(word: str, names: Iterable[str]) -> str:
     Raises:
         BadUsage: No workflow of the build matches, or several do.
     """
-    known = sorted(names)
-    if word in known:
+    sorted_names = sorted(names)
+    if word in sorted_names:
         return word
-    found = [name for name in known if word in (name.partition("@")[0], local_name(name))]
-    if len(found) == 1:
-        return found[0]
+    matches = [name for name in sorted_names if word in (name.partition("@")[0], local_name(name))]
+    if len(matches) == 1:
+        return matches[0]
     raise BadUsage(
         sentence(
             f"{excerpt(repr(word))} is the name of "
-            + ("several workflows" if found else "no workflow of this project"),
-            where="--migration",
-            expected="one of " + ", ".join(found or known),
+            + ("several workflows" if matches else "no workflow of this project"),
+            location="--migration",
+            expected="one of " + ", ".join(matches or sorted_names),
         )
     )
 
 
-def plan(before: Effective, after: Effective, schemas: Types, workflow: str) -> Plan:
-    """Plan the migration of a workflow from ``before`` to ``after``, the manifest of the build.
-    ``schemas`` are the types of the build, with their comments.
+def plan(old_manifest: Effective, new_manifest: Effective, schemas: Types, workflow: str) -> Plan:
+    """Plan the migration of a workflow from ``old_manifest`` to ``new_manifest``, the manifest of
+    the build. ``schemas`` are the types of the build, with their comments.
 
     Raises:
         Refused: There is nothing to migrate, or the two states have the same name.
     """
-    old, new = before.workflows.get(workflow), after.workflows[workflow]
+    old, new = old_manifest.workflows.get(workflow), new_manifest.workflows[workflow]
     if old is None:
         raise Refused(f"{workflow} is not in the manifest in force: it has no states to migrate")
     source, target = old.state.name, new.state.name
-    types = _types(before)
+    types = _types(old_manifest)
     if extends(types[source], types, schemas[target], schemas):
         raise Refused(f"the stored states of {workflow} fit {target}: they need no migration")
     if source == target:
@@ -150,10 +150,10 @@ def _types(manifest: Effective) -> Types:
 def _has_inline_type(expression: Expression) -> bool:
     """Whether a record or variant is written inside of it. In the languages, it is then one type in
     the old state and another in the new one."""
-    form, inside = form_of(expression)
+    form, argument = form_of(expression)
     if form == "map":
-        return _has_inline_type(inside["key"]) or _has_inline_type(inside["value"])
-    return form in FIELDS_OF or (form in ITEMS_OF and _has_inline_type(inside))
+        return _has_inline_type(argument["key"]) or _has_inline_type(argument["value"])
+    return form in FIELDS_OF or (form in ITEMS_OF and _has_inline_type(argument))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,25 +163,27 @@ class _Comparison:
 
     def plan(self, workflow: str, source: str, target: str) -> Plan:
         old, new = self.old[source], self.new[target]
-        (old_form, theirs), (new_form, ours) = form_of(old), form_of(new)
+        (old_form, old_fields), (new_form, new_fields) = form_of(old), form_of(new)
         if not old_form == new_form == RECORD:
             return Plan(
                 workflow=workflow, source=source, target=target,
-                old=self._whole(old), fields=None, dropped=(),
+                old=self._without_changed_refs(old), fields=None, dropped=(),
             )  # fmt: skip
         fields = tuple(
-            FieldPlan(name=name, problem=self._problem(name, theirs.get(name), each, target))
-            for name, each in ours.items()
+            FieldPlan(
+                name=name, problem=self._problem(name, old_fields.get(name), expression, target)
+            )
+            for name, expression in new_fields.items()
         )
-        copied = {each.name for each in fields if each.problem is None}
+        copied = {field.name for field in fields if field.problem is None}
         record = {
-            name: ours[name] if name in copied else self._whole(each)
-            for name, each in theirs.items()
+            name: new_fields[name] if name in copied else self._without_changed_refs(expression)
+            for name, expression in old_fields.items()
         }
         return Plan(
             workflow=workflow, source=source, target=target,
             old={RECORD: record}, fields=fields,
-            dropped=tuple(name for name in theirs if name not in ours),
+            dropped=tuple(name for name in old_fields if name not in new_fields),
         )  # fmt: skip
 
     def _problem(
@@ -207,11 +209,11 @@ class _Comparison:
         old, new = self.old[name], self.new.get(name)
         return new is not None and self._same(old, new)
 
-    def _whole(self, expression: Any) -> Any:
+    def _without_changed_refs(self, expression: Any) -> Any:
         """The expression without references to schemas that the build defines otherwise."""
         if not isinstance(expression, Mapping):
             return expression
         name = expression.get("ref")
         if isinstance(name, str) and not self._is_unchanged(name):
-            return self._whole(self.old[name])
-        return {form: self._whole(inside) for form, inside in expression.items()}
+            return self._without_changed_refs(self.old[name])
+        return {form: self._without_changed_refs(argument) for form, argument in expression.items()}

@@ -119,86 +119,92 @@ class _Writing:
 
     def _body(self, fields: tuple[FieldPlan, ...] | None) -> list[str]:
         if fields is None:
-            return [f"    compile_error!({json.dumps(self.plan.whole)});"]
+            return [f"    compile_error!({json.dumps(self.plan.todo)});"]
         lines = [
             f"    // {name} of the old state is in no field of the new one."
             for name in self.plan.dropped
         ]
         lines.append(f"    Ok({self.types[self.plan.target]} {{")
-        for each in fields:
-            name = _identifier(each.name)
-            value = f"old.{name}" if each.problem is None else _todo(each.problem)
+        for field_plan in fields:
+            name = _identifier(field_plan.name)
+            value = f"old.{name}" if field_plan.problem is None else _todo(field_plan.problem)
             lines.append(f"        {name}: {value},")
         return [*lines, "    })"]
 
-    def _copied(self, each: FieldPlan) -> FieldPlan:
-        if each.problem is None and self._known(self.plan.old["record"][each.name]) is None:
-            problem = f"todo: {each.name} has a type without a name: convert the old {each.name}"
-            return FieldPlan(name=each.name, problem=problem)
-        return each
+    def _copied(self, field_plan: FieldPlan) -> FieldPlan:
+        if (
+            field_plan.problem is None
+            and self._crate_type(self.plan.old["record"][field_plan.name]) is None
+        ):
+            problem = (
+                f"todo: {field_plan.name} has a type without a name: convert the old "
+                f"{field_plan.name}"
+            )
+            return FieldPlan(name=field_plan.name, problem=problem)
+        return field_plan
 
-    def _known(self, expression: Expression) -> str | None:
+    def _crate_type(self, expression: Expression) -> str | None:
         """The Rust type that the crate has for this; None if its name is not known."""
         handle = _HANDLE.fullmatch(str(expression.get(COMMENT, "")))
-        form, inside = form_of(expression)
+        form, argument = form_of(expression)
         if handle is not None:
             effect = self.types.get(handle[2])
             if effect is None or not handle[1]:
                 return None if effect is None else f"Pending<{effect}>"
-            key = self._known(inside["key"])
+            key = self._crate_type(argument["key"])
             return None if key is None else f"PendingSet<{key}, {effect}>"
         if form in SCALARS:
             return SCALARS[form]
         if form == "ref":
-            return self.types.get(inside)
+            return self.types.get(argument)
         if form in _WRAPPERS:
-            item = self._known(inside)
+            item = self._crate_type(argument)
             return None if item is None else f"{_WRAPPERS[form]}<{item}>"
         if form == "map":
-            key, value = self._known(inside["key"]), self._known(inside["value"])
+            key, value = self._crate_type(argument["key"]), self._crate_type(argument["value"])
             return None if key is None or value is None else f"Map<{key}, {value}>"
         return None
 
-    def _spelled(self, expression: Expression, path: str) -> str:
+    def _type_text(self, expression: Expression, path: str) -> str:
         """The Rust type of a part of the old state; declared here if the crate has none."""
-        known = self._known(expression)
-        if known is not None:
-            return known
-        form, inside = form_of(expression)
+        crate_type = self._crate_type(expression)
+        if crate_type is not None:
+            return crate_type
+        form, argument = form_of(expression)
         if form in _WRAPPERS:
-            return f"{_WRAPPERS[form]}<{self._spelled(inside, path)}>"
+            return f"{_WRAPPERS[form]}<{self._type_text(argument, path)}>"
         if form == "map":
-            key = self._spelled(inside["key"], f"{path}Key")
-            return f"Map<{key}, {self._spelled(inside['value'], path)}>"
+            key = self._type_text(argument["key"], f"{path}Key")
+            return f"Map<{key}, {self._type_text(argument['value'], path)}>"
         if form == "ref":
-            return f"compile_error!({json.dumps(f'todo: name the Rust type of {inside}')})"
+            return f"compile_error!({json.dumps(f'todo: name the Rust type of {argument}')})"
         self._declare(path, expression)
         return path
 
     def _declare(self, name: str, expression: Expression, *, schema: str | None = None) -> None:
-        place = len(self.declared)
-        form, inside = form_of(expression)
+        position = len(self.declared)
+        form, argument = form_of(expression)
         lines = ["#[derive(Schema)]"]
         if schema is not None:
             lines.append(f'#[schema("{schema}")]')
         if form == "record":
             lines.append(f"pub struct {name} {{")
-            for each, type_ in inside.items():
-                lines += _renamed(each, "    ")
-                spelled = self._spelled(type_, name + pascal(each))
-                lines.append(f"    pub {_identifier(each)}: {spelled},")
+            for member, type_ in argument.items():
+                lines += _renamed(member, "    ")
+                type_text = self._type_text(type_, name + pascal(member))
+                lines.append(f"    pub {_identifier(member)}: {type_text},")
             lines.append("}")
         elif form == "variant":
             lines.append(f"pub enum {name} {{")
-            for each, type_ in inside.items():
-                lines += _renamed(each, "    ")
+            for member, type_ in argument.items():
+                lines += _renamed(member, "    ")
                 is_unit = form_of(type_)[0] == "unit"
-                held = "" if is_unit else f"({self._spelled(type_, name + pascal(each))})"
-                lines.append(f"    {_identifier(each)}{held},")
+                content = "" if is_unit else f"({self._type_text(type_, name + pascal(member))})"
+                lines.append(f"    {_identifier(member)}{content},")
             lines.append("}")
         else:
-            lines.append(f"pub struct {name}(pub {self._spelled(expression, f'{name}Item')});")
-        self.declared.insert(place, "\n".join(lines))
+            lines.append(f"pub struct {name}(pub {self._type_text(expression, f'{name}Item')});")
+        self.declared.insert(position, "\n".join(lines))
 
 
 def manifest_entry(plan: Plan, entrypoint: str) -> dict[str, object]:

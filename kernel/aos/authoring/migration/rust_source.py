@@ -29,13 +29,13 @@ SYSTEM_EFFECTS: Final[Mapping[str, str]] = {
 
 def rust_types(crate: Path) -> Mapping[str, str]:
     """Name in AIR -> path of the Rust type, such as ``crate::state::Order``."""
-    found = dict(SYSTEM_EFFECTS)
+    types = dict(SYSTEM_EFFECTS)
     source = crate / "src"
     for file in sorted(source.rglob("*.rs")):
         module = _module(file.relative_to(source))
         for name, type_ in _NAMED.findall(file.read_text("utf-8", errors="replace")):
-            found.setdefault(name, f"{module}::{type_}")
-    return found
+            types.setdefault(name, f"{module}::{type_}")
+    return types
 
 
 def _module(file: Path) -> str:

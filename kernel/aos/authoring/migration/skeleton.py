@@ -35,78 +35,84 @@ class Skeleton:
     next_steps: tuple[str, ...]
 
 
-def write_skeleton(built: Built, before: Effective, word: str) -> Skeleton:
-    """Write the skeleton of a migration from the states of ``before`` to those of ``built``.
+def write_skeleton(built: Built, old_manifest: Effective, word: str) -> Skeleton:
+    """Write the skeleton of a migration from the states of ``old_manifest`` to those of ``built``.
 
     Raises:
         BadUsage: ``word`` names no workflow of the build.
         Refused: There is nothing to migrate, or a file exists already. Nothing was written.
         Unavailable: A file cannot be written.
     """
-    project, after = built.project, built.loaded.effective
-    workflow = named_workflow(word, after.workflows)
+    project, new_manifest = built.project, built.loaded.effective
+    workflow = named_workflow(word, new_manifest.workflows)
     nodes = _nodes(built)
     types = {node["name"]: node["type"] for node in nodes if node["$kind"] == "defschema"}
-    found = plan(before, after, types, workflow)
+    migration = plan(old_manifest, new_manifest, types, workflow)
     module = _module(project, nodes, workflow)
     make = _rust if project.lang == RUST else _script
-    files, entry, next_steps = make(project, module, found, nodes)
+    files, entry, next_steps = make(project, module, migration, nodes)
     write_files(project.folder, files)
     return Skeleton(
         workflow=workflow,
-        source=found.source,
-        target=found.target,
+        source=migration.source,
+        target=migration.target,
         files=tuple(files),
-        todos=tuple(each.problem for each in found.fields or () if each.problem is not None)
-        or ((found.whole,) if found.fields is None else ()),
+        todos=tuple(field.problem for field in migration.fields or () if field.problem is not None)
+        or ((migration.todo,) if migration.fields is None else ()),
         entry=entry,
         next_steps=next_steps,
     )
 
 
-_Made = tuple[dict[str, str], Mapping[str, object], tuple[str, ...]]
+_SkeletonParts = tuple[dict[str, str], Mapping[str, object], tuple[str, ...]]
 """Files, the manifest's entry, and the steps of the author."""
 
 
-def _rust(project: Project, module: ModuleSource, found: Plan, _nodes: list[Node]) -> _Made:
+def _rust(
+    project: Project, module: ModuleSource, migration: Plan, _nodes: list[Node]
+) -> _SkeletonParts:
     crate = PurePosixPath(module.source)
     types = rust_types(project.folder / crate)
-    if found.target not in types:
+    if migration.target not in types:
         raise Refused(
             sentence(
-                f"there is no type for {found.target}",
-                where=str(project.folder / crate / "src"),
-                expected=f'#[schema("{found.target}")] on a struct or enum',
+                f"there is no type for {migration.target}",
+                location=str(project.folder / crate / "src"),
+                expected=f'#[schema("{migration.target}")] on a struct or enum',
             )
         )
-    file = str(crate / "src" / f"{file_stem(found.workflow)}.rs")
-    entry = rust.manifest_entry(found, rust.entrypoint(found.workflow))
-    mod, use = rust.imports(found)
+    file = str(crate / "src" / f"{file_stem(migration.workflow)}.rs")
+    entry = rust.manifest_entry(migration, rust.entrypoint(migration.workflow))
+    mod, use = rust.imports(migration)
     steps = (
         f"in {crate / 'src/lib.rs'}: {mod}",
         f"in the module of the workflow: {use}",
-        f"in #[workflow] of {found.workflow}: {rust.declaration(found)}",
+        f"in #[workflow] of {migration.workflow}: {rust.declaration(migration)}",
     )
-    return {file: rust.rust_text(found, types)}, entry, steps
+    return {file: rust.rust_text(migration, types)}, entry, steps
 
 
-def _script(_project: Project, module: ModuleSource, found: Plan, nodes: list[Node]) -> _Made:
-    stem = file_stem(found.workflow)
+def _script(
+    _project: Project, module: ModuleSource, migration: Plan, nodes: list[Node]
+) -> _SkeletonParts:
+    stem = file_stem(migration.workflow)
     name = assemblyscript.entrypoint(
-        found.workflow, [node["name"] for node in nodes if node["$kind"] == "defworkflow"]
+        migration.workflow, [node["name"] for node in nodes if node["$kind"] == "defworkflow"]
     )
-    old = {"$kind": "defschema", "name": found.source, "type": found.old}
-    entry = {"migrate": {"from": found.source, "entrypoint": name}}
+    old = {"$kind": "defschema", "name": migration.source, "type": migration.old}
+    entry = {"migrate": {"from": migration.source, "entrypoint": name}}
     files = {}
-    kept = next((node for node in nodes if node.get("name") == found.source), None)
-    if kept is None:
+    old_node = next((node for node in nodes if node.get("name") == migration.source), None)
+    if old_node is None:
         nodes = [*nodes, old]
         files[f"{AIR}/{stem}.air.json"] = air_json([old]).decode()
-    declared = [{**node, **entry} if node.get("name") == found.workflow else node for node in nodes]
+    declared = [
+        {**node, **entry} if node.get("name") == migration.workflow else node for node in nodes
+    ]
     file = str(PurePosixPath(module.source).parent / f"{stem}.ts")
-    files[file] = assemblyscript.script_text(found, declared)
+    files[file] = assemblyscript.script_text(migration, declared)
     steps = (
-        f"in the definition of {found.workflow} in {AIR}/: {json.dumps(entry)[1:-1]}",
+        f"in the definition of {migration.workflow} in {AIR}/: {json.dumps(entry)[1:-1]}",
         f'in {module.source}: export {{ {name} }} from "./{stem}";',
     )
     return files, entry, steps
@@ -114,12 +120,12 @@ def _script(_project: Project, module: ModuleSource, found: Plan, nodes: list[No
 
 def _nodes(built: Built) -> list[Node]:
     """Every definition of the build, with its comments."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for name, data in sorted(built.inputs.items()):
         if name.endswith(".json"):
             value = json.loads(data)
-            found += value if isinstance(value, list) else [value]
-    return [node for node in found if "name" in node]
+            nodes += value if isinstance(value, list) else [value]
+    return [node for node in nodes if "name" in node]
 
 
 def _module(project: Project, nodes: list[Node], workflow: str) -> ModuleSource:
@@ -127,9 +133,9 @@ def _module(project: Project, nodes: list[Node], workflow: str) -> ModuleSource:
     impl = next(node for node in nodes if node["name"] == workflow)["impl"]["module"]
     artifact = next(node for node in nodes if node["name"] == impl)["runtime"]["artifact"]
     path = os.path.normpath(f"{AIR}/{artifact['path']}")
-    for each in project.modules:
-        if each.artifact == path:
-            return each
+    for module in project.modules:
+        if module.artifact == path:
+            return module
     raise Refused(f"{workflow} runs {impl}, which this project does not build")
 
 
@@ -145,16 +151,16 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
             raise Refused(
                 sentence(
                     f"{name} exists already",
-                    where=str(folder),
+                    location=str(folder),
                     hint="finish that migration, or move the file away",
                 )
             )
     written: list[Path] = []
     try:
         for name, text in files.items():
-            with (folder / name).open("x", encoding="utf-8") as opened:
+            with (folder / name).open("x", encoding="utf-8") as stream:
                 written.append(folder / name)
-                opened.write(text)
+                stream.write(text)
     except OSError as error:
         for file in written:
             file.unlink(missing_ok=True)

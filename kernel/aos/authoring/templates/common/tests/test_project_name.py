@@ -46,7 +46,7 @@ def test_a_closed_bank_is_retried_after_a_pause_that_doubles(aos_world: Worlds) 
     world.advance("1s")
 
     assert world.state(ORDER, "o-1") == like({"phase": "Paid", "attempts": 3})
-    keys = {asked.idempotency_key for asked in world.asked(CHARGE)}
+    keys = {effect.idempotency_key for effect in world.asked(CHARGE)}
     assert len(keys) == 1, "to the bank it is one charge"
 
 
@@ -90,5 +90,5 @@ def test_the_functions_of_effects_py_do_what_the_workflow_expects(aos_world: Wor
     world.send(*placed("large-1", cents=1_000_000))
     world.finish(within="1m")
 
-    assert [each["order_id"] for each in world.events(PAID)] == ["slow-1"]
+    assert [event["order_id"] for event in world.events(PAID)] == ["slow-1"]
     assert world.events(DECLINED) == [{"order_id": "large-1", "reason": "over_limit"}]

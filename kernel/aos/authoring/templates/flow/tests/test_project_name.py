@@ -73,7 +73,7 @@ def test_a_closed_bank_is_retried_after_a_pause_that_doubles(aos_world: Worlds) 
     world.advance("1s")
 
     assert len(world.asked(SHIP)) == 1
-    keys = {asked.idempotency_key for asked in world.asked(CHARGE)}
+    keys = {effect.idempotency_key for effect in world.asked(CHARGE)}
     assert len(keys) == 1, "to the bank it is one charge"
 
 
@@ -99,7 +99,7 @@ def test_an_order_that_is_canceled_in_time_gets_its_money_back(aos_world: Worlds
 
     assert order(world).status == "failed"
     assert [undone.path for undone in order(world).compensations] == ["charge"]
-    assert [asked.params for asked in world.asked(REFUND)] == [{"charge": "ch-1"}]
+    assert [effect.params for effect in world.asked(REFUND)] == [{"charge": "ch-1"}]
     assert world.events(SHIPPED) == []
 
 
@@ -136,7 +136,7 @@ def test_the_functions_of_effects_py_do_what_the_flow_expects(aos_world: Worlds)
     world.send(*cancel("late-1"))
     world.advance("30d")
 
-    assert [each["order_id"] for each in world.events(SHIPPED)] == ["slow-1"]
-    found = {key: order(world, key).status for key in ("slow-1", "late-1", "large-1")}
-    assert found == {"slow-1": "completed", "late-1": "failed", "large-1": "failed"}
+    assert [event["order_id"] for event in world.events(SHIPPED)] == ["slow-1"]
+    statuses = {key: order(world, key).status for key in ("slow-1", "late-1", "large-1")}
+    assert statuses == {"slow-1": "completed", "late-1": "failed", "large-1": "failed"}
     assert len(world.asked(REFUND)) == 1

@@ -31,8 +31,8 @@ MigrationCommand = Callable[[str], Sequence[str]]
 
 def show_blockers(groups: Sequence[Document], count: int) -> None:
     """Print one line for each group, with a count and examples if it has several blockers."""
-    for each in groups[:GROUPS_SHOWN]:
-        note(f"  {group_text(each)}")
+    for group in groups[:GROUPS_SHOWN]:
+        note(f"  {group_text(group)}")
     if len(groups) > GROUPS_SHOWN:
         note(f"  and {len(groups) - GROUPS_SHOWN} more groups (--json lists them all)")
     if count >= LIMITS.blockers:
@@ -41,13 +41,13 @@ def show_blockers(groups: Sequence[Document], count: int) -> None:
 
 def group_text(group: Document) -> str:
     """One group of blockers as a line."""
-    names = [cell_text(each) for each in group["examples"]]
+    names = [cell_text(cell) for cell in group["examples"]]
     if group["count"] == 1:
         name = names[0] if names else group["workflow"]
         return f"{name}: {group['kind']}, {group['detail']}"
-    such = f", such as {', '.join(names)}" if names else ""
+    examples = f", such as {', '.join(names)}" if names else ""
     return (
-        f"{group['workflow']}: {group['count']:,} times {group['kind']}{such}; "
+        f"{group['workflow']}: {group['count']:,} times {group['kind']}{examples}; "
         f"the first: {group['detail']}"
     )
 
@@ -90,6 +90,7 @@ def ways_document(
         "in_place": ways["in_place"],
         "to_migrate": ways["to_migrate"],
         "migrations": [
-            {"workflow": each, "command": list(migration(each))} for each in ways["to_migrate"]
+            {"workflow": workflow, "command": list(migration(workflow))}
+            for workflow in ways["to_migrate"]
         ],
     }

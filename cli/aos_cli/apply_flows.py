@@ -34,8 +34,8 @@ def show_flows(gate: Gate, *, is_refused: bool) -> None:
         note(f"aos: refused: {refusal_text(gate)}", style="red")
     elif stopped:
         note(f"{count(len(stopped), 'flow')} in progress: the next step ends with a fault")
-    for each in stopped[:FLOWS_SHOWN]:
-        note(f"  {_stopped_text(each)}")
+    for flow in stopped[:FLOWS_SHOWN]:
+        note(f"  {_stopped_text(flow)}")
     if len(stopped) > FLOWS_SHOWN:
         note(f"  and {len(stopped) - FLOWS_SHOWN:,} more (--json lists them all)")
 
@@ -53,9 +53,9 @@ def show_advice(command: str) -> None:
     )
 
 
-def _stopped_text(each: Mapping[str, Any]) -> str:
-    cell = cell_text(each["cell"])
-    if each["expected"] is None and each["path"] is None:
-        return f"{cell}: {each['fault']['kind']}: {each['fault']['message']}"
-    where = each["path"] or "its end"
-    return f"{cell}: at {where} the history has {each['expected']}, the new code {each['found']}"
+def _stopped_text(flow: Mapping[str, Any]) -> str:
+    cell = cell_text(flow["cell"])
+    if flow["expected"] is None and flow["path"] is None:
+        return f"{cell}: {flow['fault']['kind']}: {flow['fault']['message']}"
+    path = flow["path"] or "its end"
+    return f"{cell}: at {path} the history has {flow['expected']}, the new code {flow['found']}"

@@ -30,8 +30,8 @@ def load_named(path: Path, abi: str | None) -> Loaded:
         abi = abi or project.abi
     try:
         return load_manifest_files(path, abi=abi)
-    except ManifestProblems as found:
-        problems = f"{len(found.problems)} problems" if len(found.problems) > 1 else "1 problem"
+    except ManifestProblems as error:
+        problems = f"{len(error.problems)} problems" if len(error.problems) > 1 else "1 problem"
         note(f"aos: the manifest at {path} has {problems}; nothing was applied", style="red")
         raise
 

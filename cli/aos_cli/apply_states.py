@@ -14,14 +14,14 @@ def show_states(states: Sequence[Mapping[str, Any]]) -> None:
     """Print each state of a report before and after, and the places that differ."""
     if states:
         line("states, those that fail first", style="bold")
-    for each in states:
-        line(f"  {cell_text(each['cell'])}")
-        line(f"    before   {compact(each['before'])}")
-        if each["fault"] is not None:
-            fault = each["fault"]
+    for state in states:
+        line(f"  {cell_text(state['cell'])}")
+        line(f"    before   {compact(state['before'])}")
+        if state["fault"] is not None:
+            fault = state["fault"]
             line(f"    fails    {fault['kind']}: {fault['message']}", style="red")
             continue
-        line(f"    after    {compact(each['after'])}")
-        for place in each["changed"]:
-            was, now = compact(place["before"]), compact(place["after"])
-            line(f"    changed  {place['path']}: {was} -> {now}", style="yellow")
+        line(f"    after    {compact(state['after'])}")
+        for change in state["changed"]:
+            was, now = compact(change["before"]), compact(change["after"])
+            line(f"    changed  {change['path']}: {was} -> {now}", style="yellow")

@@ -64,21 +64,21 @@ class ApplyTarget:
         """
         if self.node is None:
             assert loaded is not None, "only a node has the manifest itself"
-            return self._here(
+            return self._apply_in_folder(
                 loaded, dry_run=dry_run, mode=mode, leave_cells=leave_cells, show=show,
                 allow_diverged=allow_diverged,
             )  # fmt: skip
-        what = self.proposal if loaded is None else loaded
-        assert what is not None, "a manifest, or the proposal of one"
+        manifest_or_proposal = self.proposal if loaded is None else loaded
+        assert manifest_or_proposal is not None, "a manifest, or the proposal of one"
         with client_of(self.node) as client:
             report: ApplyReport = client.try_manifest(
-                what, mode=mode, leave_cells=leave_cells, show=show
+                manifest_or_proposal, mode=mode, leave_cells=leave_cells, show=show
             )
             leaves = report.pop("leaves")
             if dry_run or self.is_stopped(report, allow_diverged=allow_diverged):
                 return report
             answer = client.apply_manifest(
-                what, mode=mode, leaves=leaves, allow_diverged=allow_diverged
+                manifest_or_proposal, mode=mode, leaves=leaves, allow_diverged=allow_diverged
             )
             if isinstance(answer, Refusal) and answer.rule is Rule.MANIFEST_NEEDS_PROPOSAL:
                 is_same = _in_force(client) == report["manifest"]
@@ -90,7 +90,7 @@ class ApplyTarget:
         """Whether the manifest is refused because it would stop flows in progress."""
         return bool(report["flows"]["diverge"]) and not allow_diverged
 
-    def _here(
+    def _apply_in_folder(
         self,
         loaded: Loaded,
         *,
@@ -121,7 +121,7 @@ class ApplyTarget:
     def _applied(self, writer: Writer, loaded: Loaded, *, mode: str, leave_cells: bool) -> Applied:
         """Apply a manifest. A governed world asks for a proposal first, also of the manifest that
         is in force: nothing would change, so none is needed."""
-        in_force = writer.about().manifest
+        in_force = writer.signed_state().manifest
         applied = writer.apply(loaded, mode=mode, leave_cells=leave_cells, proposal=self.proposal)
         is_same = in_force is not None and in_force.hash == loaded.effective.hash
         answer = applied.answer
@@ -133,10 +133,10 @@ class ApplyTarget:
 def _in_force(client: Client) -> str | None:
     """The hash of the manifest in force; None if the token may not read."""
     try:
-        found = client.document("/v1/world")["manifest"]
+        manifest = client.document("/v1/world")["manifest"]
     except Refused:
         return None
-    return None if found is None else str(found["hash"])
+    return None if manifest is None else str(manifest["hash"])
 
 
 def _unless_same(answer: Refusal, *, is_same: bool) -> Refusal:
@@ -148,12 +148,12 @@ def _unless_same(answer: Refusal, *, is_same: bool) -> Refusal:
 
 def _with_answer(report: ApplyReport, answer: Admitted | Refusal) -> ApplyReport:
     """The report of a dry run, with the answer to the manifest itself."""
-    found = {**report, "fates": None, "states": []}
+    updated = {**report, "fates": None, "states": []}
     match answer:
         case Admitted(seq=seq):
-            return found | _NOTHING_BLOCKS | {"applied": True, "in_force": True, "seq": seq}
+            return updated | _NOTHING_BLOCKS | {"applied": True, "in_force": True, "seq": seq}
         case Refusal(rule=Rule.MANIFEST_IS_IN_FORCE):
-            return found | _NOTHING_BLOCKS | {"in_force": True}
+            return updated | _NOTHING_BLOCKS | {"in_force": True}
     if answer.rule in _NEEDS_VOTES:
-        found |= _NOTHING_BLOCKS
-    return found | {"refused": {"rule": answer.rule.value, "message": answer.message}}
+        updated |= _NOTHING_BLOCKS
+    return updated | {"refused": {"rule": answer.rule.value, "message": answer.message}}

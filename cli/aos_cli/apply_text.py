@@ -75,8 +75,8 @@ def show_fates(fates: Mapping[str, Mapping[str, int]] | None) -> None:
         return
     line("instances", style="bold")
     for name, counts in sorted(fates.items()):
-        said = [f"{counts[fate]:,} {_FATES[fate]}" for fate in FATES if counts.get(fate)]
-        line(f"  {name}: {', '.join(said)}")
+        parts = [f"{counts[fate]:,} {_FATES[fate]}" for fate in FATES if counts.get(fate)]
+        line(f"  {name}: {', '.join(parts)}")
 
 
 def show_changes(changes: Mapping[str, Any]) -> None:
@@ -100,26 +100,26 @@ def show_changes(changes: Mapping[str, Any]) -> None:
         line("nothing changes")
 
 
-def show_open_events(found: Sequence[Mapping[str, str]]) -> None:
+def show_open_events(events: Sequence[Mapping[str, str]]) -> None:
     """Warn of events that workflows emit and that anyone may send (C-21c)."""
-    if not found:
+    if not events:
         return
     note(
         "warning: workflows emit these events, and anyone who may send events can send them, too "
         "(list the events that are accepted from outside in routing.ingress of the manifest)",
         style="yellow",
     )
-    for each in found:
-        note(f"  {each['event']}, emitted by {each['workflow']}")
+    for event in events:
+        note(f"  {event['event']}, emitted by {event['workflow']}")
 
 
-def _definitions(found: Sequence[str]) -> list[str]:
+def _definitions(changes: Sequence[str]) -> list[str]:
     """One line per definition; more than ``ALIKE_SHOWN`` added or removed ones share a line."""
     lines: list[str] = []
-    for (word, sign), group in groupby(found, key=lambda each: (each.split()[1], each[0])):
-        these = list(group)
-        if sign == "~" or len(these) <= ALIKE_SHOWN:
-            lines += these
+    for (word, sign), group in groupby(changes, key=lambda change: (change.split()[1], change[0])):
+        group_lines = list(group)
+        if sign == "~" or len(group_lines) <= ALIKE_SHOWN:
+            lines += group_lines
         else:
-            lines.append(f"{sign} {len(these)} {word}s (--json lists them)")
+            lines.append(f"{sign} {len(group_lines)} {word}s (--json lists them)")
     return lines

@@ -31,8 +31,8 @@ def build_migration(
         source: The manifest in force; None: that of the world.
         world: None: the project's scratch world.
     """
-    before = _in_force(project, source, world)
-    written = write_skeleton(builds.build(project, console=console), before, workflow)
+    manifest_in_force = _in_force(project, source, world)
+    written = write_skeleton(builds.build(project, console=console), manifest_in_force, workflow)
     if json:
         print_json(_document(written))
     else:
@@ -47,7 +47,7 @@ def _in_force(project: Project, source: Path | None, world: Path | None) -> Effe
         raise BadUsage(
             sentence(
                 f"{project.name} has no scratch world",
-                where="--migration",
+                location="--migration",
                 expected="the manifest in force",
                 hint="--world DIR is a world that has it, --from PATH the manifest itself",
             )

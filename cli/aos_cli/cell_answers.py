@@ -59,9 +59,9 @@ def wait_for_answer(
     while time.monotonic() < until_s:
         with looking_at(world) as view:
             last = view.state.next_seq - 1
-            found = annotation_in_journal(view.journal, seq, cell, last)
-        if found is not None:
-            words = refusal(found)
+            annotation = annotation_in_journal(view.journal, seq, cell, last)
+        if annotation is not None:
+            words = refusal(annotation)
             if words is not None:
                 raise Refused(words)
             return

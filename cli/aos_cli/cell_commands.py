@@ -33,7 +33,7 @@ def command_each(
     *,
     doing: str,
     status: str | None = None,
-    why: str | None = None,
+    reason: str | None = None,
 ) -> list[Answered]:
     """Send the command for each cell, to ``node`` or else to the world of a folder: one record
     each. A refusal does not stop the others.
@@ -44,8 +44,8 @@ def command_each(
     if not cells:
         return []
     way = (
-        _in_folder(world, action, status, why) if node is None
-        else _on_node(node, action, status, why)
+        _in_folder(world, action, status, reason) if node is None
+        else _on_node(node, action, status, reason)
     )  # fmt: skip
     with way as command, progress(doing) as advance:
         answered = []
@@ -56,14 +56,16 @@ def command_each(
 
 
 @contextmanager
-def _in_folder(world: Path, action: str, status: str | None, why: str | None) -> Iterator[Command]:
+def _in_folder(
+    world: Path, action: str, status: str | None, reason: str | None
+) -> Iterator[Command]:
     with writing_to(world) as writer:
-        yield lambda cell: writer.control(action, cell=cell.id, status=status, why=why)
+        yield lambda cell: writer.control(action, cell=cell.id, status=status, reason=reason)
 
 
 @contextmanager
-def _on_node(node: str, action: str, status: str | None, why: str | None) -> Iterator[Command]:
+def _on_node(node: str, action: str, status: str | None, reason: str | None) -> Iterator[Command]:
     with client_of(node) as client:
         yield lambda cell: client.command(
-            action, workflow=cell.workflow, key=cell.key, status=status, why=why
+            action, workflow=cell.workflow, key=cell.key, status=status, why=reason
         )

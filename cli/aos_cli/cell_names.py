@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.views.record_view import name_cell
 from aos.core.journal.records import CellId
 from aos.manifest.effective import Effective
@@ -33,7 +33,7 @@ class NamedCell:
         return {"workflow": self.workflow, "key": self.key}
 
 
-def named(cell: CellId, manifest: Effective | None) -> NamedCell:
+def named_cell(cell: CellId, manifest: Effective | None) -> NamedCell:
     """Name a cell; the key uses the schema of the workflow, if the manifest has it."""
     return NamedCell(cell[0], cell_key(cell, manifest), cell)
 
@@ -54,4 +54,4 @@ def cell_key(cell: CellId, manifest: Effective | None) -> object:
     if not key:
         return None
     workflow = manifest.workflows.get(name) if manifest else None
-    return shown(workflow.key if workflow else None, key)
+    return as_json(workflow.key if workflow else None, key)

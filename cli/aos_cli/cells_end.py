@@ -13,7 +13,7 @@ from aos.errors import BadUsage, Refused
 from aos.host.package_cells import OWN_COMMANDS
 from aos_cli import chosen_cells
 from aos_cli.cell_commands import Answered, command_each
-from aos_cli.chosen_cells import Chosen
+from aos_cli.chosen_cells import ChosenCell
 from aos_cli.output import line, note, print_json
 
 CELLS_SHOWN: Final = 20
@@ -26,7 +26,7 @@ class Order:
 
     action: str
     status: str | None
-    why: str | None
+    reason: str | None
     workflow: str
     keys: tuple[str, ...]
     pattern: str | None
@@ -48,20 +48,20 @@ class Order:
 def carry_out(world: Path, node: str | None, order: Order, *, dry_run: bool, json: bool) -> int:
     """List the instances, or end them and print the answers; return the exit code."""
     order.check()
-    found = _chosen(world, node, order)
+    instances = _instances_of(world, node, order)
     if dry_run:
-        _list(order, found, json=json)
+        _list(order, instances, json=json)
         return 0
     ended = command_each(
         world,
         node,
         order.action,
-        [each.cell for each in found],
+        [instance.cell for instance in instances],
         doing="ending",
         status=order.status,
-        why=order.why,
+        reason=order.reason,
     )
-    refused = [each.answer for each in ended if isinstance(each.answer, Refusal)]
+    refused = [outcome.answer for outcome in ended if isinstance(outcome.answer, Refusal)]
     if order.is_one and refused:
         raise Refused(refused[0].message)
     if json:
@@ -74,7 +74,7 @@ def carry_out(world: Path, node: str | None, order: Order, *, dry_run: bool, jso
 # The instances
 
 
-def _chosen(world: Path, node: str | None, order: Order) -> list[Chosen]:
+def _instances_of(world: Path, node: str | None, order: Order) -> list[ChosenCell]:
     """The named instances, or those of a pattern or of the whole workflow that are not over."""
     if order.pattern is None and not order.is_all:
         return chosen_cells.keyed(world, node, order.workflow, order.keys or (None,))
@@ -83,34 +83,36 @@ def _chosen(world: Path, node: str | None, order: Order) -> list[Chosen]:
     )
 
 
-def _list(order: Order, found: list[Chosen], *, json: bool) -> None:
+def _list(order: Order, instances: list[ChosenCell], *, json: bool) -> None:
     """Print the instances that the command would end."""
-    missing = [each.cell.text for each in found if each.status is None]
+    missing = [instance.cell.text for instance in instances if instance.status is None]
     if missing:
         names = ", ".join(missing[:REFUSALS_SHOWN])
         raise Refused(f"there is no such cell: {names}: nothing has reached it, or it was deleted")
-    mail = sum(each.mail for each in found)
-    open_ones = sum(each.open_effects for each in found)
+    mail = sum(instance.mail for instance in instances)
+    open_ones = sum(instance.open_effects for instance in instances)
     if json:
         rows = [
             {
-                **each.cell.document,
-                "status": each.status,
-                "dropped": each.mail,
-                "abandoned": each.open_effects,
+                **instance.cell.document,
+                "status": instance.status,
+                "dropped": instance.mail,
+                "abandoned": instance.open_effects,
             }
-            for each in found
+            for instance in instances
         ]
-        print_json({**_head(order), "dry_run": True, "total": len(found), "cells": rows})
+        print_json({**_head(order), "dry_run": True, "total": len(instances), "cells": rows})
         return
     would = "would be removed" if order.action == REMOVE else f"would end as {order.status}"
-    line(f"{count(len(found), 'instance')} {would}: {_work(open_ones, mail)}")
-    for each in found[:CELLS_SHOWN]:
-        text = f"{each.status}, {_work(each.open_effects, each.mail)}"
-        line(f"  {each.cell.text} · {text}")
-    if len(found) > CELLS_SHOWN:
-        line(f"  and {len(found) - CELLS_SHOWN:,} more (--json lists them all)")
-    for workflow in sorted({each.cell.workflow for each in found} & OWN_COMMANDS.keys()):
+    line(f"{count(len(instances), 'instance')} {would}: {_work(open_ones, mail)}")
+    for instance in instances[:CELLS_SHOWN]:
+        text = f"{instance.status}, {_work(instance.open_effects, instance.mail)}"
+        line(f"  {instance.cell.text} · {text}")
+    if len(instances) > CELLS_SHOWN:
+        line(f"  and {len(instances) - CELLS_SHOWN:,} more (--json lists them all)")
+    for workflow in sorted(
+        {instance.cell.workflow for instance in instances} & OWN_COMMANDS.keys()
+    ):
         note(f"{workflow} belongs to a package: what still runs ends by {OWN_COMMANDS[workflow]}")
 
 
@@ -122,17 +124,17 @@ def _work(open_ones: int, mail: int) -> str:
 
 
 def _head(order: Order) -> dict[str, object]:
-    return {"action": order.action, "status": order.status, "why": order.why}
+    return {"action": order.action, "status": order.status, "why": order.reason}
 
 
 def _document(order: Order, ended: list[Answered]) -> dict[str, object]:
-    refused = sum(isinstance(each.answer, Refusal) for each in ended)
+    refused = sum(isinstance(outcome.answer, Refusal) for outcome in ended)
     return {
         **_head(order),
         "dry_run": False,
         "admitted": len(ended) - refused,
         "refused": refused,
-        "cells": [{**each.cell.document, **_result(each.answer)} for each in ended],
+        "cells": [{**outcome.cell.document, **_result(outcome.answer)} for outcome in ended],
     }
 
 
@@ -154,23 +156,25 @@ def _show(order: Order, ended: list[Answered]) -> None:
         has = "" if order.action == REMOVE else " that has not ended"
         line(f"{order.workflow} has no such instance{has}")
         return
-    done = [each for each in ended if isinstance(each.answer, Admitted)]
-    answers = [each.answer for each in ended if isinstance(each.answer, Admitted)]
-    refused = [(each.cell, each.answer) for each in ended if isinstance(each.answer, Refusal)]
+    admitted = [outcome for outcome in ended if isinstance(outcome.answer, Admitted)]
+    answers = [outcome.answer for outcome in ended if isinstance(outcome.answer, Admitted)]
+    refused = [
+        (outcome.cell, outcome.answer) for outcome in ended if isinstance(outcome.answer, Refusal)
+    ]
     for cell, answer in refused[:REFUSALS_SHOWN]:
         note(f"aos: {cell.text}: {answer.message}", style="red")
     if len(refused) > REFUSALS_SHOWN:
         note(f"and {len(refused) - REFUSALS_SHOWN:,} more were refused (--json lists them all)")
-    what = "removed" if order.action == REMOVE else f"ended as {order.status}"
-    who = done[0].cell.text if order.is_one else count(len(done), "instance")
-    text = f"{who} {what}"
+    verb = "removed" if order.action == REMOVE else f"ended as {order.status}"
+    who = admitted[0].cell.text if order.is_one else count(len(admitted), "instance")
+    text = f"{who} {verb}"
     if refused:
         text += f", {len(refused):,} refused"
     if answers:
-        text += _records([each.seq for each in answers])
+        text += _records([admission.seq for admission in answers])
     line(text)
-    open_ones = sum(each.abandoned for each in answers)
-    mail = sum(each.dropped for each in answers)
+    open_ones = sum(admission.abandoned for admission in answers)
+    mail = sum(admission.dropped for admission in answers)
     if open_ones:
         line(f"  {count(open_ones, 'open effect')} canceled: no instance waits for a receipt")
         note("an effect may have run all the same; only its executor knows")

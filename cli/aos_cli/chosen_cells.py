@@ -14,12 +14,12 @@ from aos.audit.views.record_view import Document
 from aos.core.state.cell import Cell
 from aos.core.state.version import is_pinned
 from aos.manifest.effective import Effective
-from aos_cli.cell_names import NamedCell, named
+from aos_cli.cell_names import NamedCell, named_cell
 from aos_cli.open_view import looking_at
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenCell:
     """An instance as it was when the world was read. ``status`` is None if there is none; ``mail``
     and ``open_effects`` count what it would lose by its end."""
 
@@ -29,7 +29,7 @@ class Chosen:
     open_effects: int = 0
 
 
-def one(world: Path, node: str | None, workflow: str, key: str | None) -> list[NamedCell]:
+def cell_by_key(world: Path, node: str | None, workflow: str, key: str | None) -> list[NamedCell]:
     """The cell that the words name. In the world of a node it exists.
 
     Raises:
@@ -37,9 +37,9 @@ def one(world: Path, node: str | None, workflow: str, key: str | None) -> list[N
         Refused: The node has no such cell.
     """
     if node is not None:
-        return [each.cell for each in _keyed_on_node(node, workflow, [key])]
+        return [instance.cell for instance in _keyed_on_node(node, workflow, [key])]
     with looking_at(world) as view:
-        return [named(find_cell(view.state, workflow, key), view.state.manifest)]
+        return [named_cell(find_cell(view.state, workflow, key), view.state.manifest)]
 
 
 def failed(world: Path, node: str | None, workflow: str | None) -> list[NamedCell]:
@@ -47,16 +47,16 @@ def failed(world: Path, node: str | None, workflow: str | None) -> list[NamedCel
     if node is not None:
         from aos_cli import node_reading  # noqa: PLC0415  # it imports much
 
-        return [_of_row(each).cell for each in node_reading.faults(node, workflow=workflow)][::-1]
+        return [_of_row(row).cell for row in node_reading.faults(node, workflow=workflow)][::-1]
     with looking_at(world) as view:
         name = None if workflow is None else find_workflow(view.state, workflow)
-        found = [
+        cells = [
             cell
             for cell in view.state.cells.active.values()
             if cell.fault is not None and (name is None or cell.id[0] == name)
         ]
-        found.sort(key=lambda cell: cell.fault_seq or 0)
-        return [named(cell.id, view.state.manifest) for cell in found]
+        cells.sort(key=lambda cell: cell.fault_seq or 0)
+        return [named_cell(cell.id, view.state.manifest) for cell in cells]
 
 
 def pinned(world: Path, node: str | None, workflow: str | None) -> list[NamedCell]:
@@ -65,44 +65,48 @@ def pinned(world: Path, node: str | None, workflow: str | None) -> list[NamedCel
         from aos_cli import node_reading  # noqa: PLC0415  # it imports much
 
         rows = node_reading.cells(node, workflow=workflow, pinned=True)
-        return [_of_row(each).cell for each in rows]
+        return [_of_row(row).cell for row in rows]
     with looking_at(world) as view:
         state = view.state
         names = sorted(state.cells.shelves)
         if workflow is not None:
             names = [find_workflow(state, workflow)]
         return [
-            named(cell.id, state.manifest)
+            named_cell(cell.id, state.manifest)
             for name in names
-            for cell in sorted(state.cells.of(name), key=lambda each: each.id)
+            for cell in sorted(state.cells.of(name), key=lambda cell: cell.id)
             if is_pinned(state, cell)
         ]
 
 
-def keyed(world: Path, node: str | None, workflow: str, keys: Sequence[str | None]) -> list[Chosen]:
-    """The instances with these keys, each once. Raises as ``one``."""
+def keyed(
+    world: Path, node: str | None, workflow: str, keys: Sequence[str | None]
+) -> list[ChosenCell]:
+    """The instances with these keys, each once. Raises as ``cell_by_key``."""
     if node is not None:
         return _keyed_on_node(node, workflow, keys)
     with looking_at(world) as view:
         state = view.state
         ids = dict.fromkeys(find_cell(state, workflow, key) for key in keys)
-        found = [(id, state.cells.get(id)) for id in ids]
+        ids_and_cells = [(id, state.cells.get(id)) for id in ids]
         return [
-            Chosen(named(id, state.manifest)) if cell is None else _of_cell(cell, state.manifest)
-            for id, cell in found
+            ChosenCell(named_cell(id, state.manifest))
+            if cell is None
+            else _of_cell(cell, state.manifest)
+            for id, cell in ids_and_cells
         ]
 
 
-def _keyed_on_node(node: str, workflow: str, keys: Iterable[str | None]) -> list[Chosen]:
+def _keyed_on_node(node: str, workflow: str, keys: Iterable[str | None]) -> list[ChosenCell]:
     from aos_cli import node_reading  # noqa: PLC0415  # it imports much
 
     rows = [node_reading.one_cell(node, workflow, key) for key in dict.fromkeys(keys)]
-    return list({each["key_cbor"]: _of_row(each) for each in rows}.values())
+    return list({row["key_cbor"]: _of_row(row) for row in rows}.values())
 
 
 def matching(
     world: Path, node: str | None, workflow: str, pattern: str | None, *, ended: bool
-) -> list[Chosen]:
+) -> list[ChosenCell]:
     """The instances of a workflow whose key, as text, matches the pattern, or all of them, by
     key; with ``ended`` also those that are over.
 
@@ -113,16 +117,16 @@ def matching(
         from aos_cli import node_reading  # noqa: PLC0415  # it imports much
 
         return [
-            _of_row(each)
-            for each in node_reading.cells(node, workflow=workflow)
-            if (ended or not _row_is_over(each)) and _matches(_key_text(each["key"]), pattern)
+            _of_row(row)
+            for row in node_reading.cells(node, workflow=workflow)
+            if (ended or not _row_is_over(row)) and _matches(_key_text(row["key"]), pattern)
         ]
     with looking_at(world) as view:
         state = view.state
         return [
             _of_cell(cell, state.manifest)
             for cell in sorted(
-                state.cells.of(find_workflow(state, workflow)), key=lambda each: each.id
+                state.cells.of(find_workflow(state, workflow)), key=lambda cell: cell.id
             )
             if (ended or not (cell.declared is not None and cell.is_at_rest))
             and _matches(view.lens.key_text(cell.id, hash=cell.workflow_hash), pattern)
@@ -142,12 +146,14 @@ def _row_is_over(row: Document) -> bool:
     return row["declared"] is not None and not has_work
 
 
-def _of_cell(cell: Cell, manifest: Effective | None) -> Chosen:
-    return Chosen(named(cell.id, manifest), cell.status, len(cell.mailbox), len(cell.inflight))
+def _of_cell(cell: Cell, manifest: Effective | None) -> ChosenCell:
+    return ChosenCell(
+        named_cell(cell.id, manifest), cell.status, len(cell.mailbox), len(cell.inflight)
+    )
 
 
-def _of_row(row: Document) -> Chosen:
-    return Chosen(
+def _of_row(row: Document) -> ChosenCell:
+    return ChosenCell(
         NamedCell(row["workflow"], row["key"]),
         row.get("status"),
         row["mailbox"],

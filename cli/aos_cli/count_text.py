@@ -25,7 +25,7 @@ def show_counts(counts: dict[str, Any], noun: str, *, json: bool) -> None:
         rows.append(
             (f"({count(counts['other_groups'], 'other value')})", str(counts["other_count"]))
         )
-    table([counts["group_by"], f"{noun}s"], rows, right=(f"{noun}s",))
+    table([counts["group_by"], f"{noun}s"], rows, right_aligned=(f"{noun}s",))
     note(count(counts["count"], noun))
 
 

@@ -41,13 +41,13 @@ def _rare_collections() -> Iterator[None]:
     Imports make many objects and few cycles. With the usual thresholds, a small command spends a
     fifth of its time searching them, half of it while the interpreter shuts down.
     """
-    before = gc.get_threshold()
+    previous_thresholds = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         yield
     finally:
         gc.freeze()
-        gc.set_threshold(*before)
+        gc.set_threshold(*previous_thresholds)
 
 
 if __name__ == "__main__":

@@ -29,27 +29,27 @@ def export_log(
     from aos.audit.event_log.event_log import write_event_log  # noqa: PLC0415
 
     with open_folder(world).open_store(readonly=True) as store, progress("exporting") as advance:
-        made = write_event_log(
+        log = write_event_log(
             store, file, format=format, workflow=workflow, with_values=with_values, force=force,
             progress=advance,
         )  # fmt: skip
     if json:
         print_json(
             {
-                "file": str(made.path),
-                "format": made.format,
-                "world": hash_text(made.world),
-                "first": made.first,
-                "seq": made.seq,
-                "workflow": made.workflow,
-                "events": made.events,
-                "objects": made.objects,
-                "bytes": made.size,
+                "file": str(log.path),
+                "format": log.format,
+                "world": hash_text(log.world),
+                "first": log.first,
+                "seq": log.seq,
+                "workflow": log.workflow,
+                "events": log.events,
+                "objects": log.objects,
+                "bytes": log.size,
             }
         )
         return
-    what = "trace" if made.format == "xes" else "object"
-    line(f"exported to record {made.seq:,}: {made.path}", style="bold")
-    line(f"  {count(made.events, 'event')} and {count(made.objects, what)}, {made.size:,} bytes")
-    if made.first > 1:
-        line(f"  from record {made.first:,} on: earlier records were pruned")
+    noun = "trace" if log.format == "xes" else "object"
+    line(f"exported to record {log.seq:,}: {log.path}", style="bold")
+    line(f"  {count(log.events, 'event')} and {count(log.objects, noun)}, {log.size:,} bytes")
+    if log.first > 1:
+        line(f"  from record {log.first:,} on: earlier records were pruned")

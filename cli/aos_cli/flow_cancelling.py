@@ -46,9 +46,9 @@ class Skipping:
     def effects(self) -> list[Document]:
         """The skipped receipts of effects that succeeded: what they did stays done."""
         return [
-            each
-            for each in self.skipped
-            if each["kind"] == "receipt" and each["status"] == "ok" and each["role"] is None
+            entry
+            for entry in self.skipped
+            if entry["kind"] == "receipt" and entry["status"] == "ok" and entry["role"] is None
         ]
 
 
@@ -60,7 +60,7 @@ def skip_to_cancel(world: Path, writer: Writer, id: CellId, cancel: EntryId) -> 
         Refused, Unavailable: As for any other command. Entries that were skipped before stay
         skipped.
     """
-    done = Skipping()
+    skipping = Skipping()
     with open_reader(world) as reader:
         while (cell := _stopped(reader, id, cancel)) is not None:
             assert cell.fault is not None
@@ -69,14 +69,14 @@ def skip_to_cancel(world: Path, writer: Writer, id: CellId, cancel: EntryId) -> 
             answer = writer.control(action, cell=id)
             if isinstance(answer, Refusal) and answer.rule is Rule.CELL_HAS_NOT_FAILED:
                 continue
-            done.seqs.append(admitted(answer).seq)
+            skipping.seqs.append(admitted(answer).seq)
             if action == SKIP:
-                done.skipped.append(head)
+                skipping.skipped.append(head)
             if writer.is_direct:
-                done.is_run = False
-                return done
-        done.is_over = _is_taken(reader, id, cancel)
-    return done
+                skipping.is_run = False
+                return skipping
+        skipping.is_over = _is_taken(reader, id, cancel)
+    return skipping
 
 
 def _stopped(reader: WorldReader, id: CellId, cancel: EntryId) -> Cell | None:
@@ -101,10 +101,10 @@ def _is_taken(reader: WorldReader, id: CellId, entry: EntryId) -> bool:
 def _head(view: View, mail: Mail) -> Document:
     """Describe the entry that failed: with the path of its operation, and, of a receipt, what it
     reported, because no step of the flow will ever see it."""
-    found = {**mail_document(view, mail), "path": None, "role": None}
+    document = {**mail_document(view, mail), "path": None, "role": None}
     ref = None if isinstance(mail, EventMail) else IssuerRef.read(mail.intent.issuer_ref)
     if ref is not None:
-        found |= {"path": ref.path, "role": ref.role}
+        document |= {"path": ref.path, "role": ref.role}
     if isinstance(mail, ReceiptMail):
-        found["payload"] = view.lens.payload(mail.receipt)
-    return found
+        document["payload"] = view.lens.payload(mail.receipt)
+    return document

@@ -21,13 +21,13 @@ JSON_BYTES_MAX = 20 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """One instance that a command names. ``seen`` is None if it does not exist."""
+class NamedInstance:
+    """One instance that a command names. ``reading`` is None if it does not exist."""
 
     id: CellId
     key: object
     declaration: FlowDeclaration
-    seen: SeenFlow | None
+    reading: SeenFlow | None
 
     @property
     def words(self) -> str:
@@ -51,35 +51,35 @@ def declaration_in_force(view: View, word: str) -> FlowDeclaration:
         Refused: The manifest in force no longer has it, so that no event reaches its instances.
     """
     name = find_flow(view.state, word)
-    found = declared_flow(view.state.effective, name)
-    if found is None:
+    declaration = declared_flow(view.state.effective, name)
+    if declaration is None:
         raise Refused(
             f"{name} is no flow of the manifest in force, so that no event reaches its instances "
             f"(to end one: aos cells end {name} KEY)"
         )
-    return found
+    return declaration
 
 
-def named(view: View, word: str, key: str) -> Named:
+def find_instance(view: View, word: str, key: str) -> NamedInstance:
     """Find an instance, whether or not it exists. Raises as ``declaration_in_force``; also BadUsage
     for a key that does not fit."""
     declaration = declaration_in_force(view, word)
     return instance(view, declaration, find_cell(view.state, declaration.name, key))
 
 
-def instance(view: View, declaration: FlowDeclaration, id: CellId) -> Named:
+def instance(view: View, declaration: FlowDeclaration, id: CellId) -> NamedInstance:
     cell = view.state.cells.get(id)
     key = declaration.key.to_json(declaration.key.from_record(id[1]))
-    seen = None if cell is None else read_flow(view.state, cell, view.journal.blob)
-    return Named(id=id, key=key, declaration=declaration, seen=seen)
+    reading = None if cell is None else read_flow(view.state, cell, view.journal.blob)
+    return NamedInstance(id=id, key=key, declaration=declaration, reading=reading)
 
 
-def json_argument(text: str, what: str) -> object:
+def json_argument(text: str, argument_name: str) -> object:
     """Read an argument that is JSON. Raises BadUsage."""
     try:
         return parse_json(text, max_bytes=JSON_BYTES_MAX)
     except ValueProblem as problem:
-        raise BadUsage(f"{what}: {problem}") from problem
+        raise BadUsage(f"{argument_name}: {problem}") from problem
 
 
 def admitted(answer: Answer) -> Admitted | Duplicate:

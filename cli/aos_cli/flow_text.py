@@ -12,7 +12,7 @@ from aos_cli import inspect_text
 from aos_cli.output import fields, is_terminal, line, note, table
 from aos_cli.styled import Styled
 
-Found = dict[str, Any]
+Document = dict[str, Any]
 
 STYLES: Final = {
     "completed": "green",
@@ -33,160 +33,171 @@ STYLES: Final = {
 VALUE_CHARACTERS: Final = 60
 
 
-def flows(found: Found, now_ns: int) -> None:
+def flows(document: Document, now_ns: int) -> None:
     """Print a list of flows: one row for each, with the paths that it waits at."""
     table(
         ["flow", "key", "status", "active", "waits at"],
         [
             [
-                each["workflow"],
-                key_text(each["key"]),
-                _word(each["status"]),
-                _ago(each["last_active_ns"], now_ns) if each["last_record"] else "never",
-                ", ".join(wait["path"] for wait in each["waits"]),
+                row["workflow"],
+                key_text(row["key"]),
+                _word(row["status"]),
+                _ago(row["last_active_ns"], now_ns) if row["last_record"] else "never",
+                ", ".join(wait["path"] for wait in row["waits"]),
             ]
-            for each in found["flows"]
+            for row in document["flows"]
         ],
     )
-    shown = len(found["flows"])
-    if not found["total"]:
+    rows_shown = len(document["flows"])
+    if not document["total"]:
         note("no flows")
-    elif found["next_offset"] is not None:
-        note(f"{shown:,} of {found['total']:,} flows (the next: --offset {found['next_offset']})")
-    if found["total"] > shown:
-        note(", ".join(f"{number:,} {status}" for status, number in found["by_status"].items()))
+    elif document["next_offset"] is not None:
+        note(
+            f"{rows_shown:,} of {document['total']:,} flows (the next: --offset "
+            f"{document['next_offset']})"
+        )
+    if document["total"] > rows_shown:
+        note(", ".join(f"{number:,} {status}" for status, number in document["by_status"].items()))
 
 
-def flow(found: Found, now_ns: int) -> None:
+def flow(document: Document, now_ns: int) -> None:
     """Print one flow: how it is, what it waits for, its values, and its operations as a tree."""
     pairs: list[tuple[str, str | Styled]] = [
-        ("flow", name_cell(found["workflow"], found["key"])),
-        ("status", _word(found["status"])),
+        ("flow", name_cell(document["workflow"], document["key"])),
+        ("status", _word(document["status"])),
     ]
-    if found["started_ns"] is not None:
-        pairs.append(("started", time_text(found["started_ns"])))
-    if found["last_record"]:
-        pairs.append(("last active", time_text(found["last_active_ns"])))
-        pairs.append(("last record", str(found["last_record"])))
-    if found["parent"] is not None:
-        pairs.append(("called by", f"{compact(found['parent']['key'])} {found['parent']['path']}"))
-    if found["version"]["is_pinned"]:
-        pairs.append(("pinned", f"to the manifest of record {found['version']['record']}"))
-    pairs += [("why", inspect_text.reason(each)) for each in found["reasons"]]
+    if document["started_ns"] is not None:
+        pairs.append(("started", time_text(document["started_ns"])))
+    if document["last_record"]:
+        pairs.append(("last active", time_text(document["last_active_ns"])))
+        pairs.append(("last record", str(document["last_record"])))
+    if document["parent"] is not None:
+        pairs.append(
+            ("called by", f"{compact(document['parent']['key'])} {document['parent']['path']}")
+        )
+    if document["version"]["is_pinned"]:
+        pairs.append(("pinned", f"to the manifest of record {document['version']['record']}"))
+    pairs += [("why", inspect_text.reason(reason)) for reason in document["reasons"]]
     fields(pairs)
     for name in ("input", "output", "view"):
-        if found[name] is not None:
+        if document[name] is not None:
             inspect_text.section(name)
-            inspect_text.value(found[name])
-    if found["error"] is not None:
+            inspect_text.value(document[name])
+    if document["error"] is not None:
         inspect_text.section("error")
-        for depth, text in _failures(found["error"], 0):
+        for depth, text in _failures(document["error"], 0):
             line(f"  {'  ' * depth}{text}")
-    if found["operations"]:
+    if document["operations"]:
         inspect_text.section("operations")
         # Nothing of a flow that an operator ended is running, whatever its last state says.
-        now = None if found["status"] == "closed" else now_ns
-        _operations(found["operations"], now, with_record=found["with_history"])
-    if found["compensations"]:
+        now = None if document["status"] == "closed" else now_ns
+        _operations(document["operations"], now, with_record=document["with_history"])
+    if document["compensations"]:
         inspect_text.section("compensations, the newest first")
-        _compensations(found["compensations"])
-    if found["inbox"]:
-        inspect_text.section(f"inbox: {len(found['inbox']):,}")
+        _compensations(document["compensations"])
+    if document["inbox"]:
+        inspect_text.section(f"inbox: {len(document['inbox']):,}")
         table(
             ["message", "value"],
-            [[each["schema"], _shown(each["value"])] for each in found["inbox"]],
+            [[message["schema"], _value_text(message["value"])] for message in document["inbox"]],
         )
 
 
-def _failures(found: Found, depth: int) -> Iterator[tuple[int, str]]:
-    yield depth, failure_text(found)
-    for each in found["causes"]:
-        yield from _failures(each, depth + 1)
+def _failures(failure: Document, depth: int) -> Iterator[tuple[int, str]]:
+    yield depth, failure_text(failure)
+    for cause in failure["causes"]:
+        yield from _failures(cause, depth + 1)
 
 
-def _operations(roots: list[Found], now_ns: int | None, *, with_record: bool) -> None:
+def _operations(roots: list[Document], now_ns: int | None, *, with_record: bool) -> None:
     columns = ["operation", "kind", "state", "attempts", "took", "value"]
     rows = []
-    for depth, each in _walk(roots, 0):
+    for depth, operation in _walk(roots, 0):
         row: list[str | Styled] = [
-            _name(each, depth),
-            each["kind"],
-            _word(each["state"] or "ended"),
-            str(each["attempts"] or ""),
-            _took(each, now_ns),
-            _value(each),
+            _name(operation, depth),
+            operation["kind"],
+            _word(operation["state"] or "ended"),
+            str(operation["attempts"] or ""),
+            _duration_text(operation, now_ns),
+            _value(operation),
         ]
         if with_record:
-            where = "" if each["is_kept"] else " (journal)"
-            row.append(f"{each['record']}{', its receipt skipped' * each['is_skipped']}{where}")
+            source_text = "" if operation["is_kept"] else " (journal)"
+            skipped_text = ", its receipt skipped" if operation["is_skipped"] else ""
+            row.append(f"{operation['record']}{skipped_text}{source_text}")
         rows.append(row)
-    table([*columns, *(["record"] if with_record else [])], rows, right=("attempts", "took"))
+    table(
+        [*columns, *(["record"] if with_record else [])], rows, right_aligned=("attempts", "took")
+    )
 
 
-def _walk(roots: list[Found], depth: int) -> Iterator[tuple[int, Found]]:
-    for each in roots:
-        yield depth, each
-        yield from _walk(each["children"], depth + 1)
+def _walk(roots: list[Document], depth: int) -> Iterator[tuple[int, Document]]:
+    for root in roots:
+        yield depth, root
+        yield from _walk(root["children"], depth + 1)
 
 
-def _name(found: Found, depth: int) -> str:
+def _name(operation: Document, depth: int) -> str:
     """The last part of the path, indented, for people; the whole path for programs."""
-    path: str = found["path"]
+    path: str = operation["path"]
     return "  " * depth + path.rpartition("/")[2] if is_terminal() else path
 
 
-def _took(found: Found, now_ns: int | None) -> str:
-    if found["done_ns"] is not None:
-        return span_text(found["done_ns"] - found["created_ns"])
-    if now_ns is not None and found["state"] in ("pending", "running"):
-        return f"since {span_text(max(0, now_ns - found['created_ns']))}"
+def _duration_text(operation: Document, now_ns: int | None) -> str:
+    if operation["done_ns"] is not None:
+        return span_text(operation["done_ns"] - operation["created_ns"])
+    if now_ns is not None and operation["state"] in ("pending", "running"):
+        return f"since {span_text(max(0, now_ns - operation['created_ns']))}"
     return ""
 
 
-def _value(found: Found) -> str:
-    if found["error"] is not None:
-        return failure_text(found["error"])
-    if found["value"] is None:
-        waits_for = found["effect"] or ", ".join(found["schemas"])
-        until = found["until_ns"]
-        if found["state"] in ("pending", "running") and until is not None:
+def _value(operation: Document) -> str:
+    if operation["error"] is not None:
+        return failure_text(operation["error"])
+    if operation["value"] is None:
+        waits_for = operation["effect"] or ", ".join(operation["schemas"])
+        until = operation["until_ns"]
+        if operation["state"] in ("pending", "running") and until is not None:
             return " ".join(filter(None, (waits_for, f"until {time_text(until)}")))
-        return waits_for if found["state"] in ("pending", "running") else ""
-    return _shown(found["value"])
+        return waits_for if operation["state"] in ("pending", "running") else ""
+    return _value_text(operation["value"])
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     """A value in a table: cut on a terminal, whole for programs."""
     return short(value, VALUE_CHARACTERS) if is_terminal() else compact(value)
 
 
-def _compensations(found: list[Found]) -> None:
+def _compensations(compensations: list[Document]) -> None:
     table(
         ["path", "effect", "state", "attempts", "params"],
         [
             [
-                each["path"],
-                each["effect"],
-                _word(each["state"]),
-                str(each["attempts"] or ""),
-                failure_text(each["error"]) if each["error"] else _shown(each["params"]),
+                compensation["path"],
+                compensation["effect"],
+                _word(compensation["state"]),
+                str(compensation["attempts"] or ""),
+                failure_text(compensation["error"])
+                if compensation["error"]
+                else _value_text(compensation["params"]),
             ]
-            for each in reversed(found)
+            for compensation in reversed(compensations)
         ],
-        right=("attempts",),
+        right_aligned=("attempts",),
     )
 
 
-def mail(found: Found) -> str:
+def mail(entry: Document) -> str:
     """One entry of a mailbox, on one line."""
-    where = "" if found["path"] is None else f" for {found['path']}"
-    if found["kind"] == "event":
-        return f"{found['schema']} (record {found['record']:,})"
-    if found["kind"] == "stream":
-        return f"a frame of {found['effect']}{where} (record {found['record']:,})"
-    value = f": {compact(found['payload'])}" if found.get("payload") is not None else ""
+    path_text = "" if entry["path"] is None else f" for {entry['path']}"
+    if entry["kind"] == "event":
+        return f"{entry['schema']} (record {entry['record']:,})"
+    if entry["kind"] == "stream":
+        return f"a frame of {entry['effect']}{path_text} (record {entry['record']:,})"
+    value = f": {compact(entry['payload'])}" if entry.get("payload") is not None else ""
     return (
-        f"the receipt {found['status']} of {found['effect']}{where} (record {found['record']:,})"
+        f"the receipt {entry['status']} of {entry['effect']}{path_text} (record "
+        f"{entry['record']:,})"
         f"{value}"
     )
 

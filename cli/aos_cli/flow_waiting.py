@@ -29,7 +29,7 @@ def wait_for_end(world: Path, started: Started, *, timeout_ns: int | None, json:
         note("no process runs this world, so the flow does not advance (aos run)")
     current = CurrentState(world)
     try:
-        found = current.wait(
+        instance = current.wait(
             flow.id[0],
             flow.key,
             _has_ended,
@@ -37,8 +37,8 @@ def wait_for_end(world: Path, started: Started, *, timeout_ns: int | None, json:
         )
     finally:
         current.close()
-    state: dict[str, Any] = found.state or {}
-    status = _status(found)
+    state: dict[str, Any] = instance.state or {}
+    status = _status(instance)
     if json:
         print_json(
             {
@@ -46,37 +46,37 @@ def wait_for_end(world: Path, started: Started, *, timeout_ns: int | None, json:
                 "status": status,
                 "output": state.get("output"),
                 "error": state.get("error"),
-                "fault": found.fault,
+                "fault": instance.fault,
             }
         )
         return 0 if status == COMPLETED else Refused.exit_code
     if status == COMPLETED:
         inspect_text.value(state.get("output"))
         return 0
-    raise Refused(f"{flow.text} {_why(found, status)} (aos flow show {flow.words})")
+    raise Refused(f"{flow.text} {_ending_text(instance, status)} (aos flow show {flow.words})")
 
 
-def _has_ended(found: Instance) -> bool:
-    state = found.state or {}
-    if found.fault is not None:
+def _has_ended(instance: Instance) -> bool:
+    state = instance.state or {}
+    if instance.fault is not None:
         return True
-    return found.status in ("completed", "failed") and state.get("status") != "pending"
+    return instance.status in ("completed", "failed") and state.get("status") != "pending"
 
 
-def _status(found: Instance) -> str:
-    own = (found.state or {}).get("status")
-    if found.fault is not None:
+def _status(instance: Instance) -> str:
+    flow_status = (instance.state or {}).get("status")
+    if instance.fault is not None:
         return "faulted"
-    return own if own in (*ENDED, STUCK) else "closed"
+    return flow_status if flow_status in (*ENDED, STUCK) else "closed"
 
 
-def _why(found: Instance, status: str) -> str:
-    error = (found.state or {}).get("error")
+def _ending_text(instance: Instance, status: str) -> str:
+    error = (instance.state or {}).get("error")
     if status == "faulted":
-        return f"is stopped by a fault: {found.fault}"
+        return f"is stopped by a fault: {instance.fault}"
     if status == STUCK:
         return "is stuck in its rollback"
     if status == "closed":
         return "was ended by an operator"
-    said = "" if error is None else f": {failure_text(error)}"
-    return f"{'failed' if status == 'failed' else 'was canceled'}{said}"
+    error_text = "" if error is None else f": {failure_text(error)}"
+    return f"{'failed' if status == 'failed' else 'was canceled'}{error_text}"

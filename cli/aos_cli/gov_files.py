@@ -44,9 +44,9 @@ def vote_at(file: Path) -> VoteFile:
         raise BadUsage(f"{file}: {problem}") from problem
 
 
-def _json(file: Path, most: int) -> object:
+def _json(file: Path, bytes_max: int) -> object:
     try:
-        return parse_json(read_named(file, most).decode(), max_bytes=most)
+        return parse_json(read_named(file, bytes_max).decode(), max_bytes=bytes_max)
     except UnicodeDecodeError as problem:
         raise BadUsage(f"{file}: expected JSON in UTF-8") from problem
     except ValueProblem as problem:

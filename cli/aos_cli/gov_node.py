@@ -19,7 +19,7 @@ from aos.errors import BadUsage, Refused, sentence
 from aos.host.apply.apply import left_by
 from aos.host.apply.vote_file import VoteFile
 from aos.host.door.governance_signing import governance_for, proposal_for
-from aos.host.door.way import About
+from aos.host.door.way import SignedState
 from aos.manifest.effective import Effective
 from aos.manifest.keys import parse_key
 from aos.manifest.load import Loaded
@@ -38,22 +38,22 @@ class GovNode:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def about(self) -> About:
+    def signed_state(self) -> SignedState:
         """Return the state that signatures cover, as of now."""
         world = self._client.document("/v1/world")
-        found = self._client.document("/v1/proposals")
+        listing = self._client.document("/v1/proposals")
         manifest = self.manifest(world)
-        return About(
+        return SignedState(
             world=parse_hash(world["world"]),
             serial=0,
             controls=0,
             operators=tuple(
-                Principal(each["name"], parse_key(each["public_key"]))
-                for each in world["operators"]
+                Principal(operator["name"], parse_key(operator["public_key"]))
+                for operator in world["operators"]
             ),
             manifest=manifest,
-            proposed=found["proposed"],
-            proposals=tuple(_open(each) for each in found["proposals"] if each["status"] in _OPEN),
+            proposed=listing["proposed"],
+            proposals=tuple(_open(row) for row in listing["proposals"] if row["status"] in _OPEN),
         )
 
     def manifest(self, world: Document | None = None) -> Effective | None:
@@ -76,17 +76,17 @@ class GovNode:
         """Propose a manifest."""
         if key is None:
             leaves = left_by(self.manifest(), loaded.effective) if leave_cells else ()
-            more: dict[str, Any] = {}
+            patch_fields: dict[str, Any] = {}
             if patch is not None:
-                more = {"base": hash_text(patch.base), "patch": base64_text(patch.document)}
+                patch_fields = {"base": hash_text(patch.base), "patch": base64_text(patch.document)}
             return self._client.govern(
-                PROPOSE, loaded, mode=mode, leaves=list(leaves), note=note, **more
+                PROPOSE, loaded, mode=mode, leaves=list(leaves), note=note, **patch_fields
             )
-        given = proposal_for(
-            self.about(), loaded, key=key, patch=patch, mode=mode, leave_cells=leave_cells,
+        governance_input = proposal_for(
+            self.signed_state(), loaded, key=key, patch=patch, mode=mode, leave_cells=leave_cells,
             note=note,
         )  # fmt: skip
-        return self.submit_governance(given, loaded)
+        return self.submit_governance(governance_input, loaded)
 
     def govern(
         self,
@@ -94,37 +94,49 @@ class GovNode:
         proposal: int,
         *,
         key: SigningKey | None,
-        seen: Hash | None,
+        seen_report: Hash | None,
         note: str | None,
     ) -> Answer:
         """Submit a vote or a withdrawal."""
         if key is None:
-            return self._client.govern(action, proposal=proposal, seen=_hash(seen), note=note)
+            return self._client.govern(
+                action, proposal=proposal, seen=_hash(seen_report), note=note
+            )
         return self.submit_governance(
-            governance_for(self.about(), action, proposal, key=key, seen=seen, note=note)
+            governance_for(
+                self.signed_state(), action, proposal, key=key, seen_report=seen_report, note=note
+            )
         )
 
-    def submit_governance(self, given: GovernanceInput, loaded: Loaded | None = None) -> Answer:
+    def submit_governance(
+        self, governance_input: GovernanceInput, loaded: Loaded | None = None
+    ) -> Answer:
         """Submit what was signed before, perhaps elsewhere."""
         # An unsigned vote is refused for its proposal, which is not open.
-        signature = given.signature or bytes(64)
+        signature = governance_input.signature or bytes(64)
         return self._client.govern(
-            given.action,
+            governance_input.action,
             loaded,
-            principal=given.principal,
+            principal=governance_input.principal,
             signature=base64_text(signature),
-            proposal=given.proposal,
-            serial=given.serial,
-            base=_hash(given.base),
-            patch=None if given.patch is None else base64_text(given.patch),
-            mode=None if given.mode == STRICT else given.mode,
-            leaves=list(given.leaves) or None,
-            seen=_hash(given.seen),
-            note=given.note,
+            proposal=governance_input.proposal,
+            serial=governance_input.serial,
+            base=_hash(governance_input.base),
+            patch=None if governance_input.patch is None else base64_text(governance_input.patch),
+            mode=None if governance_input.mode == STRICT else governance_input.mode,
+            leaves=list(governance_input.leaves) or None,
+            seen=_hash(governance_input.seen),
+            note=governance_input.note,
         )
 
     def signed_away(
-        self, action: str, proposal: int, *, key: SigningKey, seen: Hash | None, note: str | None
+        self,
+        action: str,
+        proposal: int,
+        *,
+        key: SigningKey,
+        seen_report: Hash | None,
+        note: str | None,
     ) -> tuple[VoteFile, Document]:
         """Sign a vote without submitting it; return it with the changes of the proposal.
 
@@ -132,18 +144,22 @@ class GovNode:
             BadUsage: There is no such proposal.
             Refused: The proposal is closed, or the key is no approver's.
         """
-        about = self.about()
+        signed_state = self.signed_state()
         changes = self._client.document("/v1/proposal", proposal=proposal)["changes"]
-        found = next((each for each in about.proposals if each.seq == proposal), None)
-        if found is None:
+        open_proposal = next(
+            (candidate for candidate in signed_state.proposals if candidate.seq == proposal), None
+        )
+        if open_proposal is None:
             raise Refused(f"there is no open proposal {proposal} (see aos gov list)")
-        vote = governance_for(about, action, proposal, key=key, seen=seen, note=note)
-        return VoteFile(world=about.world, change=found.change, vote=vote), changes
+        vote = governance_for(
+            signed_state, action, proposal, key=key, seen_report=seen_report, note=note
+        )
+        return VoteFile(world=signed_state.world, change=open_proposal.change, vote=vote), changes
 
     def name_of(self, seq: int) -> str:
         """The name in which a record was signed."""
-        found: str = self._client.document("/v1/record", seq=seq)["principal"]
-        return found
+        principal: str = self._client.document("/v1/record", seq=seq)["principal"]
+        return principal
 
 
 @contextmanager
@@ -154,9 +170,9 @@ def governing(node: str) -> Iterator[GovNode]:
 
 
 def _open(row: Document) -> OpenProposal:
-    base, document, patch = (_named(row, each) for each in ("base", "document", "patch"))
+    base, document, patch = (_hash_field(row, name) for name in ("base", "document", "patch"))
     mode = row["mode"]
-    votes = {each["approver"]: each["vote"] for each in row["votes"]}
+    votes = {vote["approver"]: vote["vote"] for vote in row["votes"]}
     return OpenProposal(
         seq=row["proposal"],
         principal=row["principal"],
@@ -165,18 +181,18 @@ def _open(row: Document) -> OpenProposal:
         ),
         approving=tuple(name for name, vote in votes.items() if vote == "approve"),
         rejecting=tuple(name for name, vote in votes.items() if vote == "reject"),
-        reports=tuple(parse_hash(each["hash"]) for each in row["reports"]),
+        reports=tuple(parse_hash(report["hash"]) for report in row["reports"]),
     )
 
 
-def _named(row: Document, name: str) -> Hash:
-    found = row[name]
-    if not isinstance(found, str):
+def _hash_field(row: Document, name: str) -> Hash:
+    text = row[name]
+    if not isinstance(text, str):
         raise BadUsage(
-            sentence("the node does not name what is proposed", where=name, expected="a hash")
+            sentence("the node does not name what is proposed", location=name, expected="a hash")
         )
-    return parse_hash(found)
+    return parse_hash(text)
 
 
-def _hash(found: Hash | None) -> str | None:
-    return None if found is None else hash_text(found)
+def _hash(digest: Hash | None) -> str | None:
+    return None if digest is None else hash_text(digest)

@@ -31,13 +31,13 @@ def in_force(world: Path, node: str | None) -> Effective:
     """Return the manifest in force. Raises: BadUsage: There is none yet."""
     if node is not None:
         with governing(node) as governor:
-            found = governor.manifest()
+            manifest = governor.manifest()
     else:
         with looking_at(world) as view:
-            found = view.state.manifest
-    if found is None:
+            manifest = view.state.manifest
+    if manifest is None:
         raise BadUsage(NO_MANIFEST)
-    return found
+    return manifest
 
 
 def stored(world: Path, number: int) -> tuple[Proposal, Loaded]:
@@ -60,16 +60,16 @@ def proposal_document(world: Path, node: str | None, number: int) -> Document:
     if node is not None:
         return _from_node(node, number)
     with looking_at(world) as view:
-        found = proposal_report(view, number)
-        opened = _stored(view, number) if found["missing"] is not None else None
-    if opened is None:
-        return found | NO_WAY
-    change, loaded = opened
+        document = proposal_report(view, number)
+        stored_proposal = _stored(view, number) if document["missing"] is not None else None
+    if stored_proposal is None:
+        return document | NO_WAY
+    change, loaded = stored_proposal
     report = ApplyTarget(world, None, number).apply(
         loaded, dry_run=True, mode=change.mode or STRICT, leave_cells=bool(change.leaves),
         show=0, allow_diverged=False,
     )  # fmt: skip
-    return found | {name: report[name] for name in NO_WAY}
+    return document | {name: report[name] for name in NO_WAY}
 
 
 def report_document(world: Path, node: str | None, number: int, hash: str) -> Document:
@@ -86,15 +86,15 @@ def report_document(world: Path, node: str | None, number: int, hash: str) -> Do
 
 def _from_node(node: str, number: int) -> Document:
     with client_of(node) as client:
-        found = client.document("/v1/proposal", proposal=number)
-        if found["missing"] is None:
-            return {**found, **NO_WAY}
+        document = client.document("/v1/proposal", proposal=number)
+        if document["missing"] is None:
+            return {**document, **NO_WAY}
         report = client.try_manifest(number)
-    return {**found, **{name: report[name] for name in NO_WAY}}
+    return {**document, **{name: report[name] for name in NO_WAY}}
 
 
 def _stored(view: View, number: int) -> tuple[Proposal, Loaded]:
-    found = open_proposal(view.state, number)
-    if isinstance(found, Refusal):
-        raise declined(found)
-    return found, Loaded(effective=proposed_manifest(view, found.document.hash), modules={})
+    proposal = open_proposal(view.state, number)
+    if isinstance(proposal, Refusal):
+        raise declined(proposal)
+    return proposal, Loaded(effective=proposed_manifest(view, proposal.document.hash), modules={})

@@ -15,109 +15,109 @@ from aos_cli.apply_text import show_changes, show_fates
 from aos_cli.options import DEFAULT_WORLD
 from aos_cli.output import fields, line, note, table
 
-Found = Mapping[str, Any]
+Document = Mapping[str, Any]
 
 
 def command(world: Path | str, *words: object) -> str:
     """A command line of ``aos gov`` for this world, or for the one of a node's URL."""
-    where = [] if world == DEFAULT_WORLD else ["--world", str(world)]
+    world_options = [] if world == DEFAULT_WORLD else ["--world", str(world)]
     if isinstance(world, str):
-        where = ["--node", world]
-    return shell_text(["aos", "gov", *words, *where])
+        world_options = ["--node", world]
+    return shell_text(["aos", "gov", *words, *world_options])
 
 
-def show_list(rows: Sequence[Found]) -> None:
+def show_list(rows: Sequence[Document]) -> None:
     """Print one line for each proposal."""
     table(
         ["proposal", "status", "by", "at", "mode", "approvals", "note"],
         [
             [
-                str(each["proposal"]),
-                each["status"],
-                each["principal"] or "",
-                _time(each["at_ns"]),
-                each["mode"] or "",
-                _approvals(each),
-                each["note"] or "",
+                str(row["proposal"]),
+                row["status"],
+                row["principal"] or "",
+                _time(row["at_ns"]),
+                row["mode"] or "",
+                _approvals(row),
+                row["note"] or "",
             ]
-            for each in rows
+            for row in rows
         ],
-        right=("proposal",),
+        right_aligned=("proposal",),
     )
     note(count(len(rows), "proposal"))
 
 
-def show_one(found: Found, world: Path | str) -> None:
+def show_one(proposal: Document, world: Path | str) -> None:
     """Print a proposal with its votes, its changes and what it still needs."""
     fields(
         [
-            ("proposal", str(found["proposal"])),
-            ("status", found["status"]),
-            *((name, text) for name, text in _head(found) if text),
+            ("proposal", str(proposal["proposal"])),
+            ("status", proposal["status"]),
+            *((name, text) for name, text in _head(proposal) if text),
         ]
     )
-    for each in found["votes"]:
-        line(f"{each['approver']}: {each['vote']}, in record {each['seq']}{_remarks(each)}")
-    for each in found["reports"]:
-        line(f"report {each['hash']}, of {count(each['records'] or 0, 'record')}")
-    if found["changes"] is None:
+    for row in proposal["votes"]:
+        line(f"{row['approver']}: {row['vote']}, in record {row['seq']}{_remarks(row)}")
+    for row in proposal["reports"]:
+        line(f"report {row['hash']}, of {count(row['records'] or 0, 'record')}")
+    if proposal["changes"] is None:
         line("its changes are not kept")
     else:
-        show_changes(found["changes"])
-    if found["missing"] is not None:
-        show_fates(found["fates"])
-        obstacles = list(_obstacles(found, world))
+        show_changes(proposal["changes"])
+    if proposal["missing"] is not None:
+        show_fates(proposal["fates"])
+        obstacles = list(_obstacles(proposal, world))
         line("before it can be applied" if obstacles else "nothing blocks it", style="bold")
         for text in obstacles:
             line(f"  {text}")
         if not obstacles:
-            line(f"next: {command(world, 'apply', found['proposal'])}")
+            line(f"next: {command(world, 'apply', proposal['proposal'])}")
 
 
-def _head(found: Found) -> Iterator[tuple[str, str]]:
-    yield "by", found["principal"] or ""
-    yield "at", _time(found["at_ns"])
-    yield "in the place of", found["base"] or ""
-    yield "manifest", found["document"] or ""
-    yield "patch", found["patch"] or ""
-    yield "mode", found["mode"] or ""
-    yield "leaves", ", ".join(found["leaves"] or ())
-    yield "note", found["note"] or ""
-    if found["quorum"] is not None:
-        yield "quorum", f"{found['quorum']} of {', '.join(found['approvers'])}"
+def _head(proposal: Document) -> Iterator[tuple[str, str]]:
+    yield "by", proposal["principal"] or ""
+    yield "at", _time(proposal["at_ns"])
+    yield "in the place of", proposal["base"] or ""
+    yield "manifest", proposal["document"] or ""
+    yield "patch", proposal["patch"] or ""
+    yield "mode", proposal["mode"] or ""
+    yield "leaves", ", ".join(proposal["leaves"] or ())
+    yield "note", proposal["note"] or ""
+    if proposal["quorum"] is not None:
+        yield "quorum", f"{proposal['quorum']} of {', '.join(proposal['approvers'])}"
 
 
-def _obstacles(found: Found, world: Path | str) -> Iterator[str]:
+def _obstacles(proposal: Document, world: Path | str) -> Iterator[str]:
     """The obstacles that are left before the proposal can be applied."""
-    missing = found["missing"]
+    missing = proposal["missing"]
     if missing["report"] and missing["approvals"]:
         yield (
-            f"approvals name a shadow report of {count(found['shadow_records'], 'record')}, and "
-            f"there is none yet ({command(world, 'shadow', found['proposal'], '--record')})"
+            f"approvals name a shadow report of {count(proposal['shadow_records'], 'record')}, and "
+            f"there is none yet ({command(world, 'shadow', proposal['proposal'], '--record')})"
         )
     if missing["approvals"]:
-        vote = command(world, "approve", found["proposal"], "--key", "FILE")
-        needed = count(missing["approvals"], "more approval")
+        vote = command(world, "approve", proposal["proposal"], "--key", "FILE")
+        approvals_text = count(missing["approvals"], "more approval")
         voters = either(missing["from"]) if missing["from"] else "no one"
-        yield f"expected {needed}, of {voters} ({vote})"
-    groups = found["groups"]
-    yield from (group_text(each) for each in groups[:GROUPS_SHOWN])
+        yield f"expected {approvals_text}, of {voters} ({vote})"
+    groups = proposal["groups"]
+    yield from (group_text(group) for group in groups[:GROUPS_SHOWN])
     if len(groups) > GROUPS_SHOWN:
         yield f"and {len(groups) - GROUPS_SHOWN} more groups (--json lists them all)"
-    if found["flows"]["diverge"]:
-        yield refusal_text(found["flows"])
+    if proposal["flows"]["diverge"]:
+        yield refusal_text(proposal["flows"])
 
 
-def _approvals(found: Found) -> str:
-    if found["quorum"] is None or "votes" not in found:
+def _approvals(proposal: Document) -> str:
+    if proposal["quorum"] is None or "votes" not in proposal:
         return ""
-    given = [each for each in found["votes"] if each["vote"] == "approve"]
-    return f"{len(given)} of {found['quorum']}"
+    approvals = [vote for vote in proposal["votes"] if vote["vote"] == "approve"]
+    return f"{len(approvals)} of {proposal['quorum']}"
 
 
-def _remarks(vote: Found) -> str:
-    seen = "" if vote["seen"] is None else f", has seen {vote['seen']}"
-    return seen + ("" if vote["note"] is None else f": {vote['note']}")
+def _remarks(vote: Document) -> str:
+    report_text = "" if vote["seen"] is None else f", has seen {vote['seen']}"
+    return report_text + ("" if vote["note"] is None else f": {vote['note']}")
 
 
 def _time(ns: int | None) -> str:

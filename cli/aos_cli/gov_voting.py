@@ -20,7 +20,7 @@ from aos.errors import Damage, Refused, sentence
 from aos.host.apply.report import changes_document
 from aos.host.apply.signed_governance import declined, governor_of, sign_governance
 from aos.host.apply.vote_file import VoteFile
-from aos.host.door.way import About
+from aos.host.door.way import SignedState
 from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
@@ -38,7 +38,7 @@ def signed_away(
     world: Path,
     bundle: Path | None,
     key: Path | None,
-    seen: Hash | None,
+    seen_report: Hash | None,
     note: str | None,
 ) -> tuple[VoteFile, dict[str, Any]]:
     """Sign a vote without submitting it, by the world's journal or by that of a bundle. Return it
@@ -61,16 +61,17 @@ def signed_away(
         signer = signer or open_folder(world).operator_key()
         governance = None if state.manifest is None else state.manifest.governance
         principal = governor_of(signer, action, governance=governance, operators=state.operators)
-        found = open_proposal(state, proposal)
-        if isinstance(found, Refusal):
-            raise declined(found)
+        stored_proposal = open_proposal(state, proposal)
+        if isinstance(stored_proposal, Refusal):
+            raise declined(stored_proposal)
         vote = sign_governance(
-            action, proposal, found.change, world=state.world, principal=principal, key=signer,
-            seen=seen, note=note,
+            action, proposal, stored_proposal.change, world=state.world, principal=principal,
+            key=signer,
+            seen_report=seen_report, note=note,
         )  # fmt: skip
-        proposed = Effective.from_document(read(found.document.hash))
+        proposed = Effective.from_document(read(stored_proposal.document.hash))
         changes = changes_document(difference(state.manifest, proposed))
-    return VoteFile(world=state.world, change=found.change, vote=vote), changes
+    return VoteFile(world=state.world, change=stored_proposal.change, vote=vote), changes
 
 
 @contextlib.contextmanager
@@ -81,10 +82,10 @@ def _verified(bundle: Path) -> Iterator[ReportSource]:
     if verified.findings:
         first = verified.findings[0].message
         raise Damage(
-            sentence(first, where=str(bundle), hint=f"see aos verify {shell_word(bundle)}")
+            sentence(first, location=str(bundle), hint=f"see aos verify {shell_word(bundle)}")
         )
-    with open_bundle(bundle) as opened:
-        yield source_of_bundle(opened)
+    with open_bundle(bundle) as bundle_reader:
+        yield source_of_bundle(bundle_reader)
 
 
 def state_of(source: ReportSource) -> State:
@@ -97,32 +98,35 @@ def state_of(source: ReportSource) -> State:
     return state
 
 
-def check_vote(vote: VoteFile, about: About) -> None:
+def check_vote(vote: VoteFile, signed_state: SignedState) -> None:
     """Check that a vote belongs to this world and to what is proposed in it. The core checks the
     rest.
 
     Raises:
         Refused: It was signed for another world, or for another manifest.
     """
-    if vote.world != about.world:
+    if vote.world != signed_state.world:
         raise Refused(
-            sentence("this vote is for another world", expected=hash_text(about.world),
-                     found=hash_text(vote.world))
+            sentence("this vote is for another world", expected=hash_text(signed_state.world),
+                     actual=hash_text(vote.world))
         )  # fmt: skip
-    known = next((each for each in about.proposals if each.seq == vote.vote.proposal), None)
-    if known is not None and known.change != vote.change:
+    world_proposal = next(
+        (candidate for candidate in signed_state.proposals if candidate.seq == vote.vote.proposal),
+        None,
+    )
+    if world_proposal is not None and world_proposal.change != vote.change:
         raise Refused(
-            sentence(f"this vote is for another change than proposal {known.seq}",
-                     expected=_parts(known.change, vote.change),
-                     found=_parts(vote.change, known.change),
-                     hint=f"look at the proposal and sign again: aos gov show {known.seq}")
+            sentence(f"this vote is for another change than proposal {world_proposal.seq}",
+                     expected=_parts(world_proposal.change, vote.change),
+                     actual=_parts(vote.change, world_proposal.change),
+                     hint=f"look at the proposal and sign again: aos gov show {world_proposal.seq}")
         )  # fmt: skip
 
 
-def _parts(change: ProposedChange, other: ProposedChange) -> str:
-    """The parts of ``change`` that are not those of ``other``."""
-    texts = zip(_texts(change), _texts(other), strict=True)
-    return " and ".join(own for own, different in texts if own != different)
+def _parts(change: ProposedChange, compared: ProposedChange) -> str:
+    """The parts of ``change`` that are not those of ``compared``."""
+    texts = zip(_texts(change), _texts(compared), strict=True)
+    return " and ".join(text for text, different in texts if text != different)
 
 
 def _texts(change: ProposedChange) -> tuple[str, ...]:

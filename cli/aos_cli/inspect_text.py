@@ -59,33 +59,33 @@ _SEQ_WIDTH: Final = 7
 _KIND_WIDTH: Final = 14
 _HASH_NAME: Final = "blake3:"
 
-Found = dict[str, Any]
+Document = dict[str, Any]
 
 
-def show(found: Found, words: Callable[[Found], None], *, json: bool) -> None:
+def show(document: Document, words: Callable[[Document], None], *, json: bool) -> None:
     """Print a document as JSON, or as text."""
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        words(found)
+        words(document)
 
 
-def world(found: Found) -> None:
+def world(document: Document) -> None:
     journal, manifest, cells, intents = (
-        found[name] for name in ("journal", "manifest", "cells", "intents")
+        document[name] for name in ("journal", "manifest", "cells", "intents")
     )
     pairs: list[tuple[str, str | Styled]] = [
-        ("world", found["world"]),
+        ("world", document["world"]),
         *(
-            ("forked of", f"{each['world']}, after record {each['at']:,}")
-            for each in reversed(found["ancestors"])
+            ("forked of", f"{ancestor['world']}, after record {ancestor['at']:,}")
+            for ancestor in reversed(document["ancestors"])
         ),
-        ("folder", found["path"]),
-        ("created", time_text(found["created_ns"])),
-        ("operators", ", ".join(each["name"] for each in found["operators"])),
-        ("as it was", f"after record {found['at']:,}")
-        if found["at"] is not None
-        else ("process", _process(found["process"], found["origin"])),
+        ("folder", document["path"]),
+        ("created", time_text(document["created_ns"])),
+        ("operators", ", ".join(operator["name"] for operator in document["operators"])),
+        ("as it was", f"after record {document['at']:,}")
+        if document["at"] is not None
+        else ("process", _process(document["process"], document["origin"])),
         (
             "journal",
             _journal(journal),
@@ -96,34 +96,36 @@ def world(found: Found) -> None:
             if manifest is None
             else f"{manifest['hash']}, record {manifest['record']}",
         ),
-        *_versions(found["versions"]),
-        ("snapshot", _snapshot(found["snapshot"])),
+        *_versions(document["versions"]),
+        ("snapshot", _snapshot(document["snapshot"])),
         ("cells", _counts(cells)),
     ]
-    pairs += [(f"  {name}", _counts(each)) for name, each in cells["by_workflow"].items()]
+    pairs += [(f"  {name}", _counts(counts)) for name, counts in cells["by_workflow"].items()]
     pairs.append(("effects", _effects(intents)))
     pairs += [(f"  {name}", f"{number:,} open") for name, number in intents["by_effect"].items()]
-    process = found["process"] or {"executors": {}}
-    at_ns = now_ns() if found["at"] is None else journal["clock_ns"]
+    process = document["process"] or {"executors": {}}
+    at_ns = now_ns() if document["at"] is None else journal["clock_ns"]
     pairs += [
-        (f"  executor {name}", _executor(each, process["executors"].get(name, {}), at_ns))
-        for name, each in intents["by_executor"].items()
+        (f"  executor {name}", _executor(executor, process["executors"].get(name, {}), at_ns))
+        for name, executor in intents["by_executor"].items()
     ]
     if intents["timers"]["open"]:
         pairs.append(("  timers", _executor(intents["timers"], {}, at_ns)))
-    pairs += [(f"  {each['effect']}", _halted(each)) for each in intents["halted"]]
-    pairs.append(("mail", _mail(found["mail"])))
+    pairs += [(f"  {halt['effect']}", _halted(halt)) for halt in intents["halted"]]
+    pairs.append(("mail", _mail(document["mail"])))
     fields(pairs)
     if journal["clock_ahead_ns"]:
         note(ahead_text(journal["clock_ahead_ns"]), style="yellow")
 
 
-def _executor(found: Found, phases: Found, now_ns: int) -> str:
+def _executor(executor: Document, phases: Document, now_ns: int) -> str:
     """The open effects of one executor: by phase if a process runs them, else by their attempts.
     Timers have neither."""
-    parts = [f"{found['open']:,} open, {_age(found['oldest_open_ns'], now_ns)}"]
-    if found.get("retried"):
-        parts.append(f"{found['retried']:,} retried, {_age(found['oldest_retried_ns'], now_ns)}")
+    parts = [f"{executor['open']:,} open, {_age(executor['oldest_open_ns'], now_ns)}"]
+    if executor.get("retried"):
+        parts.append(
+            f"{executor['retried']:,} retried, {_age(executor['oldest_retried_ns'], now_ns)}"
+        )
     parts += [
         f"{phases[phase]['number']:,} {words}, {_age(phases[phase]['since_ns'], now_ns)}"
         for phase, words in PHASES.items()
@@ -138,90 +140,91 @@ def _age(ns: int, now_ns: int) -> str:
     return f"the oldest for {span_text(now_ns - ns)}"
 
 
-def _halted(found: Found) -> Styled:
+def _halted(halt: Document) -> Styled:
     return Styled(
-        f"{found['count']:,} {found['phase']}: {found['code']} (aos inspect intents --parked)",
+        f"{halt['count']:,} {halt['phase']}: {halt['code']} (aos inspect intents --parked)",
         style="red",
     )
 
 
-def _versions(found: list[Found]) -> list[tuple[str, str | Styled]]:
+def _versions(versions: list[Document]) -> list[tuple[str, str | Styled]]:
     """How many instances run under each manifest; empty if there is only one manifest."""
-    if len(found) < 2:
+    if len(versions) < 2:
         return []
     return [
         (
-            "  in force" if each["in_force"] else "  pinned to",
-            f"record {each['record']}: {count(each['cells'], 'cell')}",
+            "  in force" if version["in_force"] else "  pinned to",
+            f"record {version['record']}: {count(version['cells'], 'cell')}",
         )
-        for each in found
+        for version in versions
     ]
 
 
-def _process(found: Found | None, origin: str | None) -> str:
+def _process(process: Document | None, origin: str | None) -> str:
     if origin is not None:
         return f"none: {WORDS[Origin(origin)]} (aos adopt)"
-    if found is None:
+    if process is None:
         return "no process runs this world (aos run)"
     text = (
-        f"pid {found['pid']} runs it: {found['steps']:,} steps, {found['queued']:,} inputs queued"
+        f"pid {process['pid']} runs it: {process['steps']:,} steps, {process['queued']:,} inputs "
+        "queued"
     )
-    return f"{text}; {found['no_room']}" if found["no_room"] else text
+    return f"{text}; {process['no_room']}" if process["no_room"] else text
 
 
-def _snapshot(found: Found | None) -> str:
-    if found is None:
+def _snapshot(snapshot: Document | None) -> str:
+    if snapshot is None:
         return "none yet (aos snapshot)"
-    return f"after record {found['at']:,}: {found['document']}"
+    return f"after record {snapshot['at']:,}: {snapshot['document']}"
 
 
-def _journal(found: Found) -> str:
-    records, frames = count(found["records"], "record"), count(found["frames"], "frame")
-    return f"{records} in {frames}, clock at {time_text(found['clock_ns'])}"
+def _journal(journal: Document) -> str:
+    records, frames = count(journal["records"], "record"), count(journal["frames"], "frame")
+    return f"{records} in {frames}, clock at {time_text(journal['clock_ns'])}"
 
 
-def _counts(found: Found) -> Styled:
-    total = sum(found[name] for name in ("running", "waiting", "completed", "failed"))
+def _counts(counts: Document) -> Styled:
+    total = sum(counts[name] for name in ("running", "waiting", "completed", "failed"))
     text = Styled(f"{total:,}")
     separator = ": "
-    shown = {**found, "running": found["running"] - found["idle"]}
+    by_status = {**counts, "running": counts["running"] - counts["idle"]}
     for name in ("running", "idle", "waiting", "completed", "failed"):
-        if shown[name]:
+        if by_status[name]:
             text.append(separator)
-            text.append(f"{shown[name]:,} {name}", style=STATUS_STYLES[name])
+            text.append(f"{by_status[name]:,} {name}", style=STATUS_STYLES[name])
             separator = ", "
     return text
 
 
-def _effects(found: Found) -> str:
-    text = f"{found['open']:,} open"
-    return f"{text}, {found['abandoned']:,} abandoned" if found["abandoned"] else text
+def _effects(effects: Document) -> str:
+    text = f"{effects['open']:,} open"
+    return f"{text}, {effects['abandoned']:,} abandoned" if effects["abandoned"] else text
 
 
-def _mail(found: Found) -> str:
-    parts = [f"{found['queued']:,} queued"]
-    if found["behind_faults"]:
-        parts.append(f"{found['behind_faults']:,} behind faults")
-    if found["uncounted"]:
-        parts.append(f"{found['uncounted']:,} past the limit of a mailbox")
+def _mail(mail: Document) -> str:
+    parts = [f"{mail['queued']:,} queued"]
+    if mail["behind_faults"]:
+        parts.append(f"{mail['behind_faults']:,} behind faults")
+    if mail["uncounted"]:
+        parts.append(f"{mail['uncounted']:,} past the limit of a mailbox")
     return ", ".join(parts)
 
 
-def manifest(found: Found) -> None:
+def manifest(document: Document) -> None:
     fields(
         [
-            ("manifest", found["hash"]),
-            ("in force since", f"record {found['record']}"),
-            *_versions(found["versions"]),
-            ("schemas", f"{len(found['schemas'])} (aos inspect manifest NAME shows one)"),
+            ("manifest", document["hash"]),
+            ("in force since", f"record {document['record']}"),
+            *_versions(document["versions"]),
+            ("schemas", f"{len(document['schemas'])} (aos inspect manifest NAME shows one)"),
         ]
     )
     section("workflows")
     table(
         ["workflow", "key", "event", "module"],
         [
-            [each["name"], each["key_schema"] or "", each["event"], each["module"]]
-            for each in found["workflows"]
+            [workflow["name"], workflow["key_schema"] or "", workflow["event"], workflow["module"]]
+            for workflow in document["workflows"]
         ],
     )
     section("effects")
@@ -229,41 +232,43 @@ def manifest(found: Found) -> None:
         ["effect", "executor", "attempts", "timeout"],
         [
             [
-                each["name"],
-                each["executor"],
-                str(each["attempts"]),
-                span_text(each["timeout_ms"] * 1_000_000),
+                effect["name"],
+                effect["executor"],
+                str(effect["attempts"]),
+                span_text(effect["timeout_ms"] * 1_000_000),
             ]
-            for each in found["effects"]
+            for effect in document["effects"]
         ],
     )
     section("routes")
     table(
         ["event", "workflow", "key"],
-        [[each["event"], each["workflow"], _route_key(each)] for each in found["routes"]],
+        [[route["event"], route["workflow"], _route_key(route)] for route in document["routes"]],
     )
     section("events from outside")
-    for event in ["every event"] if found["ingress"] is None else found["ingress"] or ["none"]:
+    for event in (
+        ["every event"] if document["ingress"] is None else document["ingress"] or ["none"]
+    ):
         line(event)
     section("modules")
-    table(["module", "hash"], [[each["name"], each["hash"]] for each in found["modules"]])
+    table(["module", "hash"], [[module["name"], module["hash"]] for module in document["modules"]])
     section("executors")
-    if found["executors"] is None:
+    if document["executors"] is None:
         line("the world's own key signs for every effect")
     else:
         table(
             ["executor", "public key", "effects"],
             [
-                [each["name"], each["public_key"], ", ".join(each["effects"])]
-                for each in found["executors"]
+                [executor["name"], executor["public_key"], ", ".join(executor["effects"])]
+                for executor in document["executors"]
             ],
         )
 
 
-def _route_key(found: Found) -> str:
+def _route_key(route: Document) -> str:
     """The key field of a route, and whether it delivers only to existing instances."""
-    only = "" if found["creates"] else "existing instances only"
-    return ", ".join(filter(None, (found["key_field"], only)))
+    only = "" if route["creates"] else "existing instances only"
+    return ", ".join(filter(None, (route["key_field"], only)))
 
 
 def section(title: str) -> None:
@@ -272,40 +277,45 @@ def section(title: str) -> None:
     line(title, style="bold")
 
 
-def cells(found: Found) -> None:
+def cells(document: Document) -> None:
     # A terminal has little room: leave out columns that are empty or the same in every row, and
     # the time of the last activity if a cell is pinned.
     everything = not is_terminal()
-    has_fault = everything or any(each["fault"] for each in found["cells"])
-    has_pin = any(each["version"]["is_pinned"] for each in found["cells"])
-    has_state = any("state" in each for each in found["cells"])
+    has_fault = everything or any(row["fault"] for row in document["cells"])
+    has_pin = any(row["version"]["is_pinned"] for row in document["cells"])
+    has_state = any("state" in row for row in document["cells"])
     has_waits = everything or (
         terminal_width() >= WIDE
-        and any(each["waits_for"] not in ([], [EVENT]) for each in found["cells"])
+        and any(row["waits_for"] not in ([], [EVENT]) for row in document["cells"])
     )
-    columns: list[tuple[str, bool, Callable[[Found], str | Styled]]] = [
-        ("workflow", True, lambda each: str(each["workflow"])),
-        ("key", True, lambda each: _key(each["key"])),
+    columns: list[tuple[str, bool, Callable[[Document], str | Styled]]] = [
+        ("workflow", True, lambda row: str(row["workflow"])),
+        ("key", True, lambda row: _key(row["key"])),
         ("status", True, _status),
-        ("effects", True, lambda each: f"{each['in_flight']}"),
-        ("mail", True, lambda each: f"{each['mailbox']}"),
-        ("record", True, lambda each: f"{each['last_record']}"),
+        ("effects", True, lambda row: f"{row['in_flight']}"),
+        ("mail", True, lambda row: f"{row['mailbox']}"),
+        ("record", True, lambda row: f"{row['last_record']}"),
         ("last active", everything or not has_pin, _last_active),
-        ("version", everything or has_pin, lambda each: _version(each["version"])),
+        ("version", everything or has_pin, lambda row: _version(row["version"])),
         ("fault", has_fault, _fault_kind),
-        ("waits for", has_waits, lambda each: ", ".join(each["waits_for"])),
-        ("state", has_state, lambda each: _state(each["state"])),
+        ("waits for", has_waits, lambda row: ", ".join(row["waits_for"])),
+        ("state", has_state, lambda row: _state(row["state"])),
     ]
-    shown = [(title, cell) for title, is_shown, cell in columns if is_shown]
+    columns_shown = [(title, cell) for title, is_shown, cell in columns if is_shown]
     table(
-        [title for title, _ in shown],
-        [[cell(each) for _, cell in shown] for each in found["cells"]],
-        right=("effects", "mail", "record"),
+        [title for title, _ in columns_shown],
+        [[cell(row) for _, cell in columns_shown] for row in document["cells"]],
+        right_aligned=("effects", "mail", "record"),
     )
-    _more(found, "cells")
-    if found["total"] > len(found["cells"]) or found["total"] < found["looked_at"]:
-        reasons = ", ".join(f"{number:,} {why}" for why, number in found["by_reason"].items())
-        note(f"{count(found['looked_at'], 'cell')} looked at" + (f": {reasons}" if reasons else ""))
+    _note_page(document, "cells")
+    if document["total"] > len(document["cells"]) or document["total"] < document["looked_at"]:
+        reasons = ", ".join(
+            f"{number:,} {reason}" for reason, number in document["by_reason"].items()
+        )
+        note(
+            f"{count(document['looked_at'], 'cell')} looked at"
+            + (f": {reasons}" if reasons else "")
+        )
 
 
 def _state(state: Any) -> str:
@@ -314,7 +324,7 @@ def _state(state: Any) -> str:
         return compact(state)
     parts = [state["status"]]
     if state["waits"]:
-        parts.append(f"waits at {', '.join(each['path'] for each in state['waits'])}")
+        parts.append(f"waits at {', '.join(wait['path'] for wait in state['waits'])}")
     parts += [
         f"{name} {compact(state[name])}"
         for name in ("view", "output", "error")
@@ -323,126 +333,129 @@ def _state(state: Any) -> str:
     return "; ".join(parts)
 
 
-def _status(found: Found) -> Styled:
+def _status(cell: Document) -> Styled:
     """A cell's status; ``idle`` for a running one that only waits for an event."""
-    return status_text("idle" if found["is_idle"] else found["status"])
+    return status_text("idle" if cell["is_idle"] else cell["status"])
 
 
-def _fault_kind(found: Found) -> Styled:
-    return Styled(found["fault"]["kind"] if found["fault"] else "", style="red")
+def _fault_kind(cell: Document) -> Styled:
+    return Styled(cell["fault"]["kind"] if cell["fault"] else "", style="red")
 
 
-def _last_active(found: Found) -> str:
-    return time_text(found["last_active_ns"]) if found["last_record"] else "never"
+def _last_active(cell: Document) -> str:
+    return time_text(cell["last_active_ns"]) if cell["last_record"] else "never"
 
 
-def _version(found: Found) -> str:
+def _version(version: Document) -> str:
     """The first digits of the hash of the module that runs next, and whether it is pinned."""
-    if found["module_hash"] is None:
+    if version["module_hash"] is None:
         return "workflow is gone"
-    digits: str = found["module_hash"].removeprefix(_HASH_NAME)[:MODULE_DIGITS]
-    return f"{digits} pinned" if found["is_pinned"] else digits
+    digits: str = version["module_hash"].removeprefix(_HASH_NAME)[:MODULE_DIGITS]
+    return f"{digits} pinned" if version["is_pinned"] else digits
 
 
 def _key(key: object) -> str:
     return "" if key is None else short(key, 60)
 
 
-def _more(found: Found, what: str) -> None:
+def _note_page(document: Document, noun: str) -> None:
     """Print a note if rows of a list were left out."""
-    shown = len(found[what])
-    if not found["total"]:
-        note(f"no {what}")
-    elif found["next_offset"] is not None:
-        note(f"{shown:,} of {found['total']:,} {what} (the next: --offset {found['next_offset']})")
-    elif found["offset"]:
-        note(f"{shown:,} of {found['total']:,} {what}")
+    rows_shown = len(document[noun])
+    if not document["total"]:
+        note(f"no {noun}")
+    elif document["next_offset"] is not None:
+        note(
+            f"{rows_shown:,} of {document['total']:,} {noun} (the next: --offset "
+            f"{document['next_offset']})"
+        )
+    elif document["offset"]:
+        note(f"{rows_shown:,} of {document['total']:,} {noun}")
 
 
-def _pin(found: Found) -> list[tuple[str, str | Styled]]:
-    if not found["is_pinned"]:
+def _pin(version: Document) -> list[tuple[str, str | Styled]]:
+    if not version["is_pinned"]:
         return []
-    return [("pinned", f"to the manifest of record {found['record']}, {found['manifest']}")]
+    return [("pinned", f"to the manifest of record {version['record']}, {version['manifest']}")]
 
 
-def cell(found: Found) -> None:
+def cell(document: Document) -> None:
     pairs: list[tuple[str, str | Styled]] = [
-        ("cell", name_cell(found["workflow"], found["key"])),
-        ("status", _status(found)),
-        ("last active", _last_active(found)),
-        ("last record", f"{found['last_record']}" if found["last_record"] else "none"),
-        ("module", found["module_hash"]),
-        *_pin(found["version"]),
+        ("cell", name_cell(document["workflow"], document["key"])),
+        ("status", _status(document)),
+        ("last active", _last_active(document)),
+        ("last record", f"{document['last_record']}" if document["last_record"] else "none"),
+        ("module", document["module_hash"]),
+        *_pin(document["version"]),
     ]
-    pairs += [("why", reason(each)) for each in found["reasons"]]
-    if found["fault"] is not None:
-        if found["fault"]["engine_text"] is not None:
-            pairs.append(("engine", found["fault"]["engine_text"].strip()))
-        pairs.append(("mail", _kept(found)))
+    pairs += [("why", reason(cause)) for cause in document["reasons"]]
+    if document["fault"] is not None:
+        if document["fault"]["engine_text"] is not None:
+            pairs.append(("engine", document["fault"]["engine_text"].strip()))
+        pairs.append(("mail", _mail_size(document)))
     fields(pairs)
-    if found["state"] is not None:
+    if document["state"] is not None:
         section("state")
-        value(found["state"])
-    if found["intents"]:
+        value(document["state"])
+    if document["intents"]:
         section("open effects")
-        _intent_table(found["intents"])
-    if found["mail"]:
-        section(f"mail: {found['mailbox']:,}")
+        _intent_table(document["intents"])
+    if document["mail"]:
+        section(f"mail: {document['mailbox']:,}")
         table(
             ["record", "what", "value"],
-            [[str(each["record"]), *_mail_words(each)] for each in found["mail"]],
+            [[str(mail["record"]), *_mail_words(mail)] for mail in document["mail"]],
         )
-    note(f"its history: aos trace {command_words(found['workflow'], found['key'])}")
+    note(f"its history: aos trace {command_words(document['workflow'], document['key'])}")
 
 
-def _kept(found: Found) -> str:
+def _mail_size(cell: Document) -> str:
     """The size of the mail of a cell that does not run."""
-    kept = f"{found['mailbox']:,} kept"
-    if not found["mail_uncounted"]:
-        return kept
-    return f"{kept}, {found['mail_uncounted']:,} past the limit, in the journal alone"
+    text = f"{cell['mailbox']:,} kept"
+    if not cell["mail_uncounted"]:
+        return text
+    return f"{text}, {cell['mail_uncounted']:,} past the limit, in the journal alone"
 
 
-def _mail_words(found: Found) -> tuple[str, str]:
-    if found["kind"] == "event":
-        return found["schema"], short(found["value"])
-    if found["kind"] == "stream":
-        frame = f"{found['frame_kind']} {found['frame_seq']} {short(found['payload'])}"
-        return f"frame of {found['effect']}", frame
-    return f"receipt for {found['effect']}", found["status"]
+def _mail_words(mail: Document) -> tuple[str, str]:
+    if mail["kind"] == "event":
+        return mail["schema"], short(mail["value"])
+    if mail["kind"] == "stream":
+        frame = f"{mail['frame_kind']} {mail['frame_seq']} {short(mail['payload'])}"
+        return f"frame of {mail['effect']}", frame
+    return f"receipt for {mail['effect']}", mail["status"]
 
 
-def reason(found: Found) -> Styled:
-    text = Styled(found["text"], style="red" if found["is_stuck"] else "")
-    if found["next"]:
-        text.append(f" ▸ {found['next']}", style="bold")
+def reason(cause: Document) -> Styled:
+    text = Styled(cause["text"], style="red" if cause["is_stuck"] else "")
+    if cause["next"]:
+        text.append(f" ▸ {cause['next']}", style="bold")
     return text
 
 
-def intents(found: Found) -> None:
-    _intent_table(found["intents"])
-    _more(found, "intents")
-    if found["total"] < found.get("looked_at", 0):
-        note(f"{count(found['looked_at'], 'receipt')} looked at")
+def intents(document: Document) -> None:
+    _intent_table(document["intents"])
+    _note_page(document, "intents")
+    if document["total"] < document.get("looked_at", 0):
+        note(f"{count(document['looked_at'], 'receipt')} looked at")
 
 
-def _intent_table(rows: list[Found]) -> None:
-    has_path = any(each["flow"] for each in rows)
+def _intent_table(rows: list[Document]) -> None:
+    has_path = any(row["flow"] for row in rows)
     table(
         ["intent", "effect", "cell", "status", "record", "age", *(["at"] if has_path else [])],
         [
             [
-                _hash(each["intent"]),
-                each["effect"],
-                name_cell(each["workflow"], each["key"]),
-                _intent_status(each),
-                str(each["record"]),
-                "" if each["age_ns"] is None else span_text(each["age_ns"]),
-                *([each["flow"]["path"] if each["flow"] else ""] if has_path else []),
+                _hash(row["intent"]),
+                row["effect"],
+                name_cell(row["workflow"], row["key"]),
+                _intent_status(row),
+                str(row["record"]),
+                "" if row["age_ns"] is None else span_text(row["age_ns"]),
+                *([row["flow"]["path"] if row["flow"] else ""] if has_path else []),
             ]
-            for each in rows
+            for row in rows
         ],
-        right=("record", "age"),
+        right_aligned=("record", "age"),
     )
 
 
@@ -453,163 +466,179 @@ def _hash(hash: str) -> str:
     return hash.removeprefix(_HASH_NAME)[:PREFIX_DIGITS]
 
 
-def _intent_status(found: Found) -> Styled:
-    text = status_text(found["status"])
-    if found["receipt_status"] is not None:
-        text.append(f" {found['receipt_status']}")
-    if found["code"] not in (None, found["receipt_status"]):
-        text.append(f" {found['code']}")
-    if found["halt"] is not None:
-        text.append(f" {found['halt']['phase']} {found['halt']['code']}", style="red")
+def _intent_status(intent: Document) -> Styled:
+    text = status_text(intent["status"])
+    if intent["receipt_status"] is not None:
+        text.append(f" {intent['receipt_status']}")
+    if intent["code"] not in (None, intent["receipt_status"]):
+        text.append(f" {intent['code']}")
+    if intent["halt"] is not None:
+        text.append(f" {intent['halt']['phase']} {intent['halt']['code']}", style="red")
     return text
 
 
-def intent(found: Found) -> None:
+def intent(document: Document) -> None:
     pairs: list[tuple[str, str | Styled]] = [
-        ("intent", found["intent"]),
-        ("effect", found["effect"]),
-        ("status", _intent_status(found)),
-        ("asked for by", f"{name_cell(found['workflow'], found['key'])}, record {found['record']}"),
-        ("executor", found["executor"] or "not in the manifest any more"),
-        ("idempotency key", found["idempotency_key"]),
+        ("intent", document["intent"]),
+        ("effect", document["effect"]),
+        ("status", _intent_status(document)),
+        (
+            "asked for by",
+            f"{name_cell(document['workflow'], document['key'])}, record {document['record']}",
+        ),
+        ("executor", document["executor"] or "not in the manifest any more"),
+        ("idempotency key", document["idempotency_key"]),
     ]
-    if found["age_ns"] is not None:
-        pairs.append(("open for", span_text(found["age_ns"])))
-    if found["reason"] is not None:
-        pairs.append(("why", reason(found["reason"])))
+    if document["age_ns"] is not None:
+        pairs.append(("open for", span_text(document["age_ns"])))
+    if document["reason"] is not None:
+        pairs.append(("why", reason(document["reason"])))
     pairs += [
-        ("attempt", f"{each['attempt']} {each['phase']}, record {each['seq']}{_because(each)}")
-        for each in found["attempts"]
+        (
+            "attempt",
+            f"{attempt['attempt']} {attempt['phase']}, record {attempt['seq']}{_because(attempt)}",
+        )
+        for attempt in document["attempts"]
     ]
     pairs += [
-        ("canceled", f"by {each['principal']}, record {each['seq']}") for each in found["cancels"]
+        ("canceled", f"by {cancel['principal']}, record {cancel['seq']}")
+        for cancel in document["cancels"]
     ]
     pairs += [
-        ("settled", f"as {each['status']} by {each['principal']}, record {each['seq']}")
-        for each in found["settlements"]
+        (
+            "settled",
+            f"as {settlement['status']} by {settlement['principal']}, record {settlement['seq']}",
+        )
+        for settlement in document["settlements"]
     ]
-    ended = found["abandoned_by"]
+    ended = document["abandoned_by"]
     if ended is not None:
         pairs.append(("abandoned", f"record {ended['seq']}: {control_text(ended)}"))
-    if found["frames"]:
-        last = found["last_frames"][-1]
-        words = f"{count(found['frames'], 'frame')}, the last {last['frame_kind']}"
+    if document["frames"]:
+        last = document["last_frames"][-1]
+        words = f"{count(document['frames'], 'frame')}, the last {last['frame_kind']}"
         pairs.append(("stream", f"{words} {last['frame_seq']} {short(last['payload'])}"))
-    receipt = found["receipt"]
+    receipt = document["receipt"]
     if receipt is not None:
         pairs += _receipt(receipt)
         if receipt["problem"]:
             pairs.append(("problem", receipt["problem"]))
     fields(pairs)
     section("params")
-    value(found["params"])
+    value(document["params"])
     if receipt is not None:
         section("answer")
         value(receipt["payload"])
 
 
-def _because(found: Found) -> str:
-    return "".join(f": {each}" for each in (found["code"], found["problem"]) if each)
+def _because(attempt: Document) -> str:
+    return "".join(f": {text}" for text in (attempt["code"], attempt["problem"]) if text)
 
 
-def _receipt(found: Found) -> list[tuple[str, str]]:
-    if found["kind"] == "kernel_receipt":
+def _receipt(receipt: Document) -> list[tuple[str, str]]:
+    if receipt["kind"] == "kernel_receipt":
         return [
-            ("settled", f"record {found['seq']}"),
-            ("receipt", f"{found['status']}, {kernel_cause(found)}"),
+            ("settled", f"record {receipt['seq']}"),
+            ("receipt", f"{receipt['status']}, {kernel_cause(receipt)}"),
             ("signed by", "no executor: the core made it"),
         ]
-    took = span_text(found["finished_ns"] - found["started_ns"])
-    batch = found["batch"]
+    duration = span_text(receipt["finished_ns"] - receipt["started_ns"])
+    batch = receipt["batch"]
     together = f", with {count(batch['size'] - 1, 'other')}" if batch else ""
     return [
-        ("settled", f"record {found['seq']}, {time_text(found['at_ns'])}"),
-        ("receipt", f"{found['status']}, attempt {found['attempt']}, took {took}"),
-        ("signed by", f"{found['executor']}, {found['key_id']}{together}"),
+        ("settled", f"record {receipt['seq']}, {time_text(receipt['at_ns'])}"),
+        ("receipt", f"{receipt['status']}, attempt {receipt['attempt']}, took {duration}"),
+        ("signed by", f"{receipt['executor']}, {receipt['key_id']}{together}"),
     ]
 
 
-def faults(found: Found) -> None:
+def faults(document: Document) -> None:
     table(
         ["record", "cell", "kind", "message", "mail"],
         [
             [
-                str(each["record"]),
-                name_cell(each["workflow"], each["key"]),
-                Styled(each["kind"], style="red"),
-                each["message"],
-                str(each["mailbox"]),
+                str(fault["record"]),
+                name_cell(fault["workflow"], fault["key"]),
+                Styled(fault["kind"], style="red"),
+                fault["message"],
+                str(fault["mailbox"]),
             ]
-            for each in found["faults"]
+            for fault in document["faults"]
         ],
-        right=("record", "mail"),
+        right_aligned=("record", "mail"),
     )
-    for kind, advice in {each["kind"]: each["advice"] for each in found["faults"]}.items():
+    for kind, advice in {fault["kind"]: fault["advice"] for fault in document["faults"]}.items():
         note(f"{kind} ▸ {advice}")
-    if found["faults"]:
+    if document["faults"]:
         note(
             "to resume one: aos cells retry WORKFLOW KEY (--skip drops the entry that it failed on)"
         )
-    _more(found, "faults")
+    _note_page(document, "faults")
 
 
-def whereabouts(found: Found) -> None:
-    erased = ", ".join(f"record {each}" for each in found["erased_by"])
+def whereabouts(document: Document) -> None:
+    erased = ", ".join(f"record {seq}" for seq in document["erased_by"])
     fields(
         [
-            ("value", found["value"]),
-            ("size", "" if found["size"] is None else f"{found['size']:,} bytes"),
-            ("bytes", "there" if found["is_there"] else "not there"),
+            ("value", document["value"]),
+            ("size", "" if document["size"] is None else f"{document['size']:,} bytes"),
+            ("bytes", "there" if document["is_there"] else "not there"),
             ("erased by", erased or "no record"),
         ]
     )
-    section(f"records: {found['total']:,}")
+    section(f"records: {document['total']:,}")
     table(
         ["record", "kind", "where", "cell"],
         [
             [
-                str(each["record"]),
-                each["kind"],
-                each["where"],
-                "" if each["cell"] is None else cell_text(each["cell"]),
+                str(record["record"]),
+                record["kind"],
+                record["where"],
+                "" if record["cell"] is None else cell_text(record["cell"]),
             ]
-            for each in found["records"]
+            for record in document["records"]
         ],
-        right=("record",),
+        right_aligned=("record",),
     )
 
 
-def record_line(found: Found) -> None:
-    kind = found["kind"]
+def record_line(record: Document) -> None:
+    kind = record["kind"]
     entry(
-        [(str(found["seq"]), _SEQ_WIDTH), (kind, _KIND_WIDTH)],
-        found["summary"],
+        [(str(record["seq"]), _SEQ_WIDTH), (kind, _KIND_WIDTH)],
+        record["summary"],
         style=KIND_STYLES.get(kind),
     )
 
 
-def value(found: object) -> None:
+def value(json_value: object) -> None:
     """Print a value as indented JSON."""
-    for each in pretty(found, max(terminal_width(), 40) - 2):
-        line(f"  {each}")
+    for text in pretty(json_value, max(terminal_width(), 40) - 2):
+        line(f"  {text}")
 
 
-def pretty(found: object, width: int, *, taken: int = 0) -> list[str]:
-    """Lines of JSON: a value that fits into ``width`` columns is on one line. ``taken`` is the
-    number of columns already used on the first line."""
-    whole = json.dumps(found, ensure_ascii=False)
-    if taken + len(whole) <= width or not isinstance(found, dict | list) or not found:
-        return [whole]
-    if isinstance(found, list):
-        return ["[", *_indented([("", each) for each in found], width), "]"]
-    pairs = [(f"{json.dumps(name, ensure_ascii=False)}: ", each) for name, each in found.items()]
+def pretty(json_value: object, width: int, *, columns_used: int = 0) -> list[str]:
+    """Lines of JSON: a value that fits into ``width`` columns is on one line. ``columns_used`` is
+    the number of columns already used on the first line."""
+    one_line = json.dumps(json_value, ensure_ascii=False)
+    if (
+        columns_used + len(one_line) <= width
+        or not isinstance(json_value, dict | list)
+        or not json_value
+    ):
+        return [one_line]
+    if isinstance(json_value, list):
+        return ["[", *_indented([("", element) for element in json_value], width), "]"]
+    pairs = [
+        (f"{json.dumps(name, ensure_ascii=False)}: ", member) for name, member in json_value.items()
+    ]
     return ["{", *_indented(pairs, width), "}"]
 
 
 def _indented(parts: list[tuple[str, object]], width: int) -> Iterator[str]:
-    for index, (name, each) in enumerate(parts):
-        first, *rest = pretty(each, width - 2, taken=len(name) + len(","))
-        lines = [f"  {name}{first}", *(f"  {line}" for line in rest)]
+    for index, (name, element) in enumerate(parts):
+        first, *tail = pretty(element, width - 2, columns_used=len(name) + len(","))
+        lines = [f"  {name}{first}", *(f"  {line}" for line in tail)]
         if index < len(parts) - 1:
             lines[-1] += ","
         yield from lines

@@ -11,27 +11,28 @@ from aos_cli import registry
 from aos_cli.parameters import read_without_pydantic
 
 
-class Called(TyperCommand):
+class LeafCommand(TyperCommand):
     """A command with its arguments and options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return read_without_pydantic(super().get_params(ctx))
 
 
-class Listed(TyperCommand):
+class LazyCommand(TyperCommand):
     """A command as its group's help shows it. ``load`` imports the command's module."""
 
     def __init__(self, command: registry.Command) -> None:
         super().__init__(command.name, help=command.help, rich_help_panel=command.panel)
         self._command = command
 
-    def part(self, word: str) -> Listed | None:
+    def part(self, word: str) -> LazyCommand | None:
         """The command below this one that ``word`` names. A group finds its own commands."""
         command = self._command
         if command.is_group:
             return None
         return next(
-            (Listed(each) for each in registry.below(command.path) if each.name == word), None
+            (LazyCommand(child) for child in registry.below(command.path) if child.name == word),
+            None,
         )
 
     def load(self) -> TyperCommand | TyperGroup:
@@ -46,32 +47,34 @@ class Listed(TyperCommand):
                 no_args_is_help=True,
             )
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        app.command(command.name, cls=Called, help=command.help, epilog=_epilog(command))(
+        app.command(command.name, cls=LeafCommand, help=command.help, epilog=_epilog(command))(
             _function(command)
         )
-        made = typer.main.get_command(app)
-        assert isinstance(made, TyperCommand)
-        return made
+        typer_command = typer.main.get_command(app)
+        assert isinstance(typer_command, TyperCommand)
+        return typer_command
 
 
 class Group(TyperGroup):
     """The commands below ``path``: of ``aos`` itself, or of a group in it."""
 
     def __init__(self, *, path: str = "", **settings: Any) -> None:
-        settings["commands"] = {each.name: Listed(each) for each in registry.below(path)}
+        settings["commands"] = {
+            command.name: LazyCommand(command) for command in registry.below(path)
+        }
         super().__init__(**settings)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return read_without_pydantic(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        name, command, rest = super().resolve_command(ctx, args)
-        if not isinstance(command, Listed):
-            return name, command, rest
-        part = command.part(rest[0]) if rest else None
+        name, command, remaining_args = super().resolve_command(ctx, args)
+        if not isinstance(command, LazyCommand):
+            return name, command, remaining_args
+        part = command.part(remaining_args[0]) if remaining_args else None
         if part is not None:
-            return f"{name} {part.name}", part.load(), rest[1:]
-        return name, command.load(), rest
+            return f"{name} {part.name}", part.load(), remaining_args[1:]
+        return name, command.load(), remaining_args
 
 
 def _function(command: registry.Command) -> Any:
@@ -87,5 +90,5 @@ def _function(command: registry.Command) -> Any:
 def _epilog(command: registry.Command) -> str:
     """The examples below the options. ``[`` is escaped, because rich reads it as markup."""
     title = "Examples:" if len(command.examples) > 1 else "Example:"
-    lines = [title, *(f"  {each}" for each in command.examples)]
+    lines = [title, *(f"  {example}" for example in command.examples)]
     return "\n".join(lines).replace("[", r"\[")

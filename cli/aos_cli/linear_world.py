@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class SentEvent:
     """An event for an instance, as record ``seq``. ``is_run`` is false if no process runs the
     world, so that the instance has not answered."""
 
@@ -106,28 +106,28 @@ class LinearWorld:
         version: int | None,
         biz_key: str | None,
         mode: str,
-    ) -> Taken:
+    ) -> SentEvent:
         """Start an instance on a plan of the manifest, or on one that is given whole."""
         if self.node is not None:
             return self._post(
                 "start", instance, plan=plan, version=version, biz_key=biz_key, context=context,
                 mode=None if mode == "standard" else mode,
             )  # fmt: skip
-        chosen = self._chosen(plan, version)
+        step_plan = self._step_plan(plan, version)
         schema, value = start_event(
-            chosen, instance, context, biz_key=biz_key,
+            step_plan, instance, context, biz_key=biz_key,
             mode="source" if mode == "source" else "standard",
         )  # fmt: skip
         cell = (BIZ_KEY, encode(biz_key)) if biz_key is not None else _cell(instance)
-        taken = self._send(schema, value, instance, cell)
-        if schema == RESERVE and taken.is_run:
-            wait_for_answer(self.world, taken.seq, _cell(instance), _refusal)
-        return taken
+        sent_event = self._send(schema, value, instance, cell)
+        if schema == RESERVE and sent_event.is_run:
+            wait_for_answer(self.world, sent_event.seq, _cell(instance), _refusal)
+        return sent_event
 
-    def wake(self, instance: str, event_type: str, event_id: str, payload: Value) -> Taken:
+    def wake(self, instance: str, event_type: str, event_id: str, payload: Value) -> SentEvent:
         """Send a signal."""
-        for what, text in (("instance", instance), ("TYPE", event_type), ("--event-id", event_id)):
-            check_name(what, text)
+        for name, text in (("instance", instance), ("TYPE", event_type), ("--event-id", event_id)):
+            check_name(name, text)
         if self.node is not None:
             return self._post("wake", instance, type=event_type, event_id=event_id, payload=payload)
         value = {
@@ -136,7 +136,7 @@ class LinearWorld:
         }  # fmt: skip
         return self._send(SIGNAL, value, instance, _cell(instance))
 
-    def cancel(self, instance: str, reason: str) -> Taken:
+    def cancel(self, instance: str, reason: str) -> SentEvent:
         """Cancel an instance."""
         if self.node is not None:
             return self._post("cancel", instance, reason=reason)
@@ -175,13 +175,13 @@ class LinearWorld:
         with looking_at(self.world, at) as view:
             return take(view)
 
-    def _post(self, operation: str, instance: str, **body: object) -> Taken:
+    def _post(self, operation: str, instance: str, **body: object) -> SentEvent:
         assert self.node is not None
         with client_of(self.node) as client:
-            found = client.linear(operation, instance=instance, **body)
-        return Taken(instance=instance, seq=found["seq"])
+            answer = client.linear(operation, instance=instance, **body)
+        return SentEvent(instance=instance, seq=answer["seq"])
 
-    def _chosen(self, plan: str | Mapping[str, Any], version: int | None) -> StepPlan:
+    def _step_plan(self, plan: str | Mapping[str, Any], version: int | None) -> StepPlan:
         with looking_at(self.world) as view:
             manifest = view.state.manifest
             must_have_linear({} if manifest is None else manifest.workflows)
@@ -190,9 +190,9 @@ class LinearWorld:
                 return chosen_plan(manifest.plans, plan, version)
         return plan_of(plan, "plan")
 
-    def _send(self, schema: str, value: Any, instance: str, cell: CellId) -> Taken:
+    def _send(self, schema: str, value: Any, instance: str, cell: CellId) -> SentEvent:
         seq, is_run = ask(self.world, schema, value, cell, _refusal)
-        return Taken(instance=instance, seq=seq, is_run=is_run)
+        return SentEvent(instance=instance, seq=seq, is_run=is_run)
 
 
 def read_context(value: object) -> Mapping[str, Value]:
@@ -200,8 +200,8 @@ def read_context(value: object) -> Mapping[str, Value]:
     return context_of(value)
 
 
-def _refusal(found: Annotation) -> str | None:
-    answer = linear_view.LinearAnswer.of(found)
+def _refusal(annotation: Annotation) -> str | None:
+    answer = linear_view.LinearAnswer.of(annotation)
     return answer.words if answer.reason else None
 
 

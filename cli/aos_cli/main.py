@@ -107,11 +107,11 @@ def _misuse(error: TyperException, arguments: list[str]) -> int:
     """Print an error of the command line's parser as one sentence, and return the exit code."""
     from aos_cli import misuse  # noqa: PLC0415  # its patterns cost more than a command's words
 
-    text = misuse.said(error)
+    text = misuse.parser_message(error)
     if not text:
         return BadUsage.exit_code  # Typer has printed the help already
     context = getattr(error, "ctx", None)
-    command = _asked(arguments) if context is None else context.command_path
+    command = _command_named(arguments) if context is None else context.command_path
     hint = f"see {command} --help"
     if command == "aos" and arguments[0].partition("=")[0] in WORLD_NAMES:
         hint = "options follow their command: aos inspect world --world DIR; or set AOS_WORLD"
@@ -119,7 +119,7 @@ def _misuse(error: TyperException, arguments: list[str]) -> int:
         BadUsage(
             sentence(
                 text,
-                where=command.removeprefix("aos").strip() or None,
+                location=command.removeprefix("aos").strip() or None,
                 hint=hint,
             )
         )
@@ -127,11 +127,11 @@ def _misuse(error: TyperException, arguments: list[str]) -> int:
     return BadUsage.exit_code
 
 
-def _asked(arguments: list[str]) -> str:
+def _command_named(arguments: list[str]) -> str:
     """The command that a refused command line names, if the parser does not report it."""
-    paths = {each.path for each in registry.COMMANDS}
-    named = (" ".join(arguments[:n]) for n in (2, 1))
-    return " ".join(["aos", *(path for path in named if path in paths)][:2])
+    paths = {command.path for command in registry.COMMANDS}
+    candidates = (" ".join(arguments[:n]) for n in (2, 1))
+    return " ".join(["aos", *(path for path in candidates if path in paths)][:2])
 
 
 def _interrupted() -> int:

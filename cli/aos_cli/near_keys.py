@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from aos.audit.lens.lens import shown
+from aos.audit.lens.lens import as_json
 from aos.audit.lens.words import compact
 from aos.audit.views.view import View
 from aos.host.door.writer import Item
@@ -28,12 +28,12 @@ def near_keys(world: Path, item: Item) -> tuple[str, list[str]] | None:
         if target is None:
             return None
         workflow, key = target
-        known = (
+        key_texts = (
             _text(view, workflow, cell.id[1])
             for cell in islice(view.state.cells.of(workflow), CELLS_READ)
         )
         return workflow, difflib.get_close_matches(
-            _text(view, workflow, key), list(known), n=NAMED_MAX
+            _text(view, workflow, key), list(key_texts), n=NAMED_MAX
         )
 
 
@@ -49,5 +49,5 @@ def _missing(view: View, item: Item) -> tuple[str, bytes] | None:
 
 
 def _text(view: View, workflow: str, key: bytes) -> str:
-    value = shown(view.state.effective.workflows[workflow].key, key)
+    value = as_json(view.state.effective.workflows[workflow].key, key)
     return value if isinstance(value, str) else compact(value)

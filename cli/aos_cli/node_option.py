@@ -17,7 +17,7 @@ TOKEN_VARIABLE: Final = "AOS_TOKEN"  # noqa: S105  # the name of a variable
 def _unless_folder(context: typer.Context, node: str | None) -> str | None:
     """Prefer ``--world`` on the command line to a node in the environment."""
     sources = [context.get_parameter_source(name) for name in ("node", "world")]
-    is_folder = [each and each.name for each in sources] == ["ENVIRONMENT", "COMMANDLINE"]
+    is_folder = [source and source.name for source in sources] == ["ENVIRONMENT", "COMMANDLINE"]
     return None if is_folder else node
 
 
@@ -52,5 +52,7 @@ def from_node(node: str, path: str, **query: object) -> Document:
     # The client of a node imports much that the reader of a folder does not need.
     from aos_cli import node_reading  # noqa: PLC0415
 
-    given = {name: each for name, each in query.items() if each is not None and each is not False}
-    return node_reading.document(node, path, **given)
+    parameters = {
+        name: value for name, value in query.items() if value is not None and value is not False
+    }
+    return node_reading.document(node, path, **parameters)

@@ -80,7 +80,7 @@ def records(
     kinds: tuple[str, ...] | None,
     workflow: str | None,
     key: str | None,
-    spelled: bool,
+    is_spelled: bool,
 ) -> Iterator[Document]:
     """Yield the selected records that exist now, oldest first; with ``follow`` then each new one.
 
@@ -90,7 +90,7 @@ def records(
     Raises:
         BadUsage: There are no such records, or no such kind or workflow.
     """
-    selected = {"kind": kinds, "workflow": workflow, "key": key, "spelled": spelled or None}
+    selected = {"kind": kinds, "workflow": workflow, "key": key, "spelled": is_spelled or None}
     with client_of(node) as client:
         end = client.seq()
         _check(first, last, end, follow=follow)
@@ -102,7 +102,7 @@ def records(
             yield from _forward(client, first, last, limit, selected)
         if follow:
             yield from client.follow(
-                after=end, kinds=kinds, workflow=workflow, key=_key(key), spelled=spelled
+                after=end, kinds=kinds, workflow=workflow, key=_key(key), spelled=is_spelled
             )
 
 
@@ -123,11 +123,11 @@ def drawn_trace(
     node: str, words: Sequence[str], *, follow_events: bool, width: int | None
 ) -> tuple[Branch, ...]:
     """Return the lines of ``aos trace``, which the node has drawn for so many columns."""
-    found = document(
+    answer = document(
         node, "/v1/trace", **_target(words), follow_events=follow_events or None, drawn=True,
         width=width,
     )  # fmt: skip
-    return from_documents(found["lines"])
+    return from_documents(answer["lines"])
 
 
 def _target(words: Sequence[str]) -> dict[str, str]:
@@ -147,13 +147,13 @@ def _check(first: int | None, last: int | None, end: int, *, follow: bool) -> No
 def _forward(
     client: Client, first: int, last: int, limit: int | None, selected: Mapping[str, object]
 ) -> Iterator[Document]:
-    left = limit
+    remaining = limit
     following: int | None = first if first <= last else None
-    while following is not None and (left is None or left > 0):
-        most = RECORDS if left is None else min(RECORDS, left)
+    while following is not None and (remaining is None or remaining > 0):
+        page_limit = RECORDS if remaining is None else min(RECORDS, remaining)
         page = client.document(
-            "/v1/records", **{"from": following}, to=last, limit=most, **selected
+            "/v1/records", **{"from": following}, to=last, limit=page_limit, **selected
         )
         yield from page["records"]
-        left = None if left is None else left - len(page["records"])
+        remaining = None if remaining is None else remaining - len(page["records"])
         following = page["next"]

@@ -37,10 +37,10 @@ def number(text: str) -> int:
 def span(text: str) -> int:
     """Parse an option's duration, such as ``1h30m``, into nanoseconds. Raises
     ``typer.BadParameter``."""
-    found = duration_ns(text)
-    if found is None or found < 0:
+    span_ns = duration_ns(text)
+    if span_ns is None or span_ns < 0:
         raise typer.BadParameter(f"expected a duration such as 90s, 5m or 2d, found {text!r}")
-    return found
+    return span_ns
 
 
 def check_abi(abi: str | None) -> None:
@@ -49,7 +49,7 @@ def check_abi(abi: str | None) -> None:
     from aos.manifest.forms import ABIS  # noqa: PLC0415
 
     if abi is not None and abi not in ABIS:
-        raise BadUsage(sentence("--abi", expected=either(ABIS), found=repr(abi)))
+        raise BadUsage(sentence("--abi", expected=either(ABIS), actual=repr(abi)))
 
 
 def is_counted(context: typer.Context, *options: str, is_count: bool, group_by: str | None) -> bool:
@@ -88,7 +88,7 @@ At = Annotated[
 Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")]
 Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")]
 
-Where = Annotated[
+Condition = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT",

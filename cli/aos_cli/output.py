@@ -111,8 +111,10 @@ def terminal_width() -> int:
         return int(columns)
     for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
         try:
-            if stream is not None and (found := os.get_terminal_size(stream.fileno()).columns):
-                return found
+            if stream is not None and (
+                column_count := os.get_terminal_size(stream.fileno()).columns
+            ):
+                return column_count
         except (OSError, ValueError, AttributeError):
             continue
     return PLAIN_WIDTH
@@ -263,15 +265,17 @@ def status_text(status: str) -> Styled:
 Row = Sequence[str | Styled]
 
 
-def table(columns: Sequence[str], rows: Iterable[Row], *, right: Sequence[str] = ()) -> None:
+def table(
+    columns: Sequence[str], rows: Iterable[Row], *, right_aligned: Sequence[str] = ()
+) -> None:
     """Print a table on a terminal, if it has rows; elsewhere tab-separated lines under a header.
 
-    ``right`` names the columns to align right.
+    ``right_aligned`` names the columns to align right.
     """
     if is_terminal():
         drawn = [[safe(cell) for cell in row] for row in rows]
         if drawn:
-            screen().table(columns, drawn, right=right)
+            screen().table(columns, drawn, right_aligned=right_aligned)
         return
     write("\t".join(columns) + "\n")
     for row in rows:
@@ -312,8 +316,8 @@ def _without_utf8(error: UnicodeError) -> tuple[str, int]:
     """Replace characters that a stream cannot encode: our signs by ASCII, others by ``\\uXXXX``."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    found = error.object[error.start : error.end]
-    return "".join(_PLAIN_SIGNS.get(sign) or _escaped(sign) for sign in found), error.end
+    signs = error.object[error.start : error.end]
+    return "".join(_PLAIN_SIGNS.get(sign) or _escaped(sign) for sign in signs), error.end
 
 
 def _escaped(sign: str) -> str:

@@ -32,16 +32,16 @@ class _Reader:
         if value is None:
             return () if is_many else None
         try:
-            return [self._make(each) for each in value] if is_many else self._make(value)
+            return [self._make(element) for element in value] if is_many else self._make(value)
         except typer.BadParameter as problem:
             raise typer.BadParameter(problem.message, ctx=ctx, param=param) from problem
 
 
 def read_without_pydantic(parameters: list[Any]) -> list[Any]:
     """Give each parameter of a simple type a ``_Reader``; returns the same list."""
-    for each in parameters:
-        descriptor = each.type_descriptor
+    for parameter in parameters:
+        descriptor = parameter.type_descriptor
         make = descriptor.parameter_info.parser or _MAKERS.get(descriptor.annotation)
         if make is not None:
-            each._runtime_param = _Reader(make)  # noqa: SLF001  # Typer uses its own if this is None
+            parameter._runtime_param = _Reader(make)  # noqa: SLF001  # Typer uses its own if this is None
     return parameters

@@ -17,20 +17,20 @@ Advance = Callable[[int, int], None]
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Advance]:
-    """Show the progress of ``what`` while the block runs."""
-    with errors_screen().bar(what) if errors_are_on_terminal() else _lines(what) as advance:
+def progress(label: str) -> Iterator[Advance]:
+    """Show the progress of ``label`` while the block runs."""
+    with errors_screen().bar(label) if errors_are_on_terminal() else _lines(label) as advance:
         yield advance
 
 
 @contextmanager
-def _lines(what: str) -> Iterator[Advance]:
+def _lines(label: str) -> Iterator[Advance]:
     last = monotonic()
 
-    def advance(done: int, total: int) -> None:
+    def advance(completed: int, total: int) -> None:
         nonlocal last
         if monotonic() - last >= PLAIN_EVERY_S:
             last = monotonic()
-            note(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}")
+            note(f"{label}: {completed:,} of {total:,}" if total else f"{label}: {completed:,}")
 
     yield advance

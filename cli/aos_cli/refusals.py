@@ -18,7 +18,7 @@ class _Alike:
 
     first: int
     last: int
-    more: int = 0
+    repeats: int = 0
 
 
 class Refusals:
@@ -31,7 +31,7 @@ class Refusals:
     def add(self, number: int, message: str) -> None:
         alike = self._alike.get(message)
         if alike is not None:
-            alike.more += 1
+            alike.repeats += 1
             alike.last = number
         elif len(self._alike) == REASONS_SHOWN:
             self._hidden += 1
@@ -40,11 +40,11 @@ class Refusals:
             note(f"aos: event {number}: {message}", style="red")
 
     def finish(self) -> None:
-        for each in self._alike.values():
-            if each.more:
+        for alike in self._alike.values():
+            if alike.repeats:
                 note(
-                    f"and {each.more:,} more for the same reason as event {each.first}, up to "
-                    f"event {each.last:,} (--json lists them all)",
+                    f"and {alike.repeats:,} more for the same reason as event {alike.first}, up to "
+                    f"event {alike.last:,} (--json lists them all)",
                     style="red",
                 )
         if self._hidden:

@@ -661,4 +661,4 @@ COMMANDS: Final = (
 
 def below(path: str) -> tuple[Command, ...]:
     """The commands of one group, or the top-level commands for the empty path."""
-    return tuple(each for each in COMMANDS if each.path.rpartition(" ")[0] == path)
+    return tuple(command for command in COMMANDS if command.path.rpartition(" ")[0] == path)

@@ -33,7 +33,7 @@ VALUE_CHARACTERS: Final = 400
 
 
 def run_against(
-    given: Sequence[str],
+    arguments: Sequence[str],
     *,
     abi: str | None,
     file: Path | None,
@@ -44,7 +44,7 @@ def run_against(
     """Compare, print, and return the exit code: 1 if a step differs or could not run."""
     if file is not None and start is not None:
         raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
-    candidates = _read(given, abi)
+    candidates = _read(arguments, abi)
     with progress("comparing") as advance:
         if file is None:
             report = _with_world(world, candidates, start, advance)
@@ -70,17 +70,18 @@ def _with_world(
         )
 
 
-def _read(given: Sequence[str], abi: str | None) -> Candidates:
+def _read(arguments: Sequence[str], abi: str | None) -> Candidates:
     """A manifest, or builds by module name; the name is None for a single ``FILE``."""
-    manifests = [each for each in given if _is_manifest(Path(each))]
+    manifests = [argument for argument in arguments if _is_manifest(Path(argument))]
     if not manifests:
         if abi is not None:
             raise BadUsage(
-                f"--abi {abi}: expected a manifest, found the build {given[0]} (a build keeps the "
+                f"--abi {abi}: expected a manifest, found the build {arguments[0]} (a build "
+                "keeps the "
                 "ABI of the recorded module)"
             )
-        return _builds(given)
-    if len(given) > 1:
+        return _builds(arguments)
+    if len(arguments) > 1:
         raise BadUsage(
             f"--against {manifests[0]}: a manifest has all its modules: expected no other --against"
         )
@@ -98,27 +99,27 @@ def _manifest(path: Path, abi: str | None) -> Loaded:
     return load_manifest_files(path, abi=abi)
 
 
-def _builds(given: Sequence[str]) -> dict[str | None, bytes]:
-    found: dict[str | None, bytes] = {}
-    for each in given:
-        name, equals, path = each.partition("=")
+def _builds(arguments: Sequence[str]) -> dict[str | None, bytes]:
+    builds: dict[str | None, bytes] = {}
+    for argument in arguments:
+        name, equals, path = argument.partition("=")
         word = name if equals else None
-        if word in found or (found and None in (word, *found)):
+        if word in builds or (builds and None in (word, *builds)):
             raise BadUsage(
-                f"--against {each}: expected one candidate for each module, NAME=FILE each"
+                f"--against {argument}: expected one candidate for each module, NAME=FILE each"
             )
-        file = Path(path if equals else each)
+        file = Path(path if equals else argument)
         project = project_built_at(file)
         if project is not None:
             refuse_stale_build(project)
-        found[word] = _module(file)
-    return found
+        builds[word] = _module(file)
+    return builds
 
 
 def _module(path: Path) -> bytes:
     try:
-        with path.open("rb") as opened:
-            data = opened.read(FILE_BYTES_MAX + 1)
+        with path.open("rb") as stream:
+            data = stream.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise BadUsage(
             f"--against: {path} cannot be read: {error.strerror} "
@@ -132,29 +133,29 @@ def _module(path: Path) -> bytes:
 def _show(report: AgainstReport) -> None:
     steps = count(report.compared, "step")
     if not report.different and not report.missing:
-        come = "comes" if report.compared == 1 else "come"
-        line(f"against: {steps} {come} out the same", style="bold green")
+        verb = "comes" if report.compared == 1 else "come"
+        line(f"against: {steps} {verb} out the same", style="bold green")
     else:
-        come = "comes" if report.different == 1 else "come"
-        line(f"against: {report.different:,} of {steps} {come} out otherwise", style="bold red")
+        verb = "comes" if report.different == 1 else "come"
+        line(f"against: {report.different:,} of {steps} {verb} out otherwise", style="bold red")
     for workflow, problem in sorted(report.missing.items()):
         missed = count(report.missing_steps[workflow], "step")
         line(f"  {workflow}: {missed} could not run: {problem}", style="red")
     if report.different:
         counts = ((name, report.by_class[name]) for name in CLASSES)
-        said = ", ".join(f"{name} {n:,}" for name, n in counts if n)
-        line(f"  differences: {said}")
+        counts_text = ", ".join(f"{name} {n:,}" for name, n in counts if n)
+        line(f"  differences: {counts_text}")
         for workflow, n in sorted(report.by_workflow.items()):
             line(f"  {workflow}: {count(n, 'step')}")
     if report.schemas:
         _show_schemas(report)
     _show_flows(report)
     _show_rest(report)
-    for each in report.first[:STEPS_SHOWN]:
-        _show_step(each)
-    more = report.different - STEPS_SHOWN
-    if more > 0:
-        line(f"and {count(more, 'step')} more (--json lists the first 100)")
+    for step in report.first[:STEPS_SHOWN]:
+        _show_step(step)
+    remaining = report.different - STEPS_SHOWN
+    if remaining > 0:
+        line(f"and {count(remaining, 'step')} more (--json lists the first 100)")
 
 
 def _show_schemas(report: AgainstReport) -> None:
@@ -176,26 +177,29 @@ def _show_flows(report: AgainstReport) -> None:
         f"{len(gate.stopped):,} of them",
         style="bold red",
     )
-    for each in gate.stopped[:STEPS_SHOWN]:
-        cell, found = name_cell(each.cell[0], report.keys[each.cell]), each.divergence
-        if found is None:
-            line(f"    {cell}: {each.fault.kind.value}: {each.fault.message}")
+    for stopped_flow in gate.stopped[:STEPS_SHOWN]:
+        cell, divergence = (
+            name_cell(stopped_flow.cell[0], report.keys[stopped_flow.cell]),
+            stopped_flow.divergence,
+        )
+        if divergence is None:
+            line(f"    {cell}: {stopped_flow.fault.kind.value}: {stopped_flow.fault.message}")
         else:
-            where = found.path or "its end"
-            line(f"    {cell}: at {where} the history has {found.expected}, the candidate "
-                 f"{found.found}")  # fmt: skip
+            path = divergence.path or "its end"
+            line(f"    {cell}: at {path} the history has {divergence.expected}, the candidate "
+                 f"{divergence.found}")  # fmt: skip
     if len(gate.stopped) > STEPS_SHOWN:
         line(f"    and {len(gate.stopped) - STEPS_SHOWN:,} more (--json lists them all)")
 
 
 def _show_rest(report: AgainstReport) -> None:
     line(f"  fuel {report.fuel_recorded:,} as recorded, {report.fuel_candidate:,} of the candidate")
-    for n, what in (
+    for n, text in (
         (report.erased, "not compared: what they need was erased"),
         (report.environmental, "not compared: faults of the machine"),
     ):
         if n:
-            line(f"  {count(n, 'step')} {what}", style="yellow")
+            line(f"  {count(n, 'step')} {text}", style="yellow")
     for workflow, n in sorted(report.migrated.items()):
         line(f"  {workflow}: {count(n, 'recorded state')} converted by its migration")
     if report.migrations:
@@ -203,20 +207,20 @@ def _show_rest(report: AgainstReport) -> None:
 
 
 def _show_step(step: StepDifference) -> None:
-    what = ", ".join(step.classes)
+    classes_text = ", ".join(step.classes)
     line(
-        f"record {step.seq}: {name_cell(step.workflow, step.key)} on {step.on}: {what}",
+        f"record {step.seq}: {name_cell(step.workflow, step.key)} on {step.on}: {classes_text}",
         style="bold",
     )
-    for found in step.differences:
-        if not found.places:
-            _show_both(found.field, found.recorded, found.recomputed)
-        for place in found.places[:PLACES_SHOWN]:
-            path = found.field + place.path.removeprefix("$")
-            _show_both(path, place.recorded, place.recomputed)
-        more = len(found.places) - PLACES_SHOWN
-        if more > 0:
-            line(f"  {found.field}: and {count(more, 'place')} more")
+    for difference in step.differences:
+        if not difference.places:
+            _show_both(difference.field, difference.recorded, difference.recomputed)
+        for part in difference.places[:PLACES_SHOWN]:
+            path = difference.field + part.path.removeprefix("$")
+            _show_both(path, part.recorded, part.recomputed)
+        remaining = len(difference.places) - PLACES_SHOWN
+        if remaining > 0:
+            line(f"  {difference.field}: and {count(remaining, 'place')} more")
 
 
 def _show_both(path: str, recorded: object, candidate: object) -> None:

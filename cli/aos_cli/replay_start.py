@@ -22,8 +22,8 @@ def snapshot_named(store: Store, start: str) -> SnapshotRow:
         raise BadUsage(f"--from: expected snapshot or a record's number, found {start!r:.40}")
     row = store.snapshot_before(None if start == "snapshot" else int(start))
     if row is None:
-        found = "no snapshot" if start == "snapshot" else f"no snapshot up to record {start}"
-        raise BadUsage(f"--from: the world has {found} (make one: aos snapshot)")
+        actual = "no snapshot" if start == "snapshot" else f"no snapshot up to record {start}"
+        raise BadUsage(f"--from: the world has {actual} (make one: aos snapshot)")
     return row
 
 

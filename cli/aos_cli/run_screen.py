@@ -18,7 +18,7 @@ PLAIN_EVERY_S: Final = 10.0
 class RunScreen(Protocol):
     """Shows how far a world is."""
 
-    def fold(self, done: int, total: int) -> None:
+    def fold(self, records_read: int, total: int) -> None:
         """So many records of the journal were read."""
         ...
 
@@ -41,8 +41,8 @@ class _Terminal:
     def __init__(self, show: Callable[[str, str], None]) -> None:
         self._show = show
 
-    def fold(self, done: int, total: int) -> None:
-        self._show(_folding(done, total), "dim")
+    def fold(self, records_read: int, total: int) -> None:
+        self._show(_folding(records_read, total), "dim")
 
     def status(self, status: Status) -> None:
         self._show(_status(status, status.steps_per_s), "cyan")
@@ -55,19 +55,19 @@ class _Plain:
     def __init__(self) -> None:
         self._last = self._since = monotonic()
         self._steps = 0
-        self._told = -1
+        self._noted_seq = -1
 
-    def fold(self, done: int, total: int) -> None:
+    def fold(self, records_read: int, total: int) -> None:
         if self._is_time():
-            note(_folding(done, total))
+            note(_folding(records_read, total))
 
     def status(self, status: Status) -> None:
-        figures, before = status.stats.figures, self._since
-        if figures.seq == self._told:
+        figures, since = status.stats.figures, self._since
+        if figures.seq == self._noted_seq:
             self._begin(figures.steps)
         elif self._is_time():
-            self._told = figures.seq
-            seconds = max(monotonic() - before, STATUS_S)
+            self._noted_seq = figures.seq
+            seconds = max(monotonic() - since, STATUS_S)
             note(_status(status, (figures.steps - self._steps) / seconds))
             self._begin(figures.steps)
 
@@ -82,8 +82,8 @@ class _Plain:
         return True
 
 
-def _folding(done: int, total: int) -> str:
-    return f"reading the journal: record {done:,} of {total:,}"
+def _folding(records_read: int, total: int) -> str:
+    return f"reading the journal: record {records_read:,} of {total:,}"
 
 
 def _status(status: Status, steps_per_s: float) -> str:

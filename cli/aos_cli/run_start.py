@@ -57,11 +57,11 @@ def standard_executors(
     ]
 
 
-def _started(found: Started) -> None:
-    number = found.open_intents
-    again = f", {count(number, 'open effect')} published again" if number else ""
-    note(f"running {found.folder.path} from record {found.seq:,}{again} (Ctrl-C stops it)")
-    _clock(found.clock_ns, now_ns())
+def _started(start: Started) -> None:
+    number = start.open_intents
+    published_text = f", {count(number, 'open effect')} published again" if number else ""
+    note(f"running {start.folder.path} from record {start.seq:,}{published_text} (Ctrl-C stops it)")
+    _clock(start.clock_ns, now_ns())
 
 
 def _clock(clock_ns: int, machine_ns: int) -> None:
@@ -84,13 +84,13 @@ class RunStart:
 
     def __init__(self, *, needs_executors: bool = True) -> None:
         self._needs_executors = needs_executors
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._waiting: list[str] = []
         self._has_started = False
 
-    def started(self, found: Started) -> None:
+    def started(self, start: Started) -> None:
         """Print the first line, and the block after it."""
-        _started(found)
+        _started(start)
         self._has_started = True
         self._tell()
 
@@ -98,8 +98,8 @@ class RunStart:
         """Print a short block, once the world runs; a later manifest adds only new lines."""
         unserved = coverage.unserved if self._needs_executors else ()
         lacks = [f"{name}: no executor ({option_for(name)})" for name in unserved]
-        new = [each for each in (*lacks, *coverage.lacking) if each not in self._told]
-        self._told.update(new)
+        new = [text for text in (*lacks, *coverage.lacking) if text not in self._noted]
+        self._noted.update(new)
         self._waiting += new
         if self._has_started:
             self._tell()
@@ -108,5 +108,5 @@ class RunStart:
         new, self._waiting = self._waiting, []
         if new:
             note("effects for which this process lacks something stay open:")
-        for each in new:
-            note(f"  {each}")
+        for text in new:
+            note(f"  {text}")

@@ -46,8 +46,8 @@ class ScheduleWorld:
         """Set a schedule, as a manifest has it; return the record, and whether it has answered."""
         if self.node is not None:
             with client_of(self.node) as client:
-                found = client.schedule("create", **definition, replace=replace or None)
-            return found["seq"], True
+                answer = client.schedule("create", **definition, replace=replace or None)
+            return answer["seq"], True
         entry = schedule_of(definition)
         with looking_at(self.world) as view:
             manifest = view.state.manifest
@@ -64,8 +64,8 @@ class ScheduleWorld:
         """Pause, resume, trigger or delete a schedule; as ``create``."""
         if self.node is not None:
             with client_of(self.node) as client:
-                found = client.schedule("command", id=id, action=action)
-            return found["seq"], True
+                answer = client.schedule("command", id=id, action=action)
+            return answer["seq"], True
         self.schedule(id)
         return self._send(_SCHEMAS[action], {"id": id})
 

@@ -29,10 +29,10 @@ def in_force(writer: object, node: str | None) -> Effective | None:
     """The manifest in force, of the folder's writer or of the node."""
     if node is None:
         assert isinstance(writer, Writer)
-        return writer.about().manifest
+        return writer.signed_state().manifest
     with client_of(node) as client:
-        found = client.document("/v1/manifest")
-        return Effective.from_document(client.blob(found["hash"]))
+        document = client.document("/v1/manifest")
+        return Effective.from_document(client.blob(document["hash"]))
 
 
 def sealer(path: Path, manifest: Effective | None, *, is_one: bool) -> Callable[[Item], Item]:

@@ -66,7 +66,7 @@ def make_shadow(
     where the shadow begins, if it is given; ``around`` and ``records`` are those of
     ``chosen_range``. Raises as ``shadow_of``."""
     options.check(bundle)
-    with progress("shadowing") as advance, _opened(world, bundle) as (source, store):
+    with progress("shadowing") as advance, _open_source(world, bundle) as (source, store):
         manifest = proposed(source)
         request = ShadowRequest(
             proposed=manifest,
@@ -95,10 +95,10 @@ def _answers(file: Path | None, manifest: Effective) -> ScriptAnswers | None:
 
 
 @contextlib.contextmanager
-def _opened(world: Path, bundle: Path | None) -> Iterator[tuple[ShadowSource, Store | None]]:
+def _open_source(world: Path, bundle: Path | None) -> Iterator[tuple[ShadowSource, Store | None]]:
     if bundle is not None:
-        with open_bundle(bundle) as opened:
-            yield source_of_bundle(opened), None
+        with open_bundle(bundle) as bundle_reader:
+            yield source_of_bundle(bundle_reader), None
     else:
         with open_folder(world).open_store(readonly=True) as store:
             if store.head() is None:

@@ -15,107 +15,115 @@ BLOCKERS_SHOWN: Final = 3
 VALUE_CHARACTERS: Final = 400
 """How much of one side is shown. ``--json`` has all that the report has."""
 
-Found = Mapping[str, Any]
+Document = Mapping[str, Any]
 
 
-def show_shadow(found: Found) -> None:
+def show_shadow(report: Document) -> None:
     """Print a report: differences, the effects of each side, and open ones."""
-    where = f"from record {found['from']:,} to {found['to']:,}"
-    if found["blocked"]:
-        line(f"shadow: nothing could run, {where}", style="bold red")
-        _show_blockers(found)
+    range_text = f"from record {report['from']:,} to {report['to']:,}"
+    if report["blocked"]:
+        line(f"shadow: nothing could run, {range_text}", style="bold red")
+        _show_blockers(report)
         return
-    cells = found["cells"].values()
-    different = sum(each["different"] for each in cells)
-    total = different + sum(each["same"] for each in cells)
-    if found["same"]:
-        line(f"shadow: {count(total, 'cell')} the same, {where}", style="bold green")
+    cells = report["cells"].values()
+    different = sum(tally["different"] for tally in cells)
+    total = different + sum(tally["same"] for tally in cells)
+    if report["same"]:
+        line(f"shadow: {count(total, 'cell')} the same, {range_text}", style="bold green")
     else:
         verb = "differs" if different == 1 else "differ"
-        line(f"shadow: {different:,} of {count(total, 'cell')} {verb}, {where}", style="bold red")
-        for text in _counts(found):
+        line(
+            f"shadow: {different:,} of {count(total, 'cell')} {verb}, {range_text}",
+            style="bold red",
+        )
+        for text in _counts(report):
             line(f"  {text}")
-    _show_effects(found["effects"])
-    _show_rest(found)
-    _show_blockers(found)
-    for each in found["differences"][:CELLS_SHOWN]:
-        _show_cell(each)
-    more = different - CELLS_SHOWN
-    if more > 0:
-        line(f"and {count(more, 'cell')} more (--json lists the first 100)")
+    _show_effects(report["effects"])
+    _show_rest(report)
+    _show_blockers(report)
+    for cell_difference in report["differences"][:CELLS_SHOWN]:
+        _show_cell(cell_difference)
+    remaining = different - CELLS_SHOWN
+    if remaining > 0:
+        line(f"and {count(remaining, 'cell')} more (--json lists the first 100)")
 
 
-def _counts(found: Found) -> Iterator[str]:
-    classes = [(name, n) for name, n in found["by_class"].items() if n]
+def _counts(report: Document) -> Iterator[str]:
+    classes = [(name, n) for name, n in report["by_class"].items() if n]
     yield "differences: " + ", ".join(f"{name} {n:,}" for name, n in sorted(classes))
-    for workflow, each in sorted(found["cells"].items()):
-        if each["different"]:
-            yield f"{workflow}: {count(each['different'], 'cell')}"
+    for workflow, tally in sorted(report["cells"].items()):
+        if tally["different"]:
+            yield f"{workflow}: {count(tally['different'], 'cell')}"
 
 
-def _show_effects(effects: Found) -> None:
+def _show_effects(effects: Document) -> None:
     recorded, shadow = effects["recorded"], effects["shadow"]
     for name in sorted({*recorded, *shadow}):
-        ours, theirs = (each.get(name, {"asked": 0}) for each in (shadow, recorded))
-        if ours != theirs:
-            line(f"  {name}: asked for {theirs['asked']:,} times as recorded, {ours['asked']:,} in "
-                 "the shadow")  # fmt: skip
+        shadow_counts, recorded_counts = (
+            side.get(name, {"asked": 0}) for side in (shadow, recorded)
+        )
+        if shadow_counts != recorded_counts:
+            line(f"  {name}: asked for {recorded_counts['asked']:,} times as recorded, "
+                 f"{shadow_counts['asked']:,} in the shadow")  # fmt: skip
 
 
-def _show_rest(found: Found) -> None:
-    steps, answered, pending = found["steps"], found["answered"], found["pending"]
+def _show_rest(report: Document) -> None:
+    steps, answered, pending = report["steps"], report["answered"], report["pending"]
     alone = sum(answered.values())
     if alone:
         line(f"  {count(alone, 'effect')} of the shadow got an answer that is not in the journal")
-    for n, what in (
+    for n, text in (
         (steps["erased"], "not compared: a value that it needs was erased"),
         (steps["environmental"], "not compared: a fault of the machine"),
     ):
         if n:
-            line(f"  {count(n, 'record')} {what}", style="yellow")
+            line(f"  {count(n, 'record')} {text}", style="yellow")
     if pending["recorded"] or pending["shadow"]:
         line(f"  open at the end: {count(pending['recorded'], 'effect')} as recorded, "
              f"{pending['shadow']:,} in the shadow")  # fmt: skip
 
 
-def _show_blockers(found: Found) -> None:
-    blockers = found["blockers"]
+def _show_blockers(report: Document) -> None:
+    blockers = report["blockers"]
     if not blockers["total"]:
         return
-    line(f"  an apply at record {found['from']:,} would have been blocked:", style="yellow")
-    for each in blockers["first"][:BLOCKERS_SHOWN]:
-        cell = name_cell(each["cell"]["workflow"], each["cell"]["key"])
-        line(f"    {each['kind']}, {cell}: {each['detail']}", style="yellow")
-    more = blockers["total"] - BLOCKERS_SHOWN
-    if more > 0:
-        line(f"    and {more:,} more", style="yellow")
+    line(f"  an apply at record {report['from']:,} would have been blocked:", style="yellow")
+    for blocker in blockers["first"][:BLOCKERS_SHOWN]:
+        cell = name_cell(blocker["cell"]["workflow"], blocker["cell"]["key"])
+        line(f"    {blocker['kind']}, {cell}: {blocker['detail']}", style="yellow")
+    remaining = blockers["total"] - BLOCKERS_SHOWN
+    if remaining > 0:
+        line(f"    and {remaining:,} more", style="yellow")
 
 
-def _show_cell(found: Found) -> None:
-    cell, first, last = found["cell"], found["first"], found["last"]
-    line(f"{name_cell(cell['workflow'], cell['key'])}: {', '.join(found['classes'])}", style="bold")
+def _show_cell(cell_difference: Document) -> None:
+    cell, first, last = cell_difference["cell"], cell_difference["first"], cell_difference["last"]
+    line(
+        f"{name_cell(cell['workflow'], cell['key'])}: {', '.join(cell_difference['classes'])}",
+        style="bold",
+    )
     line(f"  first at record {first['record']:,}, on {first['on']}: {', '.join(first['classes'])}")
-    for each in first["differences"]:
-        _show_difference(each)
-    sides: Sequence[tuple[str, Found | None]] = (
+    for difference in first["differences"]:
+        _show_difference(difference)
+    sides: Sequence[tuple[str, Document | None]] = (
         ("recorded", last["recorded"]), ("shadow", last["shadow"]),
     )  # fmt: skip
     if last["recorded"] != last["shadow"]:
         line("  at the end")
         for name, side in sides:
-            what = "no cell" if side is None else f"{side['status']} {_short(side['state'])}"
-            line(f"    {name:<9}  {what}")
+            side_text = "no cell" if side is None else f"{side['status']} {_short(side['state'])}"
+            line(f"    {name:<9}  {side_text}")
 
 
-def _show_difference(found: Found) -> None:
-    if not found["places"]:
-        _show_both(found["field"], found["recorded"], found["shadow"])
-    for place in found["places"][:PLACES_SHOWN]:
-        path = found["field"] + place["path"].removeprefix("$")
-        _show_both(path, place["recorded"], place["shadow"])
-    more = len(found["places"]) - PLACES_SHOWN
-    if more > 0:
-        line(f"    {found['field']}: and {count(more, 'place')} more")
+def _show_difference(difference: Document) -> None:
+    if not difference["places"]:
+        _show_both(difference["field"], difference["recorded"], difference["shadow"])
+    for part in difference["places"][:PLACES_SHOWN]:
+        path = difference["field"] + part["path"].removeprefix("$")
+        _show_both(path, part["recorded"], part["shadow"])
+    remaining = len(difference["places"]) - PLACES_SHOWN
+    if remaining > 0:
+        line(f"    {difference['field']}: and {count(remaining, 'place')} more")
 
 
 def _show_both(path: str, recorded: object, shadow: object) -> None:

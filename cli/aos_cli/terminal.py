@@ -57,11 +57,15 @@ class Screen:
         self._console.print(_rich(text), soft_wrap=True)
 
     def table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[Styled]], *, right: Sequence[str]
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Styled]],
+        *,
+        right_aligned: Sequence[str],
     ) -> None:
         drawn = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
-            is_right = column in right
+            is_right = column in right_aligned
             drawn.add_column(
                 column, justify="right" if is_right else "left", overflow="fold", no_wrap=is_right
             )
@@ -95,7 +99,7 @@ class Screen:
         self._console.print(drawn)
 
     @contextmanager
-    def bar(self, what: str) -> Iterator[Advance]:
+    def bar(self, label: str) -> Iterator[Advance]:
         """A progress bar, shown once the block has run for ``SHOWN_AFTER_S``."""
         began = monotonic()
         bar = Progress(
@@ -108,12 +112,12 @@ class Screen:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(label, total=None)
 
-        def advance(done: int, total: int) -> None:
+        def advance(completed: int, total: int) -> None:
             if not bar.live.is_started and monotonic() - began > SHOWN_AFTER_S:
                 bar.start()
-            bar.update(task, completed=done, total=total or None)
+            bar.update(task, completed=completed, total=total or None)
 
         try:
             yield advance

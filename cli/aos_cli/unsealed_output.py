@@ -33,5 +33,5 @@ def unsealed_with(path: Path | None, document: Document) -> Document:
     from aos.sealing.keyring import Keyring  # noqa: PLC0415
     from aos.sealing.sealed_events import unsealed  # noqa: PLC0415
 
-    found: Document = unsealed(Keyring.read(path), document)
-    return found
+    unsealed_document: Document = unsealed(Keyring.read(path), document)
+    return unsealed_document

@@ -30,7 +30,7 @@ Timeout = Annotated[
 ]
 
 
-class _Chosen:
+class _CurrentTimeout:
     """The ``--timeout`` of the command that runs."""
 
     timeout_ns: int = _DEFAULT_NS
@@ -38,23 +38,23 @@ class _Chosen:
 
 def chosen_timeout_s() -> float:
     """The value of this command's ``--timeout``, in seconds."""
-    return _Chosen.timeout_ns / _SECOND_NS
+    return _CurrentTimeout.timeout_ns / _SECOND_NS
 
 
 def with_timeout(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option to the function of a command that writes."""
 
     @wraps(function)
-    def called(*words: Any, timeout: int | None = None, **options: Any) -> Any:
-        _Chosen.timeout_ns = _DEFAULT_NS if timeout is None else timeout
+    def wrapper(*words: Any, timeout: int | None = None, **options: Any) -> Any:
+        _CurrentTimeout.timeout_ns = _DEFAULT_NS if timeout is None else timeout
         try:
             return function(*words, **options)
         finally:
-            _Chosen.timeout_ns = _DEFAULT_NS
+            _CurrentTimeout.timeout_ns = _DEFAULT_NS
 
     option = Parameter("timeout", Parameter.KEYWORD_ONLY, default=None, annotation=Timeout)
-    found = signature(function, eval_str=True)
-    parameters = [*found.parameters.values(), option]
-    called.__signature__ = found.replace(parameters=parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {each.name: each.annotation for each in parameters}
-    return called
+    function_signature = signature(function, eval_str=True)
+    parameters = [*function_signature.parameters.values(), option]
+    wrapper.__signature__ = function_signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper

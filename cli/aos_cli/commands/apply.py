@@ -70,7 +70,7 @@ def apply(
     json: Json = False,
 ) -> int:
     if mode not in MODES:
-        raise BadUsage(sentence("--mode", expected=either(MODES), found=repr(mode)))
+        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
     if show and not (dry_run and mode == MIGRATE):
         raise BadUsage("--show: expected --dry-run and --mode migrate with it")
     loaded = load_named(path, abi)
@@ -87,10 +87,10 @@ def apply(
         propose = ["aos", "gov", "propose", *_command(path, abi, target, mode, leave_cells)[2:]]
         report["refused"] = {**report["refused"], "command": propose}
     if json:
-        shown = {**report, "ways_out": ways_document(report["ways_out"], command, migration)}
+        document = {**report, "ways_out": ways_document(report["ways_out"], command, migration)}
         if is_stopped and not dry_run:
-            shown["refused"] = {"rule": RULE, "message": refusal_text(gate)}
-        print_json(shown)
+            document["refused"] = {"rule": RULE, "message": refusal_text(gate)}
+        print_json(document)
     else:
         show_states(report["states"])
         if is_stopped and not dry_run:

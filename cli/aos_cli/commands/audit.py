@@ -56,31 +56,31 @@ def audit(
     if out is not None and out.suffix not in PAGES:
         raise BadUsage(
             sentence(
-                "--out", where=str(out), expected="one of " + ", ".join(PAGES),
-                found=repr(out.suffix),
+                "--out", location=str(out), expected="one of " + ", ".join(PAGES),
+                actual=repr(out.suffix),
             )
         )  # fmt: skip
-    made = (
+    report = (
         _of_world(open_folder(world), with_replay=with_replay)
         if file is None
         else _of_bundle(file, with_replay=with_replay)
     )
     if out is not None:
-        write_page(out, PAGES[out.suffix](made), force=force)
+        write_page(out, PAGES[out.suffix](report), force=force)
     if json:
-        print_json(made)
+        print_json(report)
     elif out is None:
-        write(markdown_page(made))
+        write(markdown_page(report))
     else:
-        _show(made, out)
-    return Damage.exit_code if _is_damaged(made) else 0
+        _show(report, out)
+    return Damage.exit_code if _is_damaged(report) else 0
 
 
 def _of_world(folder: WorldFolder, *, with_replay: bool) -> ReportDocument:
     with progress("verifying") as advance:
         verified = verify_world(folder.path, on_progress=lambda seq: advance(seq, 0))
     # This process would die of reading such a file.
-    if any(each.kind is FindingKind.STORE_UNREADABLE for each in verified.findings):
+    if any(finding.kind is FindingKind.STORE_UNREADABLE for finding in verified.findings):
         return audit_report(None, verified)
     with folder.open_store(readonly=True) as store:
         replayed = None

@@ -16,7 +16,7 @@ from aos.node.batches.batch import CANCEL_EFFECTS, DONE, RUNNING, SEND_EVENTS
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.node_option import NodeUrl, client_of, from_node
-from aos_cli.options import DEFAULT_WORLD, Json, Where, World
+from aos_cli.options import DEFAULT_WORLD, Condition, Json, World
 from aos_cli.output import line, note, print_json
 
 VALUE_BYTES_MAX: Final = 1 << 20
@@ -49,7 +49,7 @@ def _acting(action: str) -> Callable[..., int]:
     def act(
         *,
         workflow: Workflow = None,
-        where: Where = None,
+        where: Condition = None,
         rate: Rate = None,
         dry_run: DryRun = False,
         id: BatchId = None,
@@ -72,7 +72,7 @@ unpin = _acting(UNPIN)
 def cancel_effects(
     *,
     workflow: Workflow = None,
-    where: Where = None,
+    where: Condition = None,
     effect: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only effects of this name.")
     ] = None,
@@ -103,7 +103,7 @@ def send(
     workflow: Annotated[
         str, typer.Option(metavar="NAME", help="The workflow of the cells, or a part of its name.")
     ],
-    where: Where = None,
+    where: Condition = None,
     rate: Rate = None,
     dry_run: DryRun = False,
     id: BatchId = None,
@@ -124,13 +124,13 @@ def send(
 
 
 def list_batches(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    found = from_node(node or str(world), "/v1/batches")
+    document = from_node(node or str(world), "/v1/batches")
     if json:
-        print_json(found)
+        print_json(document)
         return
-    for each in found["batches"]:
-        line(f"{each['id']}  {_words(each)}  {_counts(each)}")
-    number = len(found["batches"])
+    for batch in document["batches"]:
+        line(f"{batch['id']}  {_words(batch)}  {_counts(batch)}")
+    number = len(document["batches"])
     note("1 batch" if number == 1 else f"{number:,} batches")
 
 
@@ -143,8 +143,8 @@ def show(
 
 def stop(id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
     with client_of(node or str(world)) as client:
-        found = client.batch("/stop", id=id)
-    _show(found, json=json)
+        batch = client.batch("/stop", id=id)
+    _show(batch, json=json)
 
 
 def _begin(
@@ -158,15 +158,15 @@ def _begin(
 ) -> int:
     if is_dry and (wait or id is not None):
         raise BadUsage("batch: --dry-run begins no batch, so it goes without --id and --wait")
-    given = {**order, "id": None if is_dry else id or f"b-{secrets.token_hex(6)}"}
-    found = _asked(node, {**given, "dry_run": is_dry or None})
+    body = {**order, "id": None if is_dry else id or f"b-{secrets.token_hex(6)}"}
+    batch = _request_batch(node, {**body, "dry_run": is_dry or None})
     if is_dry:
-        _show_first(found, json=json)
+        _show_first(batch, json=json)
         return 0
-    return _end(node, found["id"], wait=wait, json=json)
+    return _end(node, batch["id"], wait=wait, json=json)
 
 
-def _asked(node: str, body: Mapping[str, object]) -> Mapping[str, Any]:
+def _request_batch(node: str, body: Mapping[str, object]) -> Mapping[str, Any]:
     """Send the request, again under the same id while the node is away for a moment."""
     until_s = time.monotonic() + RETRY_S
     while True:
@@ -181,59 +181,59 @@ def _asked(node: str, body: Mapping[str, object]) -> Mapping[str, Any]:
 
 def _end(node: str, id: str, *, wait: bool, json: bool) -> int:
     """Show a batch, with ``wait`` once it has ended; 1 if that was not with every item done."""
-    found = from_node(node, "/v1/batch", id=id)
-    while wait and found["status"] == RUNNING:
+    batch = from_node(node, "/v1/batch", id=id)
+    while wait and batch["status"] == RUNNING:
         time.sleep(LOOK_S)
-        found = from_node(node, "/v1/batch", id=id)
-    _show(found, json=json)
-    is_good = found["status"] == DONE and not found["refused"]
+        batch = from_node(node, "/v1/batch", id=id)
+    _show(batch, json=json)
+    is_good = batch["status"] == DONE and not batch["refused"]
     return Refused.exit_code if wait and not is_good else 0
 
 
-def _show_first(found: Mapping[str, Any], *, json: bool) -> None:
+def _show_first(preview: Mapping[str, Any], *, json: bool) -> None:
     if json:
-        print_json(found)
+        print_json(preview)
         return
-    for each in found["first"]:
-        line(_item(each))
-    if (more := found["total"] - len(found["first"])) > 0:
-        line(f"and {more:,} more")
-    note(f"{count(found['total'], 'item')}; nothing was changed (without --dry-run it begins)")
+    for target in preview["first"]:
+        line(_item(target))
+    if (remaining := preview["total"] - len(preview["first"])) > 0:
+        line(f"and {remaining:,} more")
+    note(f"{count(preview['total'], 'item')}; nothing was changed (without --dry-run it begins)")
 
 
-def _show(found: Mapping[str, Any], *, json: bool) -> None:
+def _show(batch: Mapping[str, Any], *, json: bool) -> None:
     if json:
-        print_json(found)
+        print_json(batch)
         return
-    line(f"batch   {found['id']}", style="bold")
-    line(f"does    {_words(found)}")
-    line(f"status  {_counts(found)}")
-    if found["problem"] is not None:
-        line(f"        {found['problem']}")
-    for each in found["refusals"][:REFUSALS_SHOWN]:
-        line(f"  {_item(each)}: {each['detail']}")
-    if (more := found["refused"] - min(len(found["refusals"]), REFUSALS_SHOWN)) > 0:
-        line(f"  and {more:,} more were refused")
+    line(f"batch   {batch['id']}", style="bold")
+    line(f"does    {_words(batch)}")
+    line(f"status  {_counts(batch)}")
+    if batch["problem"] is not None:
+        line(f"        {batch['problem']}")
+    for refusal in batch["refusals"][:REFUSALS_SHOWN]:
+        line(f"  {_item(refusal)}: {refusal['detail']}")
+    if (remaining := batch["refused"] - min(len(batch["refusals"]), REFUSALS_SHOWN)) > 0:
+        line(f"  and {remaining:,} more were refused")
 
 
-def _item(each: Mapping[str, Any]) -> str:
-    text = f"{each['workflow']} {compact(each['key'])}"
-    intent = each.get("intent")
+def _item(target: Mapping[str, Any]) -> str:
+    text = f"{target['workflow']} {compact(target['key'])}"
+    intent = target.get("intent")
     return text if intent is None else f"{text}  effect {intent[7:19]}"
 
 
-def _words(found: Mapping[str, Any]) -> str:
-    parts = [found["action"]]
-    if "event" in found:
-        parts.append(f"{found['event']} {compact(found.get('value'))}")
+def _words(batch: Mapping[str, Any]) -> str:
+    parts = [batch["action"]]
+    if "event" in batch:
+        parts.append(f"{batch['event']} {compact(batch.get('value'))}")
     parts += [
-        f"{name} {found[name]}" for name in ("effect", "workflow", "where", "rate") if name in found
+        f"{name} {batch[name]}" for name in ("effect", "workflow", "where", "rate") if name in batch
     ]
     return ", ".join(parts)
 
 
-def _counts(found: Mapping[str, Any]) -> str:
-    text = f"{found['status']}: {found['done']:,} of {found['total']:,} done"
-    if found["refused"]:
-        text += f", {found['refused']:,} refused"
+def _counts(batch: Mapping[str, Any]) -> str:
+    text = f"{batch['status']}: {batch['done']:,} of {batch['total']:,} done"
+    if batch["refused"]:
+        text += f", {batch['refused']:,} refused"
     return text

@@ -87,8 +87,8 @@ def build(
                 checked = builds.check(project, console=console)
             else:
                 checked = Checked(built=builds.build(project, console=console), differing=())
-        except ManifestProblems as found:
-            number = len(found.problems)
+        except ManifestProblems as error:
+            number = len(error.problems)
             problems = f"{number} problems" if number > 1 else "1 problem"
             note(f"aos: the manifest of {project.name} has {problems}", style="red")
             raise
@@ -102,7 +102,7 @@ def build(
         raise Unavailable(
             sentence(
                 "the modules on disk were made by another compiler, and are not compared",
-                where=RECORD,
+                location=RECORD,
                 hint="everything else is as it should be; use that compiler, or build and commit",
             )
         )
@@ -111,9 +111,9 @@ def build(
 
 def tell_outdated(project: Project) -> None:
     """Print a one-line note if the project uses the SDK of another release (AU-27)."""
-    told = outdated(project)
-    if told is not None:
-        note(told, style="yellow")
+    message = outdated(project)
+    if message is not None:
+        note(message, style="yellow")
 
 
 @contextmanager
@@ -124,28 +124,30 @@ def stopping() -> Iterator[Console]:
     def stop(_number: int, _frame: FrameType | None) -> None:
         console.given_up.set()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield console
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def show(built: Built) -> None:
-    took = f"{built.took_ns / SECOND_NS:.1f} s"
-    for each in built.modules:
-        line(f"{each.artifact}  {len(each.wasm):,} bytes  {hash_text(each.hash)}", style="bold")
+    duration = f"{built.took_ns / SECOND_NS:.1f} s"
+    for module in built.modules:
+        line(
+            f"{module.artifact}  {len(module.wasm):,} bytes  {hash_text(module.hash)}", style="bold"
+        )
     effective = built.loaded.effective
-    line(f"manifest {hash_text(effective.hash)}  ({took})")
+    line(f"manifest {hash_text(effective.hash)}  ({duration})")
 
 
 def _differ(differing: Sequence[StaleFile], *, is_told: bool) -> None:
     """Print the differing lines if ``is_told``, then raise ``BuildFailed`` in any case."""
-    for each in differing if is_told else ():
-        for text in each.lines:
+    for stale_file in differing if is_told else ():
+        for text in stale_file.lines:
             line(text, style={"+": "green", "-": "red"}.get(text[:1]))
-    names = ", ".join(each.file for each in differing)
+    names = ", ".join(stale_file.file for stale_file in differing)
     raise BuildFailed(
         f"{names}: not what the sources make (aos build writes it; commit it with them)"
     )
@@ -160,14 +162,14 @@ def document(name: str, checked: Checked) -> dict[str, object]:
         if built is None
         else [
             {
-                "name": each.name,
-                "file": each.artifact,
-                "bytes": len(each.wasm),
-                "hash": hash_text(each.hash),
+                "name": module.name,
+                "file": module.artifact,
+                "bytes": len(module.wasm),
+                "hash": hash_text(module.hash),
             }
-            for each in built.modules
+            for module in built.modules
         ],
         "took_ns": None if built is None else built.took_ns,
-        "differ": [each.file for each in checked.differing],
+        "differ": [stale_file.file for stale_file in checked.differing],
         "by_another_compiler": checked.by_another,
     }

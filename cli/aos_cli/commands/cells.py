@@ -46,7 +46,7 @@ Pattern = Annotated[
         metavar="GLOB", help="Instances whose key matches, as text: * is any text, ? a character."
     ),
 ]
-Why = Annotated[
+Reason = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="The reason, which the journal keeps (at most 1,024 bytes)."),
 ]
@@ -82,7 +82,7 @@ def retry(
     cells = (
         chosen_cells.failed(world, node, workflow)
         if name is None
-        else chosen_cells.one(world, node, name, key)
+        else chosen_cells.cell_by_key(world, node, name, key)
     )
     return _command_cells(
         world, node, SKIP if skip else RETRY, cells, is_one=name is not None, json=json
@@ -112,7 +112,7 @@ def unpin(
     cells = (
         chosen_cells.pinned(world, node, workflow)
         if name is None
-        else chosen_cells.one(world, node, name, key)
+        else chosen_cells.cell_by_key(world, node, name, key)
     )
     return _command_cells(world, node, UNPIN, cells, is_one=name is not None, json=json)
 
@@ -129,7 +129,7 @@ def end(
             help="Status that they have then: completed (default) or failed.",
         ),
     ] = "completed",
-    why: Why = None,
+    why: Reason = None,
     pattern: Pattern = None,
     is_all: Annotated[
         bool, typer.Option("--all", help="Every instance that has not ended.")
@@ -143,7 +143,7 @@ def end(
     order = Order(
         action=END,
         status=status,
-        why=why,
+        reason=why,
         workflow=workflow,
         keys=tuple(keys or ()),
         pattern=pattern,
@@ -156,7 +156,7 @@ def remove(
     workflow: OneWorkflow,
     keys: Keys = None,
     *,
-    why: Why = None,
+    why: Reason = None,
     pattern: Pattern = None,
     is_all: Annotated[bool, typer.Option("--all", help="Every instance of the workflow.")] = False,
     dry_run: DryRun = False,
@@ -167,7 +167,7 @@ def remove(
     order = Order(
         action=REMOVE,
         status=None,
-        why=why,
+        reason=why,
         workflow=workflow,
         keys=tuple(keys or ()),
         pattern=pattern,
@@ -186,34 +186,34 @@ def _command_cells(
     json: bool,
 ) -> int:
     """Send the command for each cell, print the answers, and return the exit code."""
-    told = command_each(world, node, action, cells, doing="retrying")
-    refused = [each for each in told if isinstance(each.answer, Refusal)]
+    outcomes = command_each(world, node, action, cells, doing="retrying")
+    refused = [outcome for outcome in outcomes if isinstance(outcome.answer, Refusal)]
     if is_one and refused:
         raise Refused(_message(refused[0].answer))
     if json:
-        print_json(_document(told, action))
+        print_json(_document(outcomes, action))
     elif is_one:
-        _show(told[0], action)
+        _show(outcomes[0], action)
     else:
-        _show_all(told, action)
+        _show_all(outcomes, action)
     return Refused.exit_code if refused else 0
 
 
-def _document(told: list[Answered], action: str) -> dict[str, object]:
-    refused = sum(isinstance(each.answer, Refusal) for each in told)
+def _document(outcomes: list[Answered], action: str) -> dict[str, object]:
+    refused = sum(isinstance(outcome.answer, Refusal) for outcome in outcomes)
     return {
         "action": action,
-        "admitted": len(told) - refused,
+        "admitted": len(outcomes) - refused,
         "refused": refused,
         "cells": [
             {
-                **each.cell.document,
-                "seq": None if isinstance(each.answer, Refusal) else each.answer.seq,
-                "refused": {"rule": each.answer.rule.value, "message": each.answer.message}
-                if isinstance(each.answer, Refusal)
+                **outcome.cell.document,
+                "seq": None if isinstance(outcome.answer, Refusal) else outcome.answer.seq,
+                "refused": {"rule": outcome.answer.rule.value, "message": outcome.answer.message}
+                if isinstance(outcome.answer, Refusal)
                 else None,
             }
-            for each in told
+            for outcome in outcomes
         ],
     }
 
@@ -230,32 +230,31 @@ _HOW: Final = {
 }
 
 
-def _show(told: Answered, action: str) -> None:
-    assert not isinstance(told.answer, Refusal)
-    how = _HOW[action]
-    line(f"{told.cell.text} resumes {how} (record {told.answer.seq:,})")
+def _show(outcome: Answered, action: str) -> None:
+    assert not isinstance(outcome.answer, Refusal)
+    manner = _HOW[action]
+    line(f"{outcome.cell.text} resumes {manner} (record {outcome.answer.seq:,})")
 
 
-def _show_all(told: list[Answered], action: str) -> None:
-    if not told:
+def _show_all(outcomes: list[Answered], action: str) -> None:
+    if not outcomes:
         line("no cell is pinned" if action == UNPIN else "no cell has failed")
         return
-    seqs = [each.answer.seq for each in told if not isinstance(each.answer, Refusal)]
-    refused = [each for each in told if isinstance(each.answer, Refusal)]
-    for each in refused[:REFUSALS_SHOWN]:
-        note(f"aos: {each.cell.text}: {_message(each.answer)}", style="red")
+    seqs = [outcome.answer.seq for outcome in outcomes if not isinstance(outcome.answer, Refusal)]
+    refused = [outcome for outcome in outcomes if isinstance(outcome.answer, Refusal)]
+    for outcome in refused[:REFUSALS_SHOWN]:
+        note(f"aos: {outcome.cell.text}: {_message(outcome.answer)}", style="red")
     if len(refused) > REFUSALS_SHOWN:
         note(f"and {len(refused) - REFUSALS_SHOWN:,} more were refused (--json lists them all)")
-    where = ""
+    records_text = ""
     if seqs:
-        where = (
+        records_text = (
             f" (record {seqs[0]:,})"
             if len(seqs) == 1
             else f" (records {seqs[0]:,} to {seqs[-1]:,})"
         )
-    parts = [
-        f"{count(len(seqs), 'cell')} of {len(told):,} {'resumes' if len(seqs) == 1 else 'resume'}"
-    ]
+    verb = "resumes" if len(seqs) == 1 else "resume"
+    parts = [f"{count(len(seqs), 'cell')} of {len(outcomes):,} {verb}"]
     if refused:
         parts.append(f"{len(refused):,} refused")
-    line(", ".join(parts) + where)
+    line(", ".join(parts) + records_text)

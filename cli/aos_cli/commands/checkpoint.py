@@ -62,9 +62,9 @@ def checkpoint(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:  # fmt: skip
-    witnesses = [Witness.of(each) for each in witness or ()]
+    witnesses = [Witness.of(spec) for spec in witness or ()]
     with progress("extending the header log") as advance:
-        made = make_checkpoint(
+        made_checkpoint = make_checkpoint(
             world,
             out=out,
             witnesses=witnesses,
@@ -74,39 +74,43 @@ def checkpoint(
             progress=advance,
         )
     if json:
-        print_json(_document(made, out))
+        print_json(_document(made_checkpoint, out))
     else:
-        _show(made, out)
-    for each in made.failed:
-        note(f"aos: {each}", style="red")
-    return Unavailable.exit_code if made.failed else 0
+        _show(made_checkpoint, out)
+    for failure in made_checkpoint.failed:
+        note(f"aos: {failure}", style="red")
+    return Unavailable.exit_code if made_checkpoint.failed else 0
 
 
-def _document(made: MadeCheckpoint, out: Path | None) -> dict[str, object]:
+def _document(made_checkpoint: MadeCheckpoint, out: Path | None) -> dict[str, object]:
     return {
-        "world": hash_text(made.world),
-        "key": made.key.text,
-        "frames": made.checkpoint.size,
-        "added": made.added,
-        "seq": made.seq,
-        "root": base64.b64encode(made.checkpoint.root).decode(),
-        "path": str(made.path),
+        "world": hash_text(made_checkpoint.world),
+        "key": made_checkpoint.key.text,
+        "frames": made_checkpoint.checkpoint.size,
+        "added": made_checkpoint.added,
+        "seq": made_checkpoint.seq,
+        "root": base64.b64encode(made_checkpoint.checkpoint.root).decode(),
+        "path": str(made_checkpoint.path),
         "out": None if out is None else str(out),
-        "witnesses": [{"name": name, "time": time} for name, time in made.cosigned],
-        "timestamp": made.timestamp is not None,
-        "failed": list(made.failed),
+        "witnesses": [{"name": name, "time": time} for name, time in made_checkpoint.cosigned],
+        "timestamp": made_checkpoint.timestamp is not None,
+        "failed": list(made_checkpoint.failed),
     }
 
 
-def _show(made: MadeCheckpoint, out: Path | None) -> None:
-    frames = f"{count(made.checkpoint.size, 'frame')}, {made.added:,} of them new"
-    line(f"checkpoint to record {made.seq:,}: {out or made.path}", style="bold")
-    line(f"  {frames}, root {base64.b64encode(made.checkpoint.root).decode()}")
-    for name, time in made.cosigned:
+def _show(made_checkpoint: MadeCheckpoint, out: Path | None) -> None:
+    frames = (
+        f"{count(made_checkpoint.checkpoint.size, 'frame')}, {made_checkpoint.added:,} of them new"
+    )
+    line(
+        f"checkpoint to record {made_checkpoint.seq:,}: {out or made_checkpoint.path}", style="bold"
+    )
+    line(f"  {frames}, root {base64.b64encode(made_checkpoint.checkpoint.root).decode()}")
+    for name, time in made_checkpoint.cosigned:
         line(f"  cosigned by {name} at {time_text(time * _SECOND_NS)}")
-    if made.timestamp is not None:
+    if made_checkpoint.timestamp is not None:
         line("  with a time-stamp")
-    line(f"  key of the log, for witnesses: {made.key.text}")
+    line(f"  key of the log, for witnesses: {made_checkpoint.key.text}")
     if out is None:
         line("next: aos checkpoint --out FILE, and keep FILE where this machine cannot change it")
     else:

@@ -18,12 +18,12 @@ _SECOND_NS = 10**9
 
 
 def status(*, world: World = DEFAULT_WORLD, json: Json = False) -> int:
-    shown = checkpoint_status(world)
+    status = checkpoint_status(world)
     if json:
-        print_json(_document(shown))
+        print_json(_document(status))
     else:
-        _show(shown)
-    if shown.outside is not None:
+        _show(status)
+    if status.outside is not None:
         return 0
     note(
         "aos: no checkpoint was ever kept outside of this folder, so no one could detect that the "
@@ -34,16 +34,16 @@ def status(*, world: World = DEFAULT_WORLD, json: Json = False) -> int:
     return NONE_OUTSIDE
 
 
-def _document(shown: CheckpointStatus) -> dict[str, object]:
-    latest, outside = shown.latest, shown.outside
+def _document(status: CheckpointStatus) -> dict[str, object]:
+    latest, outside = status.latest, status.outside
     return {
-        "world": hash_text(shown.world),
-        "frames": shown.head.frames,
-        "seq": shown.head.seq,
+        "world": hash_text(status.world),
+        "frames": status.head.frames,
+        "seq": status.head.seq,
         "latest": None
         if latest is None
         else {
-            **_place(shown, latest.checkpoint, latest.seq),
+            **_position_document(status, latest.checkpoint, latest.seq),
             "path": str(latest.path),
             "witnesses": _witnesses(cosigners(latest.note)),
             "timestamp": latest.is_stamped,
@@ -51,7 +51,7 @@ def _document(shown: CheckpointStatus) -> dict[str, object]:
         "outside": None
         if outside is None
         else {
-            **_place(shown, outside.checkpoint, outside.seq),
+            **_position_document(status, outside.checkpoint, outside.seq),
             "file": outside.file,
             "time": time_text(outside.time * _SECOND_NS),
             "witnesses": _witnesses(outside.cosigned),
@@ -59,13 +59,15 @@ def _document(shown: CheckpointStatus) -> dict[str, object]:
     }
 
 
-def _place(shown: CheckpointStatus, checkpoint: Checkpoint, seq: int) -> dict[str, object]:
+def _position_document(
+    status: CheckpointStatus, checkpoint: Checkpoint, seq: int
+) -> dict[str, object]:
     return {
         "frames": checkpoint.size,
         "seq": seq,
         "root": base64.b64encode(checkpoint.root).decode(),
-        "frames_since": shown.head.frames - checkpoint.size,
-        "records_since": shown.head.seq - seq,
+        "frames_since": status.head.frames - checkpoint.size,
+        "records_since": status.head.seq - seq,
     }
 
 
@@ -73,28 +75,28 @@ def _witnesses(cosigned: tuple[tuple[str, int], ...]) -> list[dict[str, object]]
     return [{"name": name, "time": time} for name, time in cosigned]
 
 
-def _show(shown: CheckpointStatus) -> None:
-    head, latest, outside = shown.head, shown.latest, shown.outside
+def _show(status: CheckpointStatus) -> None:
+    head, latest, outside = status.head, status.latest, status.outside
     frames = count(head.frames, "frame")
     line(f"journal: {frames}, to record {head.seq:,}", style="bold")
     if latest is None:
         line("last checkpoint: none")
     else:
-        line(f"last checkpoint: {_reach(shown, latest.checkpoint, latest.seq)}: {latest.path}")
+        line(f"last checkpoint: {_reach(status, latest.checkpoint, latest.seq)}: {latest.path}")
         _show_cosigned(cosigners(latest.note))
         if latest.is_stamped:
             line("  with a time-stamp")
     if outside is None:
         line("kept outside of this folder: none")
         return
-    line(f"kept outside of this folder: {_reach(shown, outside.checkpoint, outside.seq)}")
+    line(f"kept outside of this folder: {_reach(status, outside.checkpoint, outside.seq)}")
     if outside.file is not None:
         line(f"  in {outside.file}, written at {time_text(outside.time * _SECOND_NS)}")
     _show_cosigned(outside.cosigned)
 
 
-def _reach(shown: CheckpointStatus, checkpoint: Checkpoint, seq: int) -> str:
-    since = shown.head.seq - seq
+def _reach(status: CheckpointStatus, checkpoint: Checkpoint, seq: int) -> str:
+    since = status.head.seq - seq
     frames = count(checkpoint.size, "frame")
     return f"{frames}, to record {seq:,}, {count(since, 'record')} written since"
 

@@ -36,15 +36,15 @@ def clock(
     json: Json = False,
 ) -> None:
     seq = _set(world, node) if set_back else None
-    found = _clock(world, node)
+    reading = _clock(world, node)
     if json:
-        print_json({**found, "seq": seq})
+        print_json({**reading, "seq": seq})
         return
     if seq is not None:
-        line(f"record {seq:,} sets the journal clock to {time_text(found['journal_ns'])}")
+        line(f"record {seq:,} sets the journal clock to {time_text(reading['journal_ns'])}")
     else:
-        _show(found)
-    _show_timers(found, node)
+        _show(reading)
+    _show_timers(reading, node)
 
 
 def _clock(world: Path, node: str | None) -> Document:
@@ -67,16 +67,16 @@ def _set(world: Path, node: str | None) -> int:
     return answer.seq
 
 
-def _show(found: Document) -> None:
+def _show(reading: Document) -> None:
     fields(
         [
-            ("journal clock", time_text(found["journal_ns"])),
-            ("machine clock", time_text(found["machine_ns"])),
-            ("difference", _difference(found["ahead_ns"])),
+            ("journal clock", time_text(reading["journal_ns"])),
+            ("machine clock", time_text(reading["machine_ns"])),
+            ("difference", _difference(reading["ahead_ns"])),
         ]
     )
-    if found["is_ahead"]:
-        note(clock_view.ahead_text(found["ahead_ns"]), style="yellow")
+    if reading["is_ahead"]:
+        note(clock_view.ahead_text(reading["ahead_ns"]), style="yellow")
 
 
 def _difference(ahead_ns: int) -> str:
@@ -85,18 +85,18 @@ def _difference(ahead_ns: int) -> str:
     return f"the last stamp is {span_text(-ahead_ns)} old"
 
 
-def _show_timers(found: Document, node: str | None) -> None:
+def _show_timers(reading: Document, node: str | None) -> None:
     """List the timers that wait for times which the clock that was ahead made too late."""
-    rows, total = found["timers"], found["timers_total"]
+    rows, total = reading["timers"], reading["timers_total"]
     if not total:
         return
     line(
         f"{count(total, 'timer')} {'was' if total == 1 else 'were'} set while the clock was ahead, "
         "and due far from now. To end one as if it were due:"
     )
-    where = "" if node is None else f" --node {shlex.quote(node)}"
-    for each in rows[:TIMERS_SHOWN]:
-        line(f"  {name_cell(each['workflow'], each['key'])}, due {time_text(each['due_ns'])}")
-        line(f"    {each['settle']}{where}")
+    node_option = "" if node is None else f" --node {shlex.quote(node)}"
+    for timer in rows[:TIMERS_SHOWN]:
+        line(f"  {name_cell(timer['workflow'], timer['key'])}, due {time_text(timer['due_ns'])}")
+        line(f"    {timer['settle']}{node_option}")
     if total > TIMERS_SHOWN:
         line(f"  and {total - TIMERS_SHOWN:,} more (--json lists up to {clock_view.TIMERS_MAX:,})")

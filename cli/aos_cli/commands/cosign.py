@@ -44,17 +44,20 @@ def cosign(
     state: StateFolder = None,
     json: Json = False,
 ) -> None:
-    found = cosign_file(file, key_file=key, logs=log, proof=proof, name=name, state=state)
+    cosignature = cosign_file(file, key_file=key, logs=log, proof=proof, name=name, state=state)
     if json:
         print_json(
             {
                 "file": str(file),
-                "origin": found.checkpoint.origin,
-                "frames": found.checkpoint.size,
-                "witness": found.name,
-                "time": found.time,
+                "origin": cosignature.checkpoint.origin,
+                "frames": cosignature.checkpoint.size,
+                "witness": cosignature.name,
+                "time": cosignature.time,
             }
         )
         return
-    line(f"cosigned {found.checkpoint.size:,} frames of {found.checkpoint.origin}", style="bold")
-    line(f"  as {found.name} at {time_text(found.time * _SECOND_NS)}, in {file}")
+    line(
+        f"cosigned {cosignature.checkpoint.size:,} frames of {cosignature.checkpoint.origin}",
+        style="bold",
+    )
+    line(f"  as {cosignature.name} at {time_text(cosignature.time * _SECOND_NS)}, in {file}")

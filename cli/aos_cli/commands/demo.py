@@ -54,11 +54,11 @@ def demo(
     if workers is not None and workers < 1:
         raise BadUsage(f"--workers: expected 1 or more, found {workers}")
     files = find_files()
-    with place_of(directory, is_kept=keep) as place, stoppable(), Children() as children:
-        story = _story(files, place.folder, children, orders=orders, seed=seed, workers=workers)
+    with place_of(directory, is_kept=keep) as workspace, stoppable(), Children() as children:
+        story = _story(files, workspace.folder, children, orders=orders, seed=seed, workers=workers)
         story.tell()
-        place.is_kept |= bool(story.failed)
-    return conclude(story, place, command="aos demo")
+        workspace.is_kept |= bool(story.failed)
+    return conclude(story, workspace, command="aos demo")
 
 
 def _story(

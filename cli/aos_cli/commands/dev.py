@@ -99,11 +99,11 @@ def _over() -> Iterator[threading.Event]:
         over.set()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, stop) for number in numbers}
+    handlers = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield over
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 

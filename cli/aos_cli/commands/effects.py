@@ -37,13 +37,13 @@ Intent = Annotated[
 def cancel(
     intent: Intent, *, world: World = DEFAULT_WORLD, node: NodeUrl = None, json: Json = False
 ) -> None:
-    found = _intent(world, node, intent)
-    seq = _command(world, node, CANCEL, found)
+    document = _intent(world, node, intent)
+    seq = _command(world, node, CANCEL, document)
     if json:
-        print_json(_document(found, seq))
+        print_json(_document(document, seq))
         return
-    line(f"record {seq:,} cancels {found['effect']} of {_cell(found)}")
-    line(f"  {found['intent']}")
+    line(f"record {seq:,} cancels {document['effect']} of {_cell(document)}")
+    line(f"  {document['intent']}")
     note("the effect may have run all the same; only its executor knows")
 
 
@@ -74,21 +74,21 @@ def settle(
             "--retryable (see aos effects settle --help)"
         )
     status = "error" if ok is None else "ok"
-    found = _intent(world, node, intent)
-    if found["status"] != "open":
-        raise Refused(f"intent {found['intent']} is not open (it is {found['status']})")
+    document = _intent(world, node, intent)
+    if document["status"] != "open":
+        raise Refused(f"intent {document['intent']} is not open (it is {document['status']})")
     if error is not None:
         code, message = error
         payload: object = {"code": code, "message": message, "retryable": retryable}
     else:
         assert ok is not None
         payload = _parsed(ok)
-    seq = _command(world, node, SETTLE, found, status=status, payload=payload)
+    seq = _command(world, node, SETTLE, document, status=status, payload=payload)
     if json:
-        print_json({**_document(found, seq), "status": status})
+        print_json({**_document(document, seq), "status": status})
         return
-    line(f"record {seq:,} settles {found['effect']} of {_cell(found)} as {status}")
-    line(f"  {found['intent']}")
+    line(f"record {seq:,} settles {document['effect']} of {_cell(document)} as {status}")
+    line(f"  {document['intent']}")
     note("a receipt that its executor sends later is refused")
 
 
@@ -116,26 +116,26 @@ def retry(
             "expected intents, or --parked with or without --effect and --code "
             "(aos inspect intents --parked lists them)"
         )
-    found = _halted(world, node, intents or (), effect=effect, code=code)
-    runs = _retried(world, node, [each["intent"] for each in found]) if found else []
+    rows = _halted(world, node, intents or (), effect=effect, code=code)
+    runs = _retried(world, node, [row["intent"] for row in rows]) if rows else []
     if json:
         print_json(
             {
-                "running": None if not found else runs is not None,
-                "halted": [each["intent"] for each in found],
+                "running": None if not rows else runs is not None,
+                "halted": [row["intent"] for row in rows],
                 "retried": runs or [],
             }
         )
-    elif not found:
+    elif not rows:
         line("no effect is parked or held")
     elif runs is None:
-        line(f"no process runs this world: the next aos run retries {count(len(found), 'effect')}")
+        line(f"no process runs this world: the next aos run retries {count(len(rows), 'effect')}")
     else:
         line(f"{count(len(runs), 'effect')} retried")
-        left = len(found) - len(runs)
-        if left:
+        skipped = len(rows) - len(runs)
+        if skipped:
             note(
-                f"{count(left, 'effect')} not retried: it may run only once and has run (end it "
+                f"{count(skipped, 'effect')} not retried: it may run only once and has run (end it "
                 "with aos effects settle), it runs already, or this process has no executor for it"
             )
 
@@ -145,8 +145,8 @@ def _retried(world: Path, node: str | None, intents: Sequence[str]) -> list[str]
     if node is not None:
         with client_of(node) as client:
             return client.retry_effects(intents)
-    runs = retry_running(world, [parse_hash(each) for each in intents])
-    return None if runs is None else [hash_text(each) for each in runs]
+    runs = retry_running(world, [parse_hash(intent) for intent in intents])
+    return None if runs is None else [hash_text(run) for run in runs]
 
 
 def _pages(view: View, *, effect: str | None, code: str | None) -> Iterator[Document]:
@@ -179,19 +179,19 @@ def _halted(
 
         if not intents:
             return list(node_reading.parked(node, effect=effect, code=code))
-        found = [_intent(world, node, each) for each in intents]
+        rows = [_intent(world, node, intent) for intent in intents]
     else:
         with looking_at(world) as view:
             if not intents:
                 return list(_pages(view, effect=effect, code=code))
-            found = [intent_view.intent(view, each) for each in intents]
-    for each in found:
-        if each["halt"] is None:
+            rows = [intent_view.intent(view, intent) for intent in intents]
+    for row in rows:
+        if row["halt"] is None:
             raise Refused(
-                f"{each['intent']} is {each['status']}, and neither parked nor held "
+                f"{row['intent']} is {row['status']}, and neither parked nor held "
                 "(aos inspect intents --parked lists those that are)"
             )
-    return found
+    return rows
 
 
 def _intent(world: Path, node: str | None, intent: str) -> Document:
@@ -213,7 +213,7 @@ def _command(
     world: Path,
     node: str | None,
     action: str,
-    found: Document,
+    document: Document,
     *,
     status: str | None = None,
     payload: object = None,
@@ -223,7 +223,7 @@ def _command(
     Raises:
         Refused: The world declined, or the payload does not fit the receipt schema of the effect.
     """
-    intent = found["intent"]
+    intent = document["intent"]
     if node is not None:
         with client_of(node) as client:
             answer: Answer = client.command(action, intent=intent, status=status, payload=payload)
@@ -245,10 +245,10 @@ def _receipt(world: Path, intent: Hash, status: str, payload: object) -> bytes:
         Refused: It does not fit the effect's receipt schema, or the intent is no longer open.
     """
     with looking_at(world) as view:
-        opened, manifest = view.state.intents.get(intent), view.state.manifest
-    if opened is None:
+        open_intent, manifest = view.state.intents.get(intent), view.state.manifest
+    if open_intent is None:
         raise Refused(f"intent {hash_text(intent)} is not open (another receipt has settled it)")
-    schema = opened.effect.receipt if status == "ok" else EFFECT_ERROR
+    schema = open_intent.effect.receipt if status == "ok" else EFFECT_ERROR
     try:
         if manifest is not None and schema.name in manifest.sealing:
             sealing = sealing_problem(schema, payload, manifest.schemas)
@@ -259,14 +259,14 @@ def _receipt(world: Path, intent: Hash, status: str, payload: object) -> bytes:
         raise Refused(f"--ok: {schema.name}: {problem}") from problem
 
 
-def _document(found: Document, seq: int) -> Document:
+def _document(document: Document, seq: int) -> Document:
     return {
-        "intent": found["intent"],
-        "effect": found["effect"],
-        "cell": {"workflow": found["workflow"], "key": found["key"]},
+        "intent": document["intent"],
+        "effect": document["effect"],
+        "cell": {"workflow": document["workflow"], "key": document["key"]},
         "seq": seq,
     }
 
 
-def _cell(found: Document) -> str:
-    return name_cell(found["workflow"], found["key"])
+def _cell(document: Document) -> str:
+    return name_cell(document["workflow"], document["key"])

@@ -23,7 +23,7 @@ from aos_cli.output import line, note, print_json
 
 PLACES_SHOWN: Final = 10
 
-Found = dict[str, Any]
+ValueDocument = dict[str, Any]
 
 
 def erase(
@@ -35,31 +35,31 @@ def erase(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    named = read_value_hash(value)
+    value_hash = read_value_hash(value)
     with looking_at(world) as view:
-        found = value_document(view, value)
-    if found["is_there"]:
+        document = value_document(view, value)
+    if document["is_there"]:
         if not json:
-            _show(found)
+            _show(document)
         _ask(yes=yes)
-    seq, is_compacted = _erase(world, named, is_there=found["is_there"])
+    seq, is_compacted = _erase(world, value_hash, is_there=document["is_there"])
     if json:
-        print_json({**found, "seq": seq, "compacted": is_compacted})
+        print_json({**document, "seq": seq, "compacted": is_compacted})
     else:
-        _tell(found, seq, is_compacted=is_compacted)
+        _tell(document, seq, is_compacted=is_compacted)
 
 
-def _show(found: Found) -> None:
+def _show(document: ValueDocument) -> None:
     """Print the hash and size of the value to remove, and the records that refer to it."""
-    size = "" if found["size"] is None else f", {found['size']:,} bytes"
-    line(f"{found['value']}{size}")
-    for each in found["records"][:PLACES_SHOWN]:
-        of = "" if each["cell"] is None else f" of {cell_text(each['cell'])}"
-        line(f"  {each['where']} in record {each['record']:,}, {each['kind']}{of}")
-    more = found["total"] - PLACES_SHOWN
-    if more > 0:
-        line(f"  and {more:,} more (aos inspect value {found['value']} --json)")
-    if not found["records"]:
+    size = "" if document["size"] is None else f", {document['size']:,} bytes"
+    line(f"{document['value']}{size}")
+    for reference in document["records"][:PLACES_SHOWN]:
+        of = "" if reference["cell"] is None else f" of {cell_text(reference['cell'])}"
+        line(f"  {reference['where']} in record {reference['record']:,}, {reference['kind']}{of}")
+    remaining = document["total"] - PLACES_SHOWN
+    if remaining > 0:
+        line(f"  and {remaining:,} more (aos inspect value {document['value']} --json)")
+    if not document["records"]:
         line("  no record refers to it: it came with an effect or a manifest")
 
 
@@ -96,9 +96,9 @@ def _compact(writer: Writer) -> bool:
         return False
 
 
-def _tell(found: Found, seq: int | None, *, is_compacted: bool) -> None:
+def _tell(document: ValueDocument, seq: int | None, *, is_compacted: bool) -> None:
     if seq is None:
-        line(f"erased already, by record {found['erased_by'][-1]:,}")
+        line(f"erased already, by record {document['erased_by'][-1]:,}")
     else:
         line(f"erased by record {seq:,}; every hash and signature stays valid")
     if is_compacted:

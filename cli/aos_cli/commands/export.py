@@ -77,41 +77,41 @@ def export(
     if workflow is not None or values is not None:
         raise BadUsage("--workflow and --values go with an event log: --format ocel, xes or jsonl")
     with progress("exporting") as advance:
-        made = export_world(world, file, to=to, force=force, progress=advance)
+        bundle = export_world(world, file, to=to, force=force, progress=advance)
     if json:
-        print_json(_document(made, to))
+        print_json(_document(bundle, to))
     else:
-        _show(made, to)
+        _show(bundle, to)
 
 
 def _check(format: str, values: str | None) -> None:
     if format not in FORMATS:
-        raise BadUsage(sentence("--format", expected=either(FORMATS), found=repr(format)))
+        raise BadUsage(sentence("--format", expected=either(FORMATS), actual=repr(format)))
     if values not in (None, SCALARS):
-        raise BadUsage(sentence("--values", expected=SCALARS, found=repr(values)))
+        raise BadUsage(sentence("--values", expected=SCALARS, actual=repr(values)))
 
 
-def _document(made: Exported, to: int | None) -> dict[str, object]:
+def _document(bundle: Exported, to: int | None) -> dict[str, object]:
     return {
-        "file": str(made.path),
-        "world": hash_text(made.world),
+        "file": str(bundle.path),
+        "world": hash_text(bundle.world),
         "to": to,
-        "seq": made.seq,
-        "frame": hash_text(made.frame),
-        "frames": made.frames,
-        "blobs": made.blobs,
-        "erased": made.erased,
-        "bytes": made.size,
+        "seq": bundle.seq,
+        "frame": hash_text(bundle.frame),
+        "frames": bundle.frames,
+        "blobs": bundle.blobs,
+        "erased": bundle.erased,
+        "bytes": bundle.size,
     }
 
 
-def _show(made: Exported, to: int | None) -> None:
-    line(f"exported to record {made.seq:,}: {made.path}", style="bold")
-    if to is not None and to != made.seq:
-        line(f"  record {to:,} is in a frame that ends with record {made.seq:,}")
-    gone = f", {count(made.erased, 'value')} erased" if made.erased else ""
+def _show(bundle: Exported, to: int | None) -> None:
+    line(f"exported to record {bundle.seq:,}: {bundle.path}", style="bold")
+    if to is not None and to != bundle.seq:
+        line(f"  record {to:,} is in a frame that ends with record {bundle.seq:,}")
+    erased_text = f", {count(bundle.erased, 'value')} erased" if bundle.erased else ""
     line(
-        f"  {count(made.frames, 'frame')} and {count(made.blobs, 'value')}{gone}, "
-        f"{made.size:,} bytes"
+        f"  {count(bundle.frames, 'frame')} and {count(bundle.blobs, 'value')}{erased_text}, "
+        f"{bundle.size:,} bytes"
     )
-    line(f"next: aos verify {shell_word(made.path)}")
+    line(f"next: aos verify {shell_word(bundle.path)}")

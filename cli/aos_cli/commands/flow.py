@@ -24,7 +24,7 @@ from aos.host.machine_clock import now_ns
 from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.flow_cancelling import Skipping, skip_to_cancel
-from aos_cli.flow_naming import Named, admitted, json_argument, named
+from aos_cli.flow_naming import NamedInstance, admitted, find_instance, json_argument
 from aos_cli.flow_signals import message_value, refuse_after_the_end, refuse_to_begin
 from aos_cli.flow_starting import start_flow
 from aos_cli.flow_waiting import wait_for_end
@@ -57,8 +57,8 @@ def start(
 ) -> int:
     if timeout is not None and not wait:
         raise BadUsage("flow start: --timeout goes with --wait (see aos flow start --help)")
-    given = json_argument(value, "JSON")
-    started = start_flow(world, flow, given)
+    flow_input = json_argument(value, "JSON")
+    started = start_flow(world, flow, flow_input)
     if wait:
         return wait_for_end(world, started, timeout_ns=timeout, json=json)
     if json:
@@ -92,39 +92,39 @@ def signal(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    given = json_argument(value, "JSON")
+    payload = json_argument(value, "JSON")
     with looking_at(world) as view:
-        found = named(view, flow, key)
-        schema = find_message(found.declaration, message)
-        filled = message_value(found, schema, given)
-        refuse_after_the_end(view, found, schema, submission_id)
-        refuse_to_begin(view, found, schema, filled)
+        target = find_instance(view, flow, key)
+        schema = find_message(target.declaration, message)
+        filled = message_value(target, schema, payload)
+        refuse_after_the_end(view, target, schema, submission_id)
+        refuse_to_begin(view, target, schema, filled)
         manifest = view.state.effective
     answer = _send(world, Item(schema=schema, value=filled, submission_id=submission_id))
-    taken = admitted(answer)
-    to = taken.to if isinstance(taken, Admitted) else ()
+    admission = admitted(answer)
+    to = admission.to if isinstance(admission, Admitted) else ()
     if json:
         print_json(
             {
-                **found.document,
+                **target.document,
                 "message": schema,
-                "answer": "admitted" if isinstance(taken, Admitted) else "duplicate",
-                "seq": taken.seq,
-                "to": [cell_document(each, manifest) for each in to],
+                "answer": "admitted" if isinstance(admission, Admitted) else "duplicate",
+                "seq": admission.seq,
+                "to": [cell_document(cell, manifest) for cell in to],
             }
         )
         return 0
-    cells = ", ".join(cell_text(each, manifest) for each in to[:CELLS_SHOWN])
-    line(f"{taken.seq}  → {cells}" if cells else f"{taken.seq}  sent before")
-    _note_on(found.seen)
+    cells = ", ".join(cell_text(cell, manifest) for cell in to[:CELLS_SHOWN])
+    line(f"{admission.seq}  → {cells}" if cells else f"{admission.seq}  sent before")
+    _note_on(target.reading)
     return 0
 
 
-def _note_on(seen: SeenFlow | None) -> None:
+def _note_on(instance: SeenFlow | None) -> None:
     """Print why the flow does not take a message immediately."""
-    if seen is None or seen.state is None or seen.state.input is None:
+    if instance is None or instance.state is None or instance.state.input is None:
         note("the flow has not started: the message waits in its inbox")
-    elif seen.status == FAULTED:
+    elif instance.status == FAULTED:
         note("a fault has stopped the flow: the message waits behind it")
 
 
@@ -139,42 +139,43 @@ def cancel(
     json: Json = False,
 ) -> int:
     with looking_at(world) as view:
-        found = named(view, flow, key)
-        seen = _existing(found)
-        if seen.state is not None and seen.state.has_ended and seen.cell.fault is None:
-            if seen.status != CANCELED:
-                raise Refused(f"{found.text} is {seen.status}: there is nothing to cancel")
-            _show_canceled(found, None, None, json=json)
+        target = find_instance(view, flow, key)
+        instance = _existing(target)
+        if instance.state is not None and instance.state.has_ended and instance.cell.fault is None:
+            if instance.status != CANCELED:
+                raise Refused(f"{target.text} is {instance.status}: there is nothing to cancel")
+            _show_canceled(target, None, None, json=json)
             return 0
-        waiting = _waiting_cancel(found, seen, view.journal.blob)
+        waiting = _waiting_cancel(target, instance, view.journal.blob)
     skipping = None
     with writing_to(world) as writer:
         entry = waiting
         if entry is None:
-            value = found.declaration.control_value(found.id[1], CANCEL, rollback=not no_rollback)
-            item = Item(schema=found.declaration.control.name, value=value)
+            value = target.declaration.control_value(target.id[1], CANCEL, rollback=not no_rollback)
+            item = Item(schema=target.declaration.control.name, value=value)
             [answer] = writer.send([item], batch_items=1)
             entry = admitted(answer).seq, 0
-        if seen.cell.fault is not None:
-            skipping = skip_to_cancel(world, writer, found.id, entry)
-    _show_canceled(found, entry[0], skipping, json=json)
+        if instance.cell.fault is not None:
+            skipping = skip_to_cancel(world, writer, target.id, entry)
+    _show_canceled(target, entry[0], skipping, json=json)
     return 0
 
 
-def _existing(found: Named) -> SeenFlow:
+def _existing(target: NamedInstance) -> SeenFlow:
     """Return the instance itself. Raises Refused if there is none."""
-    if found.seen is None:
+    if target.reading is None:
         raise Refused(
-            f"there is no {found.text}: nothing has reached it (aos flow list --flow {found.id[0]} "
+            f"there is no {target.text}: nothing has reached it (aos flow list --flow "
+            f"{target.id[0]} "
             "shows those that there are)"
         )
-    return found.seen
+    return target.reading
 
 
-def _waiting_cancel(found: Named, seen: SeenFlow, read: Any) -> EntryId | None:
+def _waiting_cancel(target: NamedInstance, instance: SeenFlow, read: Any) -> EntryId | None:
     """Return the entry of a Cancel that waits in the mailbox already; None if there is none."""
-    control = found.declaration.control
-    for mail in seen.cell.mailbox:
+    control = target.declaration.control
+    for mail in instance.cell.mailbox:
         if isinstance(mail, EventMail) and mail.schema == control.name:
             value = control.from_record(slot_bytes(mail.value, read))
             command = value.get("command") if isinstance(value, dict) else None
@@ -183,12 +184,14 @@ def _waiting_cancel(found: Named, seen: SeenFlow, read: Any) -> EntryId | None:
     return None
 
 
-def _show_canceled(found: Named, seq: int | None, skipping: Skipping | None, *, json: bool) -> None:
+def _show_canceled(
+    target: NamedInstance, seq: int | None, skipping: Skipping | None, *, json: bool
+) -> None:
     skipped = [] if skipping is None else skipping.skipped
     if json:
         print_json(
             {
-                **found.document,
+                **target.document,
                 "seq": seq,
                 "skipped": skipped,
                 "commands": [] if skipping is None else skipping.seqs,
@@ -197,27 +200,27 @@ def _show_canceled(found: Named, seq: int | None, skipping: Skipping | None, *, 
         )
         return
     if seq is None:
-        line(f"{found.text} is canceled already")
+        line(f"{target.text} is canceled already")
         return
-    line(f"{found.text} gets Cancel (record {seq:,})")
-    for each in skipped:
-        line(f"  skipped, and not compensated: {text.mail(each)}")
+    line(f"{target.text} gets Cancel (record {seq:,})")
+    for entry in skipped:
+        line(f"  skipped, and not compensated: {text.mail(entry)}")
     if skipping is None:
         return
     if skipping.effects:
         note(
             f"{count(len(skipping.effects), 'skipped receipt')} reported a success that the flow "
             "never got: find out whether it has to be undone by hand (the journal keeps it: "
-            f"aos flow show {found.words} --history)"
+            f"aos flow show {target.words} --history)"
         )
     if skipping.is_over:
         return
     if skipping.is_run:
-        note(f"Cancel has not run yet: see aos flow show {found.words}")
+        note(f"Cancel has not run yet: see aos flow show {target.words}")
     else:
         note(
             "no process runs this world: Cancel runs with the next aos run. If the flow is still "
-            f"faulted then, another entry failed before Cancel: aos flow cancel {found.words}"
+            f"faulted then, another entry failed before Cancel: aos flow cancel {target.words}"
         )
 
 
@@ -235,28 +238,28 @@ def resume(
     json: Json = False,
 ) -> int:
     with looking_at(world) as view:
-        found = named(view, flow, key)
-    seen = _existing(found)
-    if seen.status not in (FAULTED, STUCK):
+        target = find_instance(view, flow, key)
+    instance = _existing(target)
+    if instance.status not in (FAULTED, STUCK):
         raise Refused(
-            f"{found.text} is {seen.status}: only a flow that a fault has stopped, or that is "
-            f"stuck in its rollback, can be resumed (aos flow show {found.words})"
+            f"{target.text} is {instance.status}: only a flow that a fault has stopped, or that is "
+            f"stuck in its rollback, can be resumed (aos flow show {target.words})"
         )
-    if seen.status == FAULTED:
+    if instance.status == FAULTED:
         with writing_to(world) as writer:
-            answer = writer.control(SKIP if skip else RETRY, cell=found.id)
+            answer = writer.control(SKIP if skip else RETRY, cell=target.id)
     else:
-        value = found.declaration.control_value(found.id[1], RESUME, skip=skip)
-        answer = _send(world, Item(schema=found.declaration.control.name, value=value))
+        value = target.declaration.control_value(target.id[1], RESUME, skip=skip)
+        answer = _send(world, Item(schema=target.declaration.control.name, value=value))
     seq = admitted(answer).seq
     if json:
-        print_json({**found.document, "from": seen.status, "skip": skip, "seq": seq})
+        print_json({**target.document, "from": instance.status, "skip": skip, "seq": seq})
         return 0
-    if seen.status == FAULTED:
-        how = "after the entry that failed" if skip else "with the entry that failed"
+    if instance.status == FAULTED:
+        manner = "after the entry that failed" if skip else "with the entry that failed"
     else:
-        how = "without the compensation that is stuck" if skip else "its rollback"
-    line(f"{found.text} resumes {how} (record {seq:,})")
+        manner = "without the compensation that is stuck" if skip else "its rollback"
+    line(f"{target.text} resumes {manner} (record {seq:,})")
     return 0
 
 
@@ -288,21 +291,21 @@ def list_flows(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = from_node(
+        document = from_node(
             node, "/v1/flows", flow=flow, status=status, key_prefix=key_prefix, limit=limit,
             offset=offset, at=at,
         )  # fmt: skip
         now_ns = _now_ns(node, at)
     else:
         with looking_at(world, at) as view:
-            found = flow_view.flows(
+            document = flow_view.flows(
                 view, flow=flow, status=status, key_prefix=key_prefix, limit=limit, offset=offset
             )
             now_ns = view.now_ns
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        text.flows(found, now_ns)
+        text.flows(document, now_ns)
 
 
 def show(
@@ -322,18 +325,18 @@ def show(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = from_node(
+        document = from_node(
             node, "/v1/flow", flow=flow, key=key, history=history, at=at, spelled=not json
         )
         now_ns = _now_ns(node, at)
     else:
         with looking_at(world, at, asks=True, spells=not json) as view:
-            found = flow_view.flow(view, flow, key, with_history=history)
+            document = flow_view.flow(view, flow, key, with_history=history)
             now_ns = view.now_ns
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        text.flow(found, now_ns)
+        text.flow(document, now_ns)
 
 
 def _now_ns(node: str, at: int | None) -> int:

@@ -55,7 +55,7 @@ def fork(
     json: Json = False,
 ) -> None:
     with progress("forking") as advance:
-        made = fork_world(
+        fork = fork_world(
             world,
             directory,
             at=at,
@@ -65,40 +65,41 @@ def fork(
             progress=advance,
         )
     if json:
-        print_json(_document(made, operator))
+        print_json(_document(fork, operator))
     else:
-        _show(made)
+        _show(fork)
 
 
-def _document(made: Forked, operator: str) -> dict[str, object]:
+def _document(fork: Forked, operator: str) -> dict[str, object]:
     return {
-        "world": hash_text(made.folder.world),
-        "path": str(made.folder.path),
-        "created": made.folder.created,
-        "parent": hash_text(made.parent),
-        "at": made.at,
-        "seq": made.seq,
-        "canceled": made.canceled,
-        "kept": made.kept,
+        "world": hash_text(fork.folder.world),
+        "path": str(fork.folder.path),
+        "created": fork.folder.created,
+        "parent": hash_text(fork.parent),
+        "at": fork.at,
+        "seq": fork.seq,
+        "canceled": fork.canceled,
+        "kept": fork.open_intents,
         "operator": operator,
         "executors": [
             {"name": name, "public_key": key_text(key)}
-            for name, key in made.folder.executors.items()
+            for name, key in fork.folder.executors.items()
         ],
     }
 
 
-def _show(made: Forked) -> None:
-    where = shell_word(made.folder.path)
-    line(f"new world in {made.folder.path}, forked after record {made.at:,}", style="bold")
-    line(f"  {hash_text(made.folder.world)}")
-    line(f"  of {hash_text(made.parent)}")
-    if made.canceled:
-        line(f"  {count(made.canceled, 'open effect')} canceled")
-    if made.kept:
+def _show(fork: Forked) -> None:
+    shell_path = shell_word(fork.folder.path)
+    line(f"new world in {fork.folder.path}, forked after record {fork.at:,}", style="bold")
+    line(f"  {hash_text(fork.folder.world)}")
+    line(f"  of {hash_text(fork.parent)}")
+    if fork.canceled:
+        line(f"  {count(fork.canceled, 'open effect')} canceled")
+    if fork.open_intents:
         line(
-            f"  {count(made.kept, 'open effect')} kept: no executor carries out inherited effects "
-            f"(aos effects cancel --world {where})",
+            f"  {count(fork.open_intents, 'open effect')} kept: no executor carries out "
+            "inherited effects "
+            f"(aos effects cancel --world {shell_path})",
             style="yellow",
         )
-    line(f"next: aos adopt --world {where}")
+    line(f"next: aos adopt --world {shell_path}")

@@ -21,7 +21,7 @@ from aos_cli.gateway.commanding import (
     WHY_BYTES_MAX,
     Sent,
     all_of,
-    chosen,
+    cells_of_keys,
     command,
 )
 from aos_cli.gateway.hex_text import read_address
@@ -49,7 +49,7 @@ Keys = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY", help="Keys of works, scores, epochs or lanes."),
 ]
-Why = Annotated[
+Reason = Annotated[
     str,
     typer.Option(
         metavar="TEXT",
@@ -94,27 +94,27 @@ def list_cells(
 ) -> None:
     if stalled and state is not None:
         raise BadUsage("gateway list: expected one of --state and --stalled")
-    wanted = Filter(
+    row_filter = Filter(
         kind=_kind(type),
         state=STALLED if stalled else read_state(state),
         studio=None if studio is None else read_address(studio, "--studio"),
     )
     with gateway_of(world) as view:
-        found = page("rows", rows(view, wanted), limit, offset, lambda each: each)
+        document = page("rows", rows(view, row_filter), limit, offset, lambda row: row)
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        text.listed(found)
+        text.show_list(document)
 
 
 def show(key: Key, *, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    wanted = read_key(key)
+    cell_key = read_key(key)
     with gateway_of(world, asks=True) as view:
-        found = show_cell(view, wanted)
+        document = show_cell(view, cell_key)
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        text.shown(found)
+        text.show_row(document)
 
 
 def park(
@@ -123,11 +123,11 @@ def park(
     is_all: AllParked = False,
     type: OfType = None,
     state: OfState = None,
-    why: Why = "",
+    why: Reason = "",
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    return _command(PARK, keys, is_all, type, state, why=why, world=world, json=json)
+    return _command(PARK, keys, is_all, type, state, reason=why, world=world, json=json)
 
 
 def resume(
@@ -136,11 +136,11 @@ def resume(
     is_all: AllResumed = False,
     type: OfType = None,
     state: OfState = None,
-    why: Why = "",
+    why: Reason = "",
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    return _command(RESUME, keys, is_all, type, state, why=why, world=world, json=json)
+    return _command(RESUME, keys, is_all, type, state, reason=why, world=world, json=json)
 
 
 def cancel(
@@ -149,11 +149,11 @@ def cancel(
     is_all: AllCanceled = False,
     type: OfType = None,
     state: OfState = None,
-    why: Why = "",
+    why: Reason = "",
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    return _command(CANCEL, keys, is_all, type, state, why=why, world=world, json=json)
+    return _command(CANCEL, keys, is_all, type, state, reason=why, world=world, json=json)
 
 
 def reconcile(
@@ -162,48 +162,50 @@ def reconcile(
     is_all: AllReconciled = False,
     type: OfType = None,
     state: OfState = None,
-    why: Why = "",
+    why: Reason = "",
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    return _command(RECONCILE, keys, is_all, type, state, why=why, world=world, json=json)
+    return _command(RECONCILE, keys, is_all, type, state, reason=why, world=world, json=json)
 
 
 def _command(
-    what: str,
+    action: str,
     keys: list[str] | None,
     is_all: bool,
     type: str | None,
     state: str | None,
     *,
-    why: str,
+    reason: str,
     world: Path,
     json: bool,
 ) -> int:
-    name = f"gateway {what.lower()}"
+    name = f"gateway {action.lower()}"
     if is_all == bool(keys) or (not is_all and (type is not None or state is not None)):
         raise BadUsage(
             f"{name}: expected KEY…, or --all with an optional --type T and --state S "
             f"(see aos {name} --help)"
         )
-    if len(why.encode(errors="replace")) > WHY_BYTES_MAX:
-        found = f"{len(why.encode(errors='replace')):,}"
-        raise BadUsage(sentence("--why", expected=f"at most {WHY_BYTES_MAX:,} bytes", found=found))
+    if len(reason.encode(errors="replace")) > WHY_BYTES_MAX:
+        size_text = f"{len(reason.encode(errors='replace')):,}"
+        raise BadUsage(
+            sentence("--why", expected=f"at most {WHY_BYTES_MAX:,} bytes", actual=size_text)
+        )
     cells = (
-        all_of(world, what, kind=_kind(type), state=read_state(state))
+        all_of(world, action, kind=_kind(type), state=read_state(state))
         if is_all
-        else chosen(world, keys or [])
+        else cells_of_keys(world, keys or [])
     )
-    sent = command(world, what, why, cells)
+    sent = command(world, action, reason, cells)
     if json:
         print_json(
             {
-                "command": what.lower(),
+                "command": action.lower(),
                 "running": sent.is_run,
                 "sent": len(sent.commands) - sent.refused,
                 "refused": sent.refused,
                 "unanswered": sent.unanswered if sent.is_run else None,
-                "commands": [each.document for each in sent.commands],
+                "commands": [sent_command.document for sent_command in sent.commands],
             }
         )
     else:

@@ -146,11 +146,11 @@ def create_score(
     by = read_address(validator, "--validator")
     registrar = None if admin is None else read_address(admin, "--admin")
     numbers = read_scores(scores)
-    given, failure = input_of_work(world, of_work)
+    work_input, failure = input_of_work(world, of_work)
     if failure is not None:
         note(f"the work has FAILED ({failure}), so the contract may not have it")
     request = score_request(
-        work=of_work, of_work=given, validator=by, admin=registrar, scores=numbers, mode=mode,
+        work=of_work, of_work=work_input, validator=by, admin=registrar, scores=numbers, mode=mode,
         policy=policy,
     )  # fmt: skip
     _create(world, request, json=json)
@@ -191,11 +191,11 @@ def close_epoch(
 
 
 def _create(world: Path, request: Request, *, json: bool) -> None:
-    found = create(world, request)
+    answer = create(world, request)
     if json:
-        print_json(found.document)
+        print_json(answer.document)
     else:
-        text.created(found)
+        text.created(answer)
 
 
 def _name(text: str) -> str:
@@ -204,7 +204,7 @@ def _name(text: str) -> str:
             sentence(
                 "--arweave",
                 expected="a name in AOS_ARWEAVE: 1 to 64 letters, digits, dots, dashes or _",
-                found=repr(excerpt(text, most=80)),
+                actual=repr(excerpt(text, characters_max=80)),
             )
         )
     return text

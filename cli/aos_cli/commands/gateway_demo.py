@@ -61,15 +61,17 @@ def demo(
         raise BadUsage(f"--scores: expected {SCORES_MIN} to {works}, found {scores}")
     files = find_gateway_files()
     with (
-        place_of(directory, is_kept=keep) as place,
+        place_of(directory, is_kept=keep) as workspace,
         stoppable(),
-        local_chain(files, place.folder / "chain", "--block-time", BLOCK_S) as chain,
+        local_chain(files, workspace.folder / "chain", "--block-time", BLOCK_S) as chain,
         Children() as children,
     ):
-        story = GatewayStory(chain, place.folder, children, works=works, scores=scores, seed=seed)
+        story = GatewayStory(
+            chain, workspace.folder, children, works=works, scores=scores, seed=seed
+        )
         story.tell()
-        place.is_kept |= bool(story.failed)
-    code = conclude(story, place, command="aos gateway demo")
-    if place.is_kept:
+        workspace.is_kept |= bool(story.failed)
+    code = conclude(story, workspace, command="aos gateway demo")
+    if workspace.is_kept:
         line(f"its chain again: {python(files.chain, 'up', chain.folder)}")
     return code

@@ -46,46 +46,50 @@ def gc(
     if keep < 1:
         raise BadUsage(f"--keep-snapshots: expected 1 or more, found {keep}")
     with progress("looking for what is needed") as advance:
-        found = collect_world(
+        collection = collect_world(
             world, keep=keep, is_dry=dry_run, patience=patience(), progress=advance
         )
     if json:
-        print_json(_document(found))
+        print_json(_document(collection))
     else:
-        _show(found)
+        _show(collection)
 
 
-def _document(found: Collected) -> dict[str, object]:
+def _document(collection: Collected) -> dict[str, object]:
     return {
-        "world": hash_text(found.world),
-        "seq": found.seq,
-        "dry_run": found.is_dry,
-        "gone": {"blobs": found.gone.blobs, "bytes": found.gone.bytes},
-        "spared": found.spared,
+        "world": hash_text(collection.world),
+        "seq": collection.seq,
+        "dry_run": collection.is_dry,
+        "gone": {"blobs": collection.removed.blobs, "bytes": collection.removed.bytes},
+        "spared": collection.spared,
         "kept": {
-            why: {"blobs": tally.blobs, "bytes": tally.bytes} for why, tally in found.kept.items()
+            reason: {"blobs": tally.blobs, "bytes": tally.bytes}
+            for reason, tally in collection.kept_by_reason.items()
         },
-        "snapshots_kept": list(found.snapshots_kept),
-        "snapshots_gone": list(found.snapshots_gone),
-        "puts_gone": found.puts_gone,
-        "compacted": found.is_compacted is True,
+        "snapshots_kept": list(collection.snapshots_kept),
+        "snapshots_gone": list(collection.snapshots_gone),
+        "puts_gone": collection.puts_gone,
+        "compacted": collection.is_compacted is True,
     }
 
 
-def _show(found: Collected) -> None:
-    what = "would go" if found.is_dry else "taken away"
-    line(f"{count(found.gone.blobs, 'blob')} of {found.gone.bytes:,} bytes {what}", style="bold")
-    if found.spared:
-        line(f"  {count(found.spared, 'blob')} of these came again meanwhile and stayed")
-    if found.snapshots_gone:
-        seqs = ", ".join(f"{seq:,}" for seq in found.snapshots_gone)
-        line(f"  {count(len(found.snapshots_gone), 'snapshot')} with them, of record {seqs}")
-    for why, tally in found.kept.items():
+def _show(collection: Collected) -> None:
+    verb = "would go" if collection.is_dry else "taken away"
+    line(
+        f"{count(collection.removed.blobs, 'blob')} of {collection.removed.bytes:,} bytes {verb}",
+        style="bold",
+    )
+    if collection.spared:
+        line(f"  {count(collection.spared, 'blob')} of these came again meanwhile and stayed")
+    if collection.snapshots_gone:
+        seqs = ", ".join(f"{seq:,}" for seq in collection.snapshots_gone)
+        line(f"  {count(len(collection.snapshots_gone), 'snapshot')} with them, of record {seqs}")
+    for reason, tally in collection.kept_by_reason.items():
         if tally.blobs:
-            line(f"  stay: {count(tally.blobs, 'blob')} of {tally.bytes:,} bytes, {WORDS[why]}")
-    if found.is_compacted:
+            line(f"  stay: {count(tally.blobs, 'blob')} of {tally.bytes:,} bytes, {WORDS[reason]}")
+    if collection.is_compacted:
         line("the store's file was compacted")
-    elif found.gone.blobs and not found.is_dry:
+    elif collection.removed.blobs and not collection.is_dry:
         line(
             "their space is used again; to make the file smaller, run aos gc while no process runs "
             "the world"

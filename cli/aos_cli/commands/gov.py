@@ -37,10 +37,10 @@ SEQ_END: Final = 1 << 63
 
 def record(text: str) -> int:
     """Parse the number of a record. Raises ``typer.BadParameter``."""
-    found = number(text)
-    if not 0 < found < SEQ_END:
+    seq = number(text)
+    if not 0 < seq < SEQ_END:
         raise typer.BadParameter(f"expected the number of a record, found {text!r}")
-    return found
+    return seq
 
 
 N = Annotated[int, typer.Argument(metavar="N", parser=record, help="The record of the proposal.")]
@@ -57,11 +57,11 @@ def patch(
     json: Json = False,
 ) -> None:
     loaded = load_named(path, abi)
-    found = patch_between(in_force(world, node), loaded.effective).to_json()
+    patch_document = patch_between(in_force(world, node), loaded.effective).to_json()
     if json:
-        print_json(found)
+        print_json(patch_document)
     else:
-        write(json_text.dumps(found, indent=2) + "\n")
+        write(json_text.dumps(patch_document, indent=2) + "\n")
 
 
 def propose(
@@ -100,7 +100,7 @@ def propose(
     json: Json = False,
 ) -> None:  # fmt: skip
     if mode not in MODES:
-        raise BadUsage(sentence("--mode", expected=either(MODES), found=repr(mode)))
+        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
     check_note(text)
     signer = None if key is None else read_key(key)
     loaded, change = _proposed(path, patch_file, abi, world, node)
@@ -142,13 +142,13 @@ def list_proposals(
 ) -> None:
     if node is None:
         with looking_at(world) as view:
-            found = proposal_list(view)
+            document = proposal_list(view)
     else:
-        found = from_node(node, "/v1/proposals")
+        document = from_node(node, "/v1/proposals")
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        show_list(found["proposals"])
+        show_list(document["proposals"])
 
 
 def show(
@@ -172,11 +172,11 @@ def show(
         else:
             show_shadow(shadow)
         return
-    found = proposal_document(world, node, proposal)
+    document = proposal_document(world, node, proposal)
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        show_one(found, node or world)
+        show_one(document, node or world)
 
 
 def apply(
@@ -189,8 +189,8 @@ def apply(
 ) -> int:
     loaded, mode, leaves = None, STRICT, False
     if node is None:  # a node takes the manifest and the mode of the proposal itself
-        found, loaded = stored(world, proposal)
-        mode, leaves = found.mode or STRICT, bool(found.leaves)
+        stored_proposal, loaded = stored(world, proposal)
+        mode, leaves = stored_proposal.mode or STRICT, bool(stored_proposal.leaves)
     target = ApplyTarget(world, node, proposal)
     report = target.apply(
         loaded, dry_run=False, mode=mode, leave_cells=leaves, show=0,

@@ -74,34 +74,36 @@ def shadow(
         return _check(proposal, _hash(check), answers, world, json=json)
     check_note(text)
     signer = None if key is None else read_key(key)
-    report = _made(proposal, options, world)
-    found = read_report(report)
+    report = _make_report(proposal, options, world)
+    document = read_report(report)
     if json:
         seq = None
         if record:
             seq = _journal(proposal, report, signer, text, world)
-        print_json({"proposal": proposal, **found, **({"record": seq} if record else {})})
+        print_json({"proposal": proposal, **document, **({"record": seq} if record else {})})
     else:
-        show_shadow(found)
+        show_shadow(document)
         if record:
             seq = _journal(proposal, report, signer, text, world)
-            line(f"report {found['hash']}: record {seq}", style="bold")
-            seen = command(world, "approve", proposal, "--seen", found["hash"], "--key", "FILE")
-            line(f"next: {seen}")
-    return 0 if found["same"] else Refused.exit_code
+            line(f"report {document['hash']}: record {seq}", style="bold")
+            approve_command = command(
+                world, "approve", proposal, "--seen", document["hash"], "--key", "FILE"
+            )
+            line(f"next: {approve_command}")
+    return 0 if document["same"] else Refused.exit_code
 
 
-def _made(proposal: int, options: ShadowOptions, world: Path) -> bytes:
+def _make_report(proposal: int, options: ShadowOptions, world: Path) -> bytes:
     """Raises: BadUsage: There is no such proposal, or its manifest is not kept."""
     options.check()
     with looking_at(world) as view:
-        found = proposal_of(view, proposal)
-    base, document, mode = found["base"], found["document"], word_of(MODES, found["mode"])
+        row = proposal_of(view, proposal)
+    base, document, mode = row["base"], row["document"], word_of(MODES, row["mode"])
     if base is None or document is None or mode is None:
         raise BadUsage(
             f"proposal {proposal}: its record was pruned, so its manifest is not known any more"
         )
-    leaves = tuple(found["leaves"])
+    leaves = tuple(row["leaves"])
 
     def proposed(source: ShadowSource) -> Proposed:
         manifest = Effective.from_document(source.blob(parse_hash(document)))
@@ -109,7 +111,7 @@ def _made(proposal: int, options: ShadowOptions, world: Path) -> bytes:
 
     return make_shadow(
         world, None, options, proposed, {}, base=parse_hash(base), around=proposal,
-        records=found.get("shadow_records") or 0,
+        records=row.get("shadow_records") or 0,
     )  # fmt: skip
 
 
@@ -126,28 +128,28 @@ def _check(proposal: int, hash: Hash, answers: Path | None, world: Path, *, json
     """Make a report again. Exit 0 if it is what this journal gives, else 1."""
     with looking_at(world) as view:
         try:
-            given = view.journal.blob(hash)
-            head = read_report_head(given)
+            journaled_report = view.journal.blob(hash)
+            head = read_report_head(journaled_report)
         except Damage as problem:
             raise BadUsage(
-                sentence("--check: there is no such report", found=hash_text(hash))
+                sentence("--check: there is no such report", actual=hash_text(hash))
             ) from problem
         except ReportInvalid as problem:
             raise BadUsage(f"--check: {hash_text(hash)} is no report: {problem}") from problem
     options = ShadowOptions(first=head.first, last=head.last, answers=answers)
-    made = _made(proposal, options, world)
-    is_true = made == given
-    again = content_hash(made)
+    new_report = _make_report(proposal, options, world)
+    is_true = new_report == journaled_report
+    new_hash = content_hash(new_report)
     if json:
         print_json(
-            {"proposal": proposal, "report": hash_text(hash), "again": hash_text(again),
+            {"proposal": proposal, "report": hash_text(hash), "again": hash_text(new_hash),
              "same": is_true}
         )  # fmt: skip
     elif is_true:
         line(f"report {hash_text(hash)} is what this journal gives", style="bold green")
     else:
         line(f"report {hash_text(hash)} is not what this journal gives", style="bold red")
-        line(f"  expected {hash_text(again)}")
+        line(f"  expected {hash_text(new_hash)}")
         line("  (a report that was made with --answers needs the same file)")
     return 0 if is_true else Refused.exit_code
 

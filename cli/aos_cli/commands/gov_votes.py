@@ -40,7 +40,7 @@ Key = Annotated[
     typer.Option("--key", metavar="FILE", help="Your secret key (default: the operator's)."),
 ]
 Text = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why, for the journal.")]
-Seen = Annotated[
+SeenReport = Annotated[
     str | None,
     typer.Option("--seen", metavar="HASH", help="The journaled shadow report that you have read."),
 ]
@@ -65,7 +65,7 @@ def _voting(action: str) -> Callable[..., None]:
         proposal: N,
         *,
         key: Key = None,
-        seen: Seen = None,
+        report_hash: SeenReport = None,
         text: Text = None,
         bundle: BundleFile = None,
         out: Out = None,
@@ -73,25 +73,32 @@ def _voting(action: str) -> Callable[..., None]:
         world: World = DEFAULT_WORLD,
         json: Json = False,
     ) -> None:
-        report = _hash(seen)
+        report = _hash(report_hash)
         if bundle is not None and (out is None or key is None):
             raise BadUsage("--bundle: expected --key FILE and --out FILE with it")
         if out is None:
             _govern(
-                action, proposal, key=key, seen=report, text=text, node=node, world=world, json=json
+                action,
+                proposal,
+                key=key,
+                report=report,
+                text=text,
+                node=node,
+                world=world,
+                json=json,
             )
             return
         check_note(text)
         if node is None or bundle is not None:
             vote, changes = signed_away(
-                action, proposal, world=world, bundle=bundle, key=key, seen=report, note=text
+                action, proposal, world=world, bundle=bundle, key=key, seen_report=report, note=text
             )
         else:
             if key is None:
                 raise BadUsage("--out: expected --key FILE with it: a node signs no vote")
             with governing(node) as governor:
                 vote, changes = governor.signed_away(
-                    action, proposal, key=read_key(key), seen=report, note=text
+                    action, proposal, key=read_key(key), seen_report=report, note=text
                 )
         document = vote.to_json()
         write_page(out, json_text.dumps(document, indent=2) + "\n", force=False)
@@ -115,7 +122,7 @@ def withdraw(
     proposal: N, *, key: Key = None, text: Text = None, node: NodeUrl = None,
     world: World = DEFAULT_WORLD, json: Json = False,
 ) -> None:  # fmt: skip
-    _govern(WITHDRAW, proposal, key=key, seen=None, text=text, node=node, world=world, json=json)
+    _govern(WITHDRAW, proposal, key=key, report=None, text=text, node=node, world=world, json=json)
 
 
 def submit(
@@ -131,16 +138,16 @@ def submit(
     rows: list[dict[str, Any]] = []
     with _governor(world, node) as governor:
         for file, vote in votes:
-            given = vote.vote
+            vote_input = vote.vote
             row: dict[str, Any] = {
-                "file": str(file), "proposal": given.proposal, "action": given.action,
-                "principal": given.principal, "seq": None, "status": None, "refused": None,
+                "file": str(file), "proposal": vote_input.proposal, "action": vote_input.action,
+                "principal": vote_input.principal, "seq": None, "status": None, "refused": None,
             }  # fmt: skip
             try:
-                check_vote(vote, governor.about())
-                row["seq"] = _admitted(governor.submit_governance(given))
-                assert given.proposal is not None, "a vote file has one"
-                row["status"] = _status(governor, given.proposal, given.action)["status"]
+                check_vote(vote, governor.signed_state())
+                row["seq"] = _admitted(governor.submit_governance(vote_input))
+                assert vote_input.proposal is not None, "a vote file has one"
+                row["status"] = _status(governor, vote_input.proposal, vote_input.action)["status"]
             except (BadUsage, Refused) as refused:
                 row["refused"] = str(refused)
             rows.append(row)
@@ -153,14 +160,16 @@ def submit(
 
 
 def _govern(
-    action: str, proposal: int, *, key: Path | None, seen: Hash | None, text: str | None,
+    action: str, proposal: int, *, key: Path | None, report: Hash | None, text: str | None,
     node: str | None, world: Path, json: bool,
 ) -> None:  # fmt: skip
     check_note(text)
-    given = None if key is None else read_key(key)
+    signing_key = None if key is None else read_key(key)
     with _governor(world, node) as governor:
-        seq = _admitted(governor.govern(action, proposal, key=given, seen=seen, note=text))
-        name = _name(governor, action, given, seq)
+        seq = _admitted(
+            governor.govern(action, proposal, key=signing_key, seen_report=report, note=text)
+        )
+        name = _name(governor, action, signing_key, seq)
         now = _status(governor, proposal, action)
     if json:
         print_json({"proposal": proposal, "action": action, "principal": name, "seq": seq, **now})
@@ -184,10 +193,10 @@ def _name(governor: Writer | GovNode, action: str, key: SigningKey | None, seq: 
     """The name in which record ``seq`` was signed, with ``key`` or the operator's."""
     if isinstance(governor, GovNode):
         return governor.name_of(seq)
-    about = governor.about()
-    governance = None if about.manifest is None else about.manifest.governance
+    overview = governor.signed_state()
+    governance = None if overview.manifest is None else overview.manifest.governance
     signer = key or governor.folder.operator_key()
-    return governor_of(signer, action, governance=governance, operators=about.operators)
+    return governor_of(signer, action, governance=governance, operators=overview.operators)
 
 
 def _show_status(now: dict[str, Any], proposal: int, world: Path | str) -> None:
@@ -200,25 +209,27 @@ def _show_status(now: dict[str, Any], proposal: int, world: Path | str) -> None:
 
 
 def _show_submitted(row: dict[str, Any]) -> None:
-    what = f"{row['file']}: {row['action']} proposal {row['proposal']}, by {row['principal']}"
+    subject = f"{row['file']}: {row['action']} proposal {row['proposal']}, by {row['principal']}"
     if row["refused"]:
-        note(f"aos: {what}: refused: {row['refused']}", style="red")
+        note(f"aos: {subject}: refused: {row['refused']}", style="red")
     else:
-        line(f"{what}: record {row['seq']}")
+        line(f"{subject}: record {row['seq']}")
         line(f"  it is {row['status']}")
 
 
 def _status(governor: Writer | GovNode, proposal: int, action: str) -> dict[str, Any]:
     """The status of a proposal after a vote or a withdrawal that was admitted."""
-    about = governor.about()
-    governance = None if about.manifest is None else about.manifest.governance
-    found = next((each for each in about.proposals if each.seq == proposal), None)
-    if found is None or governance is None:
+    overview = governor.signed_state()
+    governance = None if overview.manifest is None else overview.manifest.governance
+    open_proposal = next(
+        (candidate for candidate in overview.proposals if candidate.seq == proposal), None
+    )
+    if open_proposal is None or governance is None:
         return {"status": _CLOSED.get(action, "closed"), "approvals": None, "quorum": None}
-    names = {each.name for each in governance.approvers}
-    given = len(names & set(found.approving))
-    status = "approved" if given >= governance.quorum else "open"
-    return {"status": status, "approvals": given, "quorum": governance.quorum}
+    names = {approver.name for approver in governance.approvers}
+    approval_count = len(names & set(open_proposal.approving))
+    status = "approved" if approval_count >= governance.quorum else "open"
+    return {"status": status, "approvals": approval_count, "quorum": governance.quorum}
 
 
 def _admitted(answer: Answer) -> int:

@@ -25,30 +25,30 @@ def import_(
     json: Json = False,
 ) -> None:
     with progress("importing") as advance:
-        made = import_world(file, directory, progress=advance)
+        new_world = import_world(file, directory, progress=advance)
     if json:
-        print_json(_document(made))
+        print_json(_document(new_world))
     else:
-        _show(made)
+        _show(new_world)
 
 
-def _document(made: Imported) -> dict[str, object]:
+def _document(new_world: Imported) -> dict[str, object]:
     return {
-        "world": hash_text(made.folder.world),
-        "path": str(made.folder.path),
-        "seq": made.seq,
-        "frames": made.frames,
-        "blobs": made.blobs,
-        "open_intents": made.open_intents,
+        "world": hash_text(new_world.folder.world),
+        "path": str(new_world.folder.path),
+        "seq": new_world.seq,
+        "frames": new_world.frames,
+        "blobs": new_world.blobs,
+        "open_intents": new_world.open_intents,
     }
 
 
-def _show(made: Imported) -> None:
-    where = shell_word(made.folder.path)
-    line(f"imported to record {made.seq:,} into {made.folder.path}", style="bold")
-    line(f"  {hash_text(made.folder.world)}")
-    line(f"  {count(made.frames, 'frame')} and {count(made.blobs, 'value')}")
-    if made.open_intents:
-        line(f"  {count(made.open_intents, 'effect')} open")
-    line(f"next: aos verify --world {where}")
-    line(f"to run it here, and nowhere else: aos adopt --world {where} --keys FOLDER")
+def _show(new_world: Imported) -> None:
+    shell_path = shell_word(new_world.folder.path)
+    line(f"imported to record {new_world.seq:,} into {new_world.folder.path}", style="bold")
+    line(f"  {hash_text(new_world.folder.world)}")
+    line(f"  {count(new_world.frames, 'frame')} and {count(new_world.blobs, 'value')}")
+    if new_world.open_intents:
+        line(f"  {count(new_world.open_intents, 'effect')} open")
+    line(f"next: aos verify --world {shell_path}")
+    line(f"to run it here, and nowhere else: aos adopt --world {shell_path} --keys FOLDER")

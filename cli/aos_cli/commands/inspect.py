@@ -27,12 +27,12 @@ from aos_cli.open_view import looking_at
 from aos_cli.options import (
     DEFAULT_WORLD,
     At,
+    Condition,
     Count,
     GroupBy,
     Json,
     Limit,
     Offset,
-    Where,
     World,
     is_counted,
     number,
@@ -50,7 +50,7 @@ FOLLOWED_FIRST: Final = 10
 
 ALL: Final = "all"
 
-FAULTS: Final = either([each.value for each in FaultKind])
+FAULTS: Final = either([kind.value for kind in FaultKind])
 
 Workflow = Annotated[
     str | None,
@@ -92,7 +92,7 @@ def inspect_cells(
         str | None,
         typer.Option(metavar="KIND", help=f"Only cells that failed by this fault: {FAULTS}."),
     ] = None,
-    where: Where = None,
+    where: Condition = None,
     is_count: Count = False,
     group_by: GroupBy = None,
     state: Annotated[
@@ -132,14 +132,14 @@ def inspect_cells(
         if counts:
             from aos_cli.count_text import show_counts  # noqa: PLC0415  # few lists count
 
-            found = from_node(node, "/v1/cells/count", group_by=group_by, **filters)
-            show_counts(found, "cell", json=json)
+            document = from_node(node, "/v1/cells/count", group_by=group_by, **filters)
+            show_counts(document, "cell", json=json)
             return
-        found = from_node(
+        document = from_node(
             node, "/v1/cells", state=state, sort=sort, after=after, limit=limit, offset=offset,
             spelled=not json, **filters,
         )  # fmt: skip
-        text.show(found, text.cells, json=json)
+        text.show(document, text.cells, json=json)
         return
     with looking_at(world, at, spells=not json, by_index=True) as view:
         selection = CellSelection(
@@ -150,7 +150,7 @@ def inspect_cells(
             older_than_ns=older_than,
             pinned=pinned,
             fault=fault,
-            where=where,
+            condition=where,
             aliases={} if where is None and group_by is None else search_names(world),
         )
         if counts:
@@ -159,16 +159,16 @@ def inspect_cells(
 
             show_counts(cell_counts(view, selection, group_by=group_by), "cell", json=json)
             return
-        found = cell_view.cells(
+        document = cell_view.cells(
             view,
             selection,
             order=sort,
             with_state=state,
             limit=limit,
             offset=offset,
-            after=after,
+            after_place=after,
         )
-    text.show(found, text.cells, json=json)
+    text.show(document, text.cells, json=json)
 
 
 def inspect_cell(
@@ -184,12 +184,12 @@ def inspect_cell(
     json: Json = False,
 ) -> None:
     if node is not None:
-        given = {"workflow": workflow, "key": key, "at": at, "spelled": not json}
-        found = from_node(node, "/v1/cell", **given)
+        query = {"workflow": workflow, "key": key, "at": at, "spelled": not json}
+        document = from_node(node, "/v1/cell", **query)
     else:
         with looking_at(world, at, asks=True, spells=not json) as view:
-            found = cell_view.cell(view, workflow, key)
-    text.show(unsealed_with(unseal, found), text.cell, json=json)
+            document = cell_view.cell(view, workflow, key)
+    text.show(unsealed_with(unseal, document), text.cell, json=json)
 
 
 def inspect_intents(
@@ -216,7 +216,7 @@ def inspect_intents(
     workflow: Workflow = None,
     effect: Annotated[str | None, typer.Option(metavar="NAME", help="Only this effect.")] = None,
     key_prefix: KeyPrefix = None,
-    where: Where = None,
+    where: Condition = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
@@ -226,16 +226,16 @@ def inspect_intents(
 ) -> None:
     check_word("intent status", status, (*intent_view.INTENT_STATUSES, *STATUSES, ALL))
     if node is not None:
-        found = from_node(
+        document = from_node(
             node, "/v1/intents", status=status, code=code, parked=parked, workflow=workflow,
             effect=effect, key_prefix=key_prefix, where=where, limit=limit, offset=offset, at=at,
             spelled=not json,
         )  # fmt: skip
-        text.show(found, text.intents, json=json)
+        text.show(document, text.intents, json=json)
         return
     is_open = parked or code is None
     with looking_at(world, at, spells=not json, by_index=True) as view:
-        found = intent_view.intents(
+        document = intent_view.intents(
             view,
             status=None if status == ALL else status or ("open" if is_open else None),
             halted=parked,
@@ -243,12 +243,12 @@ def inspect_intents(
             workflow=workflow,
             effect=effect,
             key_prefix=key_prefix,
-            where=where,
+            condition=where,
             aliases={} if where is None else search_names(world),
             limit=limit,
             offset=offset,
         )
-    text.show(found, text.intents, json=json)
+    text.show(document, text.intents, json=json)
 
 
 def inspect_intent(
@@ -262,11 +262,11 @@ def inspect_intent(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = from_node(node, "/v1/intent", intent=intent, spelled=not json)
+        document = from_node(node, "/v1/intent", intent=intent, spelled=not json)
     else:
         with looking_at(world, asks=True, spells=not json) as view:
-            found = intent_view.intent(view, intent)
-    text.show(unsealed_with(unseal, found), text.intent, json=json)
+            document = intent_view.intent(view, intent)
+    text.show(unsealed_with(unseal, document), text.intent, json=json)
 
 
 def inspect_faults(
@@ -275,7 +275,7 @@ def inspect_faults(
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help=f"Only faults of this kind: {FAULTS}.")
     ] = None,
-    where: Where = None,
+    where: Condition = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
@@ -284,16 +284,18 @@ def inspect_faults(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = from_node(
+        document = from_node(
             node, "/v1/faults", workflow=workflow, kind=kind, where=where, limit=limit,
             offset=offset, at=at, spelled=not json,
         )  # fmt: skip
     else:
         with looking_at(world, at, spells=not json) as view:
             aliases = {} if where is None else search_names(world)
-            selection = CellSelection(workflow=workflow, fault=kind, where=where, aliases=aliases)
-            found = cell_view.faults(view, selection, limit=limit, offset=offset)
-    text.show(found, text.faults, json=json)
+            selection = CellSelection(
+                workflow=workflow, fault=kind, condition=where, aliases=aliases
+            )
+            document = cell_view.faults(view, selection, limit=limit, offset=offset)
+    text.show(document, text.faults, json=json)
 
 
 def inspect_record(
@@ -305,11 +307,11 @@ def inspect_record(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = from_node(node, "/v1/record", seq=seq, spelled=not json)
+        document = from_node(node, "/v1/record", seq=seq, spelled=not json)
     else:
         with looking_at(world, spells=not json) as view:
-            found = journal_view.record(view, seq)
-    text.show(unsealed_with(unseal, found), text.value, json=json)
+            document = journal_view.record(view, seq)
+    text.show(unsealed_with(unseal, document), text.value, json=json)
 
 
 def inspect_value(
@@ -338,8 +340,8 @@ def inspect_value(
         if raw:
             print_bytes(value_view.value_bytes(view, value))
             return
-        found = value_view.value(view, value)
-    text.show(found, text.whereabouts, json=json)
+        document = value_view.value(view, value)
+    text.show(document, text.whereabouts, json=json)
 
 
 def _show_value_of_node(node: str, value: str, *, raw: bool, json: bool) -> None:
@@ -348,8 +350,8 @@ def _show_value_of_node(node: str, value: str, *, raw: bool, json: bool) -> None
     if raw:
         print_bytes(node_reading.value_bytes(node, value))
         return
-    found = node_reading.document(node, "/v1/value", value=value)
-    text.show(found, text.whereabouts, json=json)
+    document = node_reading.document(node, "/v1/value", value=value)
+    text.show(document, text.whereabouts, json=json)
 
 
 def inspect_journal(
@@ -403,7 +405,7 @@ def inspect_journal(
         _show_records(
             node_reading.records(
                 node, first=first, last=last, limit=limit, newest=newest, follow=follow,
-                kinds=kinds, workflow=workflow, key=key, spelled=not json,
+                kinds=kinds, workflow=workflow, key=key, is_spelled=not json,
             ),
             json=json,
         )  # fmt: skip
@@ -423,13 +425,13 @@ def inspect_journal(
 def _show_records(records: Iterable[Document], *, json: bool) -> None:
     """Print records as they come, until Ctrl-C (a normal end) or until stdout has no reader."""
     try:
-        for found in records:
+        for record in records:
             if not has_reader():
                 return
             if json:
-                print_json_line(found, at_once=True)
+                print_json_line(record, at_once=True)
             else:
-                text.record_line(found)
+                text.record_line(record)
     except KeyboardInterrupt:
         return
 
@@ -459,17 +461,21 @@ def _records(
     elif first <= until:
         yield from islice(reader.forward(first, until, selection=selection), limit)
     if follow:
-        yield from _new_ones(view, reader, selection, after=end)
+        yield from _new_ones(view, reader, selection, last_seq=end)
 
 
 def _new_ones(
-    view: View, reader: journal_view.RecordReader, selection: journal_view.Selection, *, after: int
+    view: View,
+    reader: journal_view.RecordReader,
+    selection: journal_view.Selection,
+    *,
+    last_seq: int,
 ) -> Iterator[Document]:
     """Yield new records, until stdout has no reader."""
     while has_reader():
         head = view.journal.head()
-        if head is None or head.seq <= after:
+        if head is None or head.seq <= last_seq:
             time.sleep(FOLLOW_S)
             continue
-        yield from reader.forward(after + 1, head.seq, selection=selection)
-        after = head.seq
+        yield from reader.forward(last_seq + 1, head.seq, selection=selection)
+        last_seq = head.seq

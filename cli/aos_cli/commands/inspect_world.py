@@ -28,19 +28,19 @@ def inspect_world(
     *, at: At = None, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
 ) -> None:
     if node is not None:
-        found = {**from_node(node, "/v1/world", at=at), "path": node}
-        text.show(found, text.world, json=json)
+        document = {**from_node(node, "/v1/world", at=at), "path": node}
+        text.show(document, text.world, json=json)
         return
     with looking_at(world, at) as view:
-        found = world_view.world(view)
+        document = world_view.world(view)
     origin = origin_at(world)
-    found = {
+    document = {
         "path": str(world),
-        **found,
+        **document,
         "process": _process(world) if at is None else None,
         "origin": None if origin is None else origin.value,
     }
-    text.show(found, text.world, json=json)
+    text.show(document, text.world, json=json)
 
 
 def _process(world: Path) -> Document | None:
@@ -61,9 +61,9 @@ def _process(world: Path) -> Document | None:
         "executors": {
             executor: {
                 phase: {"number": number, "since_ns": since_ns}
-                for phase, (number, since_ns) in found.items()
+                for phase, (number, since_ns) in phase_counts.items()
             }
-            for executor, found in phases.items()
+            for executor, phase_counts in phases.items()
         },
     }
 
@@ -89,14 +89,14 @@ def inspect_manifest(
     if name is not None and since is not None:
         raise BadUsage("expected one of NAME and --since")
     if node is not None:
-        found = from_node(node, "/v1/manifest", name=name, since=since, at=at)
+        document = from_node(node, "/v1/manifest", name=name, since=since, at=at)
     else:
         with looking_at(world, at) as view:
-            found = _manifest(view, name, since)
+            document = _manifest(view, name, since)
     if since is not None:
-        text.show(found, _changes, json=json)
+        text.show(document, _changes, json=json)
         return
-    text.show(found, text.manifest if name is None else text.value, json=json)
+    text.show(document, text.manifest if name is None else text.value, json=json)
 
 
 def _manifest(view: View, name: str | None, since: int | None) -> Document:
@@ -107,7 +107,7 @@ def _manifest(view: View, name: str | None, since: int | None) -> Document:
     return manifest_changes(view, since)
 
 
-def _changes(found: Document) -> None:
+def _changes(document: Document) -> None:
     from aos_cli.apply_text import show_changes  # noqa: PLC0415  # as above
 
-    show_changes(found["changes"])
+    show_changes(document["changes"])

@@ -19,7 +19,7 @@ from aos_cli.progress import progress
 
 def prune(
     *,
-    before: Annotated[
+    snapshot: Annotated[
         str,
         typer.Option(
             "--before",
@@ -40,32 +40,32 @@ def prune(
     json: Json = False,
 ) -> None:
     with progress("pruning") as advance:
-        done = prune_world(world, before=before, archive=archive, progress=advance)
+        pruning = prune_world(world, snapshot_name=snapshot, archive=archive, progress=advance)
     if json:
-        print_json(_document(done))
+        print_json(_document(pruning))
     else:
-        _show(done)
-    if done.not_compacted is not None:
-        note(f"the store's file could not be compacted: {done.not_compacted}", style="yellow")
+        _show(pruning)
+    if pruning.not_compacted is not None:
+        note(f"the store's file could not be compacted: {pruning.not_compacted}", style="yellow")
 
 
-def _document(done: PrunedRecords) -> dict[str, object]:
-    found = dataclasses.asdict(done)
-    problem = found.pop("not_compacted")
+def _document(pruning: PrunedRecords) -> dict[str, object]:
+    fields = dataclasses.asdict(pruning)
+    problem = fields.pop("not_compacted")
     return {
-        **found,
-        "world": hash_text(done.world),
-        "archive": str(done.archive),
+        **fields,
+        "world": hash_text(pruning.world),
+        "archive": str(pruning.archive),
         "compacted": problem is None,
     }
 
 
-def _show(done: PrunedRecords) -> None:
-    what = "finished an interrupted prune: " if done.was_begun else ""
-    line(f"{what}pruned to record {done.last:,}", style="bold")
-    line(f"  records {done.first:,} to {done.last:,} are in {done.archive}")
+def _show(pruning: PrunedRecords) -> None:
+    prefix = "finished an interrupted prune: " if pruning.was_begun else ""
+    line(f"{prefix}pruned to record {pruning.last:,}", style="bold")
+    line(f"  records {pruning.first:,} to {pruning.last:,} are in {pruning.archive}")
     line(
-        f"  {count(done.frames, 'frame')} removed; the store has {done.bytes_after:,} bytes, "
-        f"and had {done.bytes_before:,}"
+        f"  {count(pruning.frames, 'frame')} removed; the store has {pruning.bytes_after:,} bytes, "
+        f"and had {pruning.bytes_before:,}"
     )
-    line(f"next: aos verify --archive {shell_word(done.archive)}")
+    line(f"next: aos verify --archive {shell_word(pruning.archive)}")

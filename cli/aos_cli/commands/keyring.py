@@ -67,9 +67,9 @@ def _now() -> str:
 
 def _print(file: Path, content: KeyringContent, *, json: bool) -> None:
     if json:
-        keys = [{"id": each.key.id.hex(), "created": each.created} for each in content.entries]
+        keys = [{"id": entry.key.id.hex(), "created": entry.created} for entry in content.entries]
         print_json({"file": str(file), "current": content.current.hex(), "keys": keys})
         return
-    for each in content.entries:
-        seals = "  seals and opens" if each.key.id == content.current else "  opens"
-        line(f"{each.key.id.hex()}  {each.created}{seals}")
+    for entry in content.entries:
+        seals = "  seals and opens" if entry.key.id == content.current else "  opens"
+        line(f"{entry.key.id.hex()}  {entry.created}{seals}")

@@ -19,13 +19,13 @@ from aos_cli.node_option import NodeUrl
 from aos_cli.options import (
     DEFAULT_WORLD,
     At,
+    Condition,
     Count,
     GroupBy,
     Json,
     Limit,
     Offset,
     WaitTimeout,
-    Where,
     World,
     is_counted,
     number,
@@ -82,24 +82,24 @@ def start(
     if timeout is not None and not wait:
         raise BadUsage("linear start: --timeout goes with --wait")
     linear = LinearWorld(world, node)
-    chosen = plan if plan_file is None else _plan(plan_file)
-    assert chosen is not None
-    taken = linear.start(
-        chosen, id, read_context(_json(context, "--context")),
+    plan_or_type = plan if plan_file is None else _plan(plan_file)
+    assert plan_or_type is not None
+    sent_event = linear.start(
+        plan_or_type, id, read_context(_json(context, "--context")),
         version=version, biz_key=biz_key, mode=mode,
     )  # fmt: skip
-    if not taken.is_run:
+    if not sent_event.is_run:
         if json:
-            print_json(taken.document)
+            print_json(sent_event.document)
         else:
-            line(f"{id} is record {taken.seq:,}")
+            line(f"{id} is record {sent_event.seq:,}")
             note("no process runs this world: the instance starts when one does (aos node)")
         return 0
     if wait:
         linear.wait(id, FOR_EVER_S if timeout is None else timeout / SECOND)
-    found = linear.instance(id)
-    _show(found, json=json)
-    return 0 if not wait or found["status"] == _COMPLETED else Refused.exit_code
+    instance = linear.instance(id)
+    _show(instance, json=json)
+    return 0 if not wait or instance["status"] == _COMPLETED else Refused.exit_code
 
 
 def list_instances(
@@ -115,7 +115,7 @@ def list_instances(
     step: Annotated[
         str | None, typer.Option(metavar="STEP", help="Only with this current plan step.")
     ] = None,
-    where: Where = None,
+    where: Condition = None,
     is_count: Count = False,
     group_by: GroupBy = None,
     limit: Limit = LIMIT,
@@ -128,16 +128,16 @@ def list_instances(
     linear = LinearWorld(world, node)
     filters: dict[str, Any] = {"status": status, "plan": plan, "step": step, "where": where}
     if is_counted(context, "limit", "offset", is_count=is_count, group_by=group_by):
-        found = linear.counts(group_by=group_by, at=at, **filters)
-        show_counts(found, "instance", json=json)
+        document = linear.counts(group_by=group_by, at=at, **filters)
+        show_counts(document, "instance", json=json)
         return
-    found = linear.instances(limit=limit, offset=offset, at=at, **filters)
+    document = linear.instances(limit=limit, offset=offset, at=at, **filters)
     if json:
-        print_json(found)
+        print_json(document)
         return
-    for each in found["instances"]:
-        line(_row(each))
-    note(f"{count(found['total'], 'instance')}, {len(found['instances']):,} shown")
+    for row in document["instances"]:
+        line(_row(row))
+    note(f"{count(document['total'], 'instance')}, {len(document['instances']):,} shown")
 
 
 def show(
@@ -168,8 +168,10 @@ def wake(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    given: Any = _json(payload, "--payload")
-    _taken(LinearWorld(world, node), instance, "wake", (type, event_id, given), json=json)
+    payload_value: Any = _json(payload, "--payload")
+    _send_event(
+        LinearWorld(world, node), instance, "wake", (type, event_id, payload_value), json=json
+    )
 
 
 def cancel(
@@ -182,54 +184,54 @@ def cancel(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    _taken(LinearWorld(world, node), instance, "cancel", (reason,), json=json)
+    _send_event(LinearWorld(world, node), instance, "cancel", (reason,), json=json)
 
 
 def plans(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    found = LinearWorld(world, node).plans()
+    document = LinearWorld(world, node).plans()
     if json:
-        print_json(found)
+        print_json(document)
         return
-    for plan in found["plans"]:
+    for plan in document["plans"]:
         timeouts = "" if plan.get("wait_timeouts", True) else ", without timeouts of waits"
         line(f"{plan['type']} version {plan['version']}{timeouts}", style="bold")
         for seq, step in enumerate(plan["steps"]):
             line(f"  {seq}  {step['type']}{_policy(step)}")
-    if not found["plans"]:
+    if not document["plans"]:
         note("the manifest in force has no plans (plans in the manifest)")
 
 
-def _taken(
-    linear: LinearWorld, instance: str, how: str, arguments: tuple[Any, ...], *, json: bool
+def _send_event(
+    linear: LinearWorld, instance: str, method: str, arguments: tuple[Any, ...], *, json: bool
 ) -> None:
-    taken = getattr(linear, how)(instance, *arguments)
-    if not taken.is_run:
+    sent_event = getattr(linear, method)(instance, *arguments)
+    if not sent_event.is_run:
         if json:
-            print_json(taken.document)
+            print_json(sent_event.document)
             return
-        line(f"record {taken.seq:,}")
+        line(f"record {sent_event.seq:,}")
         note("no process runs this world: the instance takes it when one does (aos node)")
         return
     _show(linear.instance(instance), json=json)
 
 
-def _show(found: Mapping[str, Any], *, json: bool) -> None:
+def _show(instance: Mapping[str, Any], *, json: bool) -> None:
     if json:
-        print_json(found)
+        print_json(instance)
         return
-    line(f"instance  {found['instance']}", style="bold")
-    line(f"plan      {found['plan']} version {found['version']}")
-    if found["biz_key"] is not None:
-        line(f"key       {found['biz_key']}")
-    line(f"status    {found['status']}")
-    line(f"next      {found['next']}")
-    if found["cancel_reason"]:
-        line(f"reason    {found['cancel_reason']}")
-    line(f"context   {compact(found['context'])}")
-    for each in found["steps"]:
-        line(_step(each))
-    for each in found["buffered"]:
-        line(f"signal    {each['type']} {each['event_id']} waits for its plan step")
+    line(f"instance  {instance['instance']}", style="bold")
+    line(f"plan      {instance['plan']} version {instance['version']}")
+    if instance["biz_key"] is not None:
+        line(f"key       {instance['biz_key']}")
+    line(f"status    {instance['status']}")
+    line(f"next      {instance['next']}")
+    if instance["cancel_reason"]:
+        line(f"reason    {instance['cancel_reason']}")
+    line(f"context   {compact(instance['context'])}")
+    for entry in instance["steps"]:
+        line(_step(entry))
+    for entry in instance["buffered"]:
+        line(f"signal    {entry['type']} {entry['event_id']} waits for its plan step")
 
 
 def _step(step: Mapping[str, Any]) -> str:
@@ -267,11 +269,11 @@ def _policy(step: Mapping[str, Any]) -> str:
     return f"  ({', '.join(parts)})" if parts else ""
 
 
-def _json(text: str, where: str) -> object:
+def _json(text: str, source: str) -> object:
     try:
         return parse_json(text, max_bytes=PLAN_BYTES_MAX)
     except ValueProblem as problem:
-        raise BadUsage(f"{where}: {problem}") from problem
+        raise BadUsage(f"{source}: {problem}") from problem
 
 
 def _plan(file: Path) -> Mapping[str, Any]:
@@ -279,7 +281,7 @@ def _plan(file: Path) -> Mapping[str, Any]:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadUsage(f"{file}: the plan cannot be read: {error}") from error
-    found = _json(text, str(file))
-    if not isinstance(found, Mapping):
+    plan = _json(text, str(file))
+    if not isinstance(plan, Mapping):
         raise BadUsage(f"{file}: expected a plan, an object with type, version and steps")
-    return found
+    return plan

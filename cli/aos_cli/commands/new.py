@@ -38,33 +38,33 @@ def new(
     ] = False,
     json: Json = False,
 ) -> None:
-    made = new_project(name, lang=lang, is_flow=flow)
+    project = new_project(name, lang=lang, is_flow=flow)
     if json:
         print_json(
             {
-                "name": made.name,
-                "lang": made.lang,
-                "path": str(made.folder),
-                "files": list(made.files),
+                "name": project.name,
+                "lang": project.lang,
+                "path": str(project.folder),
+                "files": list(project.files),
             }
         )
     else:
-        _show(made)
+        _show(project)
 
 
-def _show(made: NewProject) -> None:
-    line(f"new project in {made.folder}", style="bold")
-    for command, what in commands(made):
-        line(f"  {command:<11} {what}" if what else f"  {command}")
-    line(f"its README.md continues from there; the workflow is in {made.workflow}")
+def _show(project: NewProject) -> None:
+    line(f"new project in {project.folder}", style="bold")
+    for command, purpose in commands(project):
+        line(f"  {command:<11} {purpose}" if purpose else f"  {command}")
+    line(f"its README.md continues from there; the workflow is in {project.workflow}")
 
 
-def commands(made: NewProject) -> list[tuple[str, str]]:
+def commands(project: NewProject) -> list[tuple[str, str]]:
     """The commands to run next, in this order."""
     return [
-        (f"cd {shell_word(made.folder)}", ""),
-        ("aos build", f"the module, build/{made.name}.wasm, and its definitions"),
+        (f"cd {shell_word(project.folder)}", ""),
+        ("aos build", f"the module, build/{project.name}.wasm, and its definitions"),
         ("aos test", "the scenario and the tests in Python"),
         ("aos dev", "run it: an event is typed as below, and a change of a file is taken up"),
-        (f'    {made.name}/Placed@1 {{"order_id": "o-1", "cents": 1250}}', ""),
+        (f'    {project.name}/Placed@1 {{"order_id": "o-1", "cents": 1250}}', ""),
     ]

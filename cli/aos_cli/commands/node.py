@@ -18,7 +18,7 @@ from aos.host.folder.secrets import Secrets
 from aos.host.process import Ended
 from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.node.node_settings import read_settings
-from aos.node.running import LISTEN, NodeOptions, Opened, run_node
+from aos.node.running import LISTEN, NodeAddresses, NodeOptions, run_node
 from aos.node.sockets import ListenAddress, Tls
 from aos.worker.host_root import host_environment, with_machine
 from aos_cli.options import (
@@ -132,7 +132,7 @@ def node(
                         report=note,
                         on_fold=screen.fold,
                         on_started=start.started,
-                        on_open=_opened,
+                        on_open=_announce,
                         on_status=screen.status,
                         on_coverage=start.covered,
                     ),
@@ -156,17 +156,17 @@ def _tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> Tls | N
     return Tls(cert=cert, key=key, client_ca=client_ca)
 
 
-def _opened(opened: Opened) -> None:
+def _announce(listener: NodeAddresses) -> None:
     """Print where the node answers, and who may use it."""
-    note(f"serving {opened.url} (its API: {opened.url}/v1/openapi.json)")
-    if opened.is_open:
+    note(f"serving {listener.url} (its API: {listener.url}/v1/openapi.json)")
+    if listener.is_open:
         note(
             "  every program on this machine may send, read and work; no token exists (aos token "
             "create)"
         )
     else:
         note("  clients need a token (aos token create, list, revoke)")
-    note(f"  without a token, for those who may read the folder: {opened.own_socket}")
+    note(f"  without a token, for those who may read the folder: {listener.own_socket}")
 
 
 def _summary(ended: Ended, *, as_json: bool) -> None:

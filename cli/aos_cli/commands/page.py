@@ -42,7 +42,7 @@ def page(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    def opened(url: str) -> None:
+    def announce(url: str) -> None:
         if json:
             print_json({"url": url}, at_once=True)
         else:
@@ -52,4 +52,6 @@ def page(
         if open_:
             webbrowser.open(url)
 
-    run_page(path or [world], ListenAddress.read(listen), needs_token=not no_token, opened=opened)
+    run_page(
+        path or [world], ListenAddress.read(listen), needs_token=not no_token, on_open=announce
+    )

@@ -10,10 +10,10 @@ import typer
 
 from aos.audit.lens.words import count
 from aos.audit.proofs.checking import check
-from aos.audit.proofs.making import Made
+from aos.audit.proofs.making import MadeProof
 from aos.audit.proofs.trust import TrustPolicy, judge
 from aos.host.checkpoints.named_files import write_named
-from aos.host.checkpoints.proving import Wanted, prove
+from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
@@ -71,52 +71,52 @@ def proof(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:  # fmt: skip
-    wanted = Wanted(
+    request = ProofRequest(
         words=words,
         bare=bare,
         snapshot=snapshot,
         checkpoint=checkpoint,
-        may_show=lambda others: yes or others == 0 or _may_show(others),
+        may_show=lambda number: yes or number == 0 or _may_show(number),
     )
-    made = prove(world, wanted, bundle=bundle, archives=archive or ())
+    made_proof = prove(world, request, bundle=bundle, archives=archive or ())
     if out is None:
-        write(made.data.decode())
+        write(made_proof.data.decode())
         return
-    write_named(out, made.data)
+    write_named(out, made_proof.data)
     if json:
-        print_json(_document(made, out))
+        print_json(_document(made_proof, out))
     else:
-        _show(made, out)
+        _show(made_proof, out)
 
 
-def _may_show(others: int) -> bool:
+def _may_show(number: int) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
         return False
-    question = f"the proof also shows keys and hashes of states of {count(others, 'cell')}: show"
+    question = f"the proof also shows keys and hashes of states of {count(number, 'cell')}: show"
     return typer.confirm(question, err=True)
 
 
-def _document(made: Made, out: Path) -> dict[str, object]:
-    proof = made.proof
+def _document(made_proof: MadeProof, out: Path) -> dict[str, object]:
+    proof = made_proof.proof
     return {
         "file": str(out),
-        "bytes": len(made.data),
+        "bytes": len(made_proof.data),
         "kind": proof.kind,
         "world": hash_text(proof.worlds[0].world),
-        "records": {role: each.seq for role, each in proof.records.items()},
-        "anchor": "checkpoint" if made.checkpoint is not None else "head",
-        "frames": made.checkpoint,
-        "left_out": [hash_text(each) for each in made.left_out],
+        "records": {role: record.seq for role, record in proof.records.items()},
+        "anchor": "checkpoint" if made_proof.checkpoint is not None else "head",
+        "frames": made_proof.checkpoint,
+        "left_out": [hash_text(value) for value in made_proof.left_out],
     }
 
 
-def _show(made: Made, out: Path) -> None:
-    world = made.proof.worlds[0].world
-    line(f"proof: {out}, {len(made.data):,} bytes", style="bold")
-    for each in judge(check(made.proof), TrustPolicy(world=world)).shown:
-        line(f"  {each}")
-    for value in made.left_out:
+def _show(made_proof: MadeProof, out: Path) -> None:
+    world = made_proof.proof.worlds[0].world
+    line(f"proof: {out}, {len(made_proof.data):,} bytes", style="bold")
+    for text in judge(check(made_proof.proof), TrustPolicy(world=world)).shown_lines:
+        line(f"  {text}")
+    for value in made_proof.left_out:
         line(f"  without the value {hash_text(value)}: it was erased, or is too long")
-    if made.checkpoint is None:
+    if made_proof.checkpoint is None:
         note("the proof rests on the head: no witness has seen it (aos checkpoint)")
     line(f"next: aos verify-proof {shell_word(out)} --world {hash_text(world)}")

@@ -14,16 +14,16 @@ from aos_cli.progress import progress
 
 def rebuild(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
     with progress("verifying") as advance:
-        found = rebuild_world(world, on_progress=lambda seq: advance(seq, 0))
+        rebuilt_rows = rebuild_world(world, on_progress=lambda seq: advance(seq, 0))
     if json:
-        print_json({**asdict(found), "world": hash_text(found.world)})
+        print_json({**asdict(rebuilt_rows), "world": hash_text(rebuilt_rows.world)})
         return
-    changed = sum(found.changed.values())
-    rows = count(sum(found.rows.values()), "derived row")
+    changed = sum(rebuilt_rows.changed.values())
+    rows = count(sum(rebuilt_rows.rows.values()), "derived row")
     line(
-        f"rebuild: {rows} of the journal to record {found.seq:,}, {changed:,} changed",
+        f"rebuild: {rows} of the journal to record {rebuilt_rows.seq:,}, {changed:,} changed",
         style="bold green",
     )
-    for table, number in found.changed.items():
+    for table, number in rebuilt_rows.changed.items():
         if number:
-            line(f"  {table}: {number:,} of {found.rows[table]:,}")
+            line(f"  {table}: {number:,} of {rebuilt_rows.rows[table]:,}")

@@ -123,11 +123,13 @@ def _show(report: ReplayReport) -> None:
     line(f"replay: byte-identical to record {report.seq:,}", style="bold green")
     faults = f", {count(report.faults, 'fault')} among them" if report.faults else ""
     line(f"  {count(report.steps, 'step')} executed again{faults}")
-    own = report.kernel_receipts
-    made = f", {count(own, 'receipt')} of the core made again" if own else ""
+    core_receipts = report.kernel_receipts
+    core_text = (
+        f", {count(core_receipts, 'receipt')} of the core made again" if core_receipts else ""
+    )
     line(
         f"  {count(report.intents, 'effect')} asked for again, "
-        f"{count(report.receipts, 'receipt')} checked again{made}"
+        f"{count(report.receipts, 'receipt')} checked again{core_text}"
     )
     line(
         f"  {count(report.records, 'record')} in {count(report.frames, 'frame')}, "
@@ -149,14 +151,14 @@ def _show(report: ReplayReport) -> None:
             f"  {count(report.erased, 'record')} taken as recorded: what they need was erased",
             style="yellow",
         )
-    for each in report.erasures[:ERASURES_SHOWN]:
-        needed = ", ".join(map(str, each.records)) + (
-            f" and {each.unnamed} more" if each.unnamed else ""
+    for erasure in report.erasures[:ERASURES_SHOWN]:
+        records_text = ", ".join(map(str, erasure.records)) + (
+            f" and {erasure.unnamed} more" if erasure.unnamed else ""
         )
-        line(f"    {hash_text(each.value)}, erased by record {each.by}: {needed}")
-    more = len(report.erasures) - ERASURES_SHOWN
-    if more > 0:
-        line(f"    and {count(more, 'value')} more (--json lists them)")
+        line(f"    {hash_text(erasure.value)}, erased by record {erasure.by}: {records_text}")
+    remaining = len(report.erasures) - ERASURES_SHOWN
+    if remaining > 0:
+        line(f"    and {count(remaining, 'value')} more (--json lists them)")
     if report.snapshots:
         line(f"  {count(report.snapshots, 'snapshot')} taken again and the same")
     line(f"  root {hash_text(report.log_root)}, of the state {hash_text(report.state_root)}")
@@ -164,16 +166,16 @@ def _show(report: ReplayReport) -> None:
 
 def _show_divergence(divergence: Divergence) -> None:
     note(f"aos: {divergence}", style="red")
-    for each in divergence.differences:
-        _show_difference(each)
+    for difference in divergence.differences:
+        _show_difference(difference)
 
 
-def _show_difference(found: FieldDifference) -> None:
-    line(found.field, style="bold")
-    if not found.places:
-        line(f"  recorded    {short(found.recorded, VALUE_CHARACTERS)}")
-        line(f"  recomputed  {short(found.recomputed, VALUE_CHARACTERS)}")
-    for place in found.places:
-        line(f"  {place.path}")
-        line(f"    recorded    {short(place.recorded, VALUE_CHARACTERS)}")
-        line(f"    recomputed  {short(place.recomputed, VALUE_CHARACTERS)}")
+def _show_difference(difference: FieldDifference) -> None:
+    line(difference.field, style="bold")
+    if not difference.places:
+        line(f"  recorded    {short(difference.recorded, VALUE_CHARACTERS)}")
+        line(f"  recomputed  {short(difference.recomputed, VALUE_CHARACTERS)}")
+    for part in difference.places:
+        line(f"  {part.path}")
+        line(f"    recorded    {short(part.recorded, VALUE_CHARACTERS)}")
+        line(f"    recomputed  {short(part.recomputed, VALUE_CHARACTERS)}")

@@ -159,13 +159,13 @@ class _Waits:
 
     def status(self, status: Status) -> None:
         steps, self._steps = self._steps, status.stats.figures.steps
-        found = _at_work(status)
-        what = (found, status.next_timer_ns)
-        is_quiet = steps == self._steps and found
-        if not is_quiet or what == self._noted or monotonic() - self._last < WAITS_EVERY_S:
+        open_counts = _at_work(status)
+        waits = (open_counts, status.next_timer_ns)
+        is_quiet = steps == self._steps and open_counts
+        if not is_quiet or waits == self._noted or monotonic() - self._last < WAITS_EVERY_S:
             return
-        self._noted, self._last = what, monotonic()
-        note(f"{_waits(found, status.next_timer_ns)}{self._end()}")
+        self._noted, self._last = waits, monotonic()
+        note(f"{_waits(open_counts, status.next_timer_ns)}{self._end()}")
 
     def _end(self) -> str:
         if self._end_ns is None:
@@ -179,20 +179,20 @@ def _at_work(status: Status) -> dict[str, int]:
     return {name: number for name, number in sorted(at_work.items()) if number > 0}
 
 
-def _waits(found: Mapping[str, int], next_timer_ns: int | None) -> str:
+def _waits(open_counts: Mapping[str, int], next_timer_ns: int | None) -> str:
     """Return the work that a run waits for: ``waits for 1 shop/charge@1, 2 timers (the next is due
     …)``. If there are only timers, and none is due today, the time comes first."""
-    if set(found) == {TIMER} and next_timer_ns is not None:
+    if set(open_counts) == {TIMER} and next_timer_ns is not None:
         left_ns = next_timer_ns - now_ns()
         if left_ns >= FAR_NS:
             return (
                 f"waits until {time_text(next_timer_ns)}, {span_text(left_ns)} from now, for the "
-                f"next of {count(found[TIMER], 'timer')} (Ctrl-C ends this run and keeps all "
+                f"next of {count(open_counts[TIMER], 'timer')} (Ctrl-C ends this run and keeps all "
                 "timers; --until-waiting does not wait for timers)"
             )
-    parts = [f"{number:,} {name}" for name, number in found.items() if name != TIMER]
-    if TIMER in found:
-        parts.append(count(found[TIMER], "timer") + _due(next_timer_ns))
+    parts = [f"{number:,} {name}" for name, number in open_counts.items() if name != TIMER]
+    if TIMER in open_counts:
+        parts.append(count(open_counts[TIMER], "timer") + _due(next_timer_ns))
     return f"waits for {', '.join(parts)}"
 
 
@@ -200,8 +200,8 @@ def _due(due_ns: int | None) -> str:
     if due_ns is None:
         return ""
     left_ns = due_ns - now_ns()
-    when = f"in {span_text(left_ns)}" if left_ns > 0 else "now"
-    return f" (the next is due at {time_text(due_ns)}, {when})"
+    due_text = f"in {span_text(left_ns)}" if left_ns > 0 else "now"
+    return f" (the next is due at {time_text(due_ns)}, {due_text})"
 
 
 def _document(ended: Ended) -> dict[str, object]:
@@ -216,20 +216,21 @@ def _document(ended: Ended) -> dict[str, object]:
         "receipts": figures.receipts,
         "faults": figures.faults,
         "open_intents": figures.open_intents,
-        "open": [asdict(each) for each in ended.open],
+        "open": [asdict(open_effect) for open_effect in ended.open],
         "waiting": dict(ended.waiting),
         "halted": [
             {"effect": effect, "phase": phase, "code": code, "count": number}
             for (effect, phase, code), number in sorted(_halts(ended).items())
         ],
         "refused": {
-            hash_text(intent): f"refused: {why.text}" for intent, why in ended.refused.items()
+            hash_text(intent): f"refused: {refusal.text}"
+            for intent, refusal in ended.refused.items()
         },
     }
 
 
 def _halts(ended: Ended) -> Counter[tuple[str, str, str]]:
-    return Counter((effect, why.phase, why.code) for effect, why in ended.halted.values())
+    return Counter((effect, halt.phase, halt.code) for effect, halt in ended.halted.values())
 
 
 def _why_not(effect: str, ended: Ended) -> str:
@@ -240,14 +241,14 @@ def _why_not(effect: str, ended: Ended) -> str:
 
 def _summary(ended: Ended, max_wait_ns: int | None) -> None:
     figures = ended.stats.figures
-    how = "idle" if ended.is_idle else "stopped"
+    ending = "idle" if ended.is_idle else "stopped"
     if ended.is_late:
-        how = f"not idle after {span_text(max_wait_ns or 0)} (--max-wait), stopped"
+        ending = f"not idle after {span_text(max_wait_ns or 0)} (--max-wait), stopped"
     parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
     if figures.faults:
         parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
     parts.append(f"{count(figures.open_intents, 'effect')} open")
-    line(f"{how} at record {figures.seq:,}: {', '.join(parts)}")
+    line(f"{ending} at record {figures.seq:,}: {', '.join(parts)}")
     for (effect, phase, code), number in sorted(_halts(ended).items()):
         line(
             f"  {number:,} {phase}: {effect}: {code} (aos inspect intents --parked)", style="yellow"
@@ -265,21 +266,25 @@ def _summary(ended: Ended, max_wait_ns: int | None) -> None:
     if ended.is_late:
         _still_open(ended)
     elif ended.timers:
-        due_ns = next((each.due_ns for each in ended.open if each.effect == TIMER), None)
+        due_ns = next(
+            (open_effect.due_ns for open_effect in ended.open if open_effect.effect == TIMER), None
+        )
         line(f"  {count(ended.timers, 'timer')} not due yet{_due(due_ns)}")
     refused = list(ended.refused.items())
-    for intent, why in refused[:REFUSED_SHOWN]:
-        line(f"  the receipt for {hash_text(intent)[:23]}… was refused: {why.text}", style="red")
+    for intent, refusal in refused[:REFUSED_SHOWN]:
+        line(
+            f"  the receipt for {hash_text(intent)[:23]}… was refused: {refusal.text}", style="red"
+        )
     if len(refused) > REFUSED_SHOWN:
         line(f"  and {len(refused) - REFUSED_SHOWN} more (--json lists them all)", style="red")
 
 
 def _still_open(ended: Ended) -> None:
     """List the open effects that executors of this process run."""
-    for each in ended.open:
-        number = each.number - ended.waiting.get(each.effect, 0)
-        if number > 0 and each.effect == TIMER:
-            line(f"  {count(number, 'timer')}{_due(each.due_ns)}")
+    for open_effect in ended.open:
+        number = open_effect.number - ended.waiting.get(open_effect.effect, 0)
+        if number > 0 and open_effect.effect == TIMER:
+            line(f"  {count(number, 'timer')}{_due(open_effect.due_ns)}")
         elif number > 0:
-            age = span_text(max(0, now_ns() - each.oldest_ns))
-            line(f"  {number:,} open: {each.effect}, the oldest for {age}")
+            age = span_text(max(0, now_ns() - open_effect.oldest_ns))
+            line(f"  {number:,} open: {open_effect.effect}, the oldest for {age}")

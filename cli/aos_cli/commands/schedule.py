@@ -90,7 +90,7 @@ def create(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "id": id,
         "cron": cron,
         "tz": tz,
@@ -108,21 +108,24 @@ def create(
         "jitter_ms": _ms(jitter, "--jitter"),
         "paused": paused or None,
     }
-    definition = {name: each for name, each in given.items() if each is not None}
+    definition = {name: argument for name, argument in arguments.items() if argument is not None}
     schedules = ScheduleWorld(world, node)
-    _taken(schedules, id, schedules.create(definition, replace=replace), json=json)
+    _show_sent(schedules, id, schedules.create(definition, replace=replace), json=json)
 
 
 def list_schedules(
     *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
 ) -> None:
-    found = ScheduleWorld(world, node).schedules()
+    document = ScheduleWorld(world, node).schedules()
     if json:
-        print_json(found)
+        print_json(document)
         return
-    for each in found["schedules"]:
-        line(f"{each['id']}  {_when(each)}  {each['event']}  {_state(each)}")
-    note(count(len(found["schedules"]), "schedule"))
+    for schedule in document["schedules"]:
+        line(
+            f"{schedule['id']}  {_recurrence_text(schedule)}  {schedule['event']}  "
+            f"{_state(schedule)}"
+        )
+    note(count(len(document["schedules"]), "schedule"))
 
 
 def show(id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
@@ -160,11 +163,13 @@ def delete(
 
 
 def _command(action: str, id: str, schedules: ScheduleWorld, *, json: bool) -> None:
-    _taken(schedules, id, schedules.command(id, action), json=json)
+    _show_sent(schedules, id, schedules.command(id, action), json=json)
 
 
-def _taken(schedules: ScheduleWorld, id: str, taken: tuple[int, bool], *, json: bool) -> None:
-    seq, is_run = taken
+def _show_sent(
+    schedules: ScheduleWorld, id: str, sent_event: tuple[int, bool], *, json: bool
+) -> None:
+    seq, is_run = sent_event
     if is_run:
         _show(schedules.schedule(id), json=json)
     elif json:
@@ -178,81 +183,81 @@ def _note_waits() -> None:
     note("no process runs this world: the schedule takes it when one does (aos run, aos node)")
 
 
-def _show(found: Mapping[str, Any], *, json: bool) -> None:
+def _show(schedule: Mapping[str, Any], *, json: bool) -> None:
     if json:
-        print_json(found)
+        print_json(schedule)
         return
-    line(f"schedule  {found['id']}", style="bold")
-    line(f"when      {_when(found)}{_bounds(found)}")
-    line(f"event     {found['event']} {compact(found['value'])}")
-    if found["at_field"] is not None:
-        line(f"          {found['at_field']} is {found['id']}@ and the due time")
-    line(f"from      {'the manifest' if found['by_manifest'] else 'a user'}")
-    line(f"state     {_state(found)}")
-    for index, each in enumerate(found["next"]):
-        line(f"{'next' if index == 0 else '':<10}{each}")
-    line(f"runs      {_counts(found)}")
-    for run in found["recent"]:
+    line(f"schedule  {schedule['id']}", style="bold")
+    line(f"when      {_recurrence_text(schedule)}{_bounds(schedule)}")
+    line(f"event     {schedule['event']} {compact(schedule['value'])}")
+    if schedule["at_field"] is not None:
+        line(f"          {schedule['at_field']} is {schedule['id']}@ and the due time")
+    line(f"from      {'the manifest' if schedule['by_manifest'] else 'a user'}")
+    line(f"state     {_state(schedule)}")
+    for index, due_time in enumerate(schedule["next"]):
+        line(f"{'next' if index == 0 else '':<10}{due_time}")
+    line(f"runs      {_counts(schedule)}")
+    for run in schedule["recent"]:
         kind = run["kind"].replace("_", " ")
         line(f"  {run['due']}  {kind}" + ("" if run["at"] == run["due"] else f" at {run['at']}"))
 
 
-def _when(found: Mapping[str, Any]) -> str:
-    if found["cron"] is not None:
-        return f"{found['cron']} ({found['tz']})"
-    return f"every {span_text(found['every_ms'] * _MS)}"
+def _recurrence_text(schedule: Mapping[str, Any]) -> str:
+    if schedule["cron"] is not None:
+        return f"{schedule['cron']} ({schedule['tz']})"
+    return f"every {span_text(schedule['every_ms'] * _MS)}"
 
 
-def _bounds(found: Mapping[str, Any]) -> str:
+def _bounds(schedule: Mapping[str, Any]) -> str:
     parts = []
-    if found["start"] is not None:
-        parts.append(f"from {found['start']}")
-    if found["end"] is not None:
-        parts.append(f"until {found['end']}")
-    if found["jitter_ms"]:
-        parts.append(f"late by up to {span_text(found['jitter_ms'] * _MS)}")
-    if found["overlap"] == "skip":
+    if schedule["start"] is not None:
+        parts.append(f"from {schedule['start']}")
+    if schedule["end"] is not None:
+        parts.append(f"until {schedule['end']}")
+    if schedule["jitter_ms"]:
+        parts.append(f"late by up to {span_text(schedule['jitter_ms'] * _MS)}")
+    if schedule["overlap"] == "skip":
         parts.append("not before the last one is done")
-    return "".join(f", {each}" for each in parts)
+    return "".join(f", {part}" for part in parts)
 
 
-def _state(found: Mapping[str, Any]) -> str:
-    if found["failed"]:
+def _state(schedule: Mapping[str, Any]) -> str:
+    if schedule["failed"]:
         return "it has failed (aos inspect faults)"
-    if found["paused"]:
+    if schedule["paused"]:
         return "paused"
-    if found["problem"] is not None:
-        return f"stopped: {found['problem']}"
-    waits = ", the last event is not done yet" if found["waits_for_end"] else ""
-    return (f"next {found['next'][0]}" if found["next"] else "no time is left") + waits
+    if schedule["problem"] is not None:
+        return f"stopped: {schedule['problem']}"
+    waits = ", the last event is not done yet" if schedule["waits_for_end"] else ""
+    return (f"next {schedule['next'][0]}" if schedule["next"] else "no time is left") + waits
 
 
-def _counts(found: Mapping[str, Any]) -> str:
-    parts = [f"{found['runs']:,}"]
+def _counts(schedule: Mapping[str, Any]) -> str:
+    parts = [f"{schedule['runs']:,}"]
     parts += [
-        f"{found[name]:,} {words}"
+        f"{schedule[name]:,} {words}"
         for name, words in (
             ("made_up", "of them made up after an outage"),
             ("skipped", "times skipped: too long ago"),
             ("overlapped", "times skipped: the last event was not done"),
         )
-        if found[name]
+        if schedule[name]
     ]
     return ", ".join(parts)
 
 
-def _ms(ns: int | None, where: str) -> int | None:
+def _ms(ns: int | None, option: str) -> int | None:
     if ns is None:
         return None
     if ns % _MS:
-        raise BadUsage(f"{where}: expected whole milliseconds, found {ns} ns")
+        raise BadUsage(f"{option}: expected whole milliseconds, found {ns} ns")
     return ns // _MS
 
 
-def _object(text: str | None, where: str) -> object:
+def _object(text: str | None, option: str) -> object:
     if text is None:
         return None
     try:
         return parse_json(text, max_bytes=VALUE_BYTES_MAX)
     except ValueProblem as problem:
-        raise BadUsage(f"{where}: {problem}") from problem
+        raise BadUsage(f"{option}: {problem}") from problem

@@ -35,7 +35,7 @@ def update(
         print_json(
             {
                 "project": project.name,
-                "before": updated.before,
+                "before": updated.previous_release,
                 "aos": __version__,
                 "added": list(updated.added),
                 "changed": list(updated.changed),
@@ -49,7 +49,11 @@ def update(
 
 
 def _show(updated: Updated) -> None:
-    was = "of no recorded release" if updated.before is None else f"of aos {updated.before}"
+    was = (
+        "of no recorded release"
+        if updated.previous_release is None
+        else f"of aos {updated.previous_release}"
+    )
     line(f"sdk/ is of aos {__version__} now, and was {was}", style="bold")
     for sign, word, names, style in (
         ("+", "added", updated.added, "green"),

@@ -76,7 +76,7 @@ def send(
         raise BadUsage("send: expected SCHEMA JSON, or --jsonl FILE, or - (see aos send --help)")
     if submission_id is not None:
         raise BadUsage("--id goes with one event; of JSON lines, each has its own submission_id")
-    with _opened(jsonl) as lines:
+    with _open_lines(jsonl) as lines:
         return _send_many(node, world, lines, seal=seal, json=json)
 
 
@@ -107,10 +107,10 @@ def _show_near_keys(world: Path, item: Item) -> None:
     # Reading the world imports much that a successful send does not need.
     from aos_cli.near_keys import near_keys  # noqa: PLC0415
 
-    found = near_keys(world, item)
-    if found is None:
+    workflow_and_keys = near_keys(world, item)
+    if workflow_and_keys is None:
         return
-    workflow, keys = found
+    workflow, keys = workflow_and_keys
     if keys:
         note(f"instances with a key like it: {', '.join(keys)}")
     note(f"instances of this workflow: aos inspect cells --workflow {workflow}")
@@ -163,16 +163,16 @@ class _Lines:
         They contain every line before the first invalid one; nothing after it is read.
         """
         if not self.file.seekable():
-            while self.problem is None and (lines := self._come()):
+            while self.problem is None and (lines := self._next_lines()):
                 yield list(self._read(lines))
             return
         yield self._read(self._all())
 
     def _all(self) -> Iterator[bytes]:
-        while lines := self._come():
+        while lines := self._next_lines():
             yield from lines
 
-    def _come(self) -> list[bytes]:
+    def _next_lines(self) -> list[bytes]:
         """The next complete lines; waits for at least one. Empty at the end.
 
         A line that exceeds the limit is returned as soon as that is known, without its end.
@@ -184,13 +184,13 @@ class _Lines:
             except OSError as error:
                 self.problem = Unavailable(f"{self.name}: cannot be read on: {error.strerror}")
                 return []
-            *lines, rest = data.split(b"\n")
+            *lines, tail = data.split(b"\n")
             if lines:
                 lines[0] = b"".join((*self._parts, lines[0]))
-                self._parts = [rest]
+                self._parts = [tail]
                 return lines
-            self._parts.append(rest)
-            size += len(rest)
+            self._parts.append(tail)
+            size += len(tail)
             if not data or size > LINE_BYTES_MAX:
                 last, self._parts = b"".join(self._parts), []
                 return [last] if last else []
@@ -198,24 +198,24 @@ class _Lines:
     def _read(self, lines: Iterable[bytes]) -> Iterator[Item]:
         for data in lines:
             self.number += 1
-            where = f"{self.name}:{self.number}"
+            source = f"{self.name}:{self.number}"
             try:
-                _check_length(data, where)
+                _check_length(data, source)
                 if data.strip():
-                    yield self._sealed(_item(data, where), where)
+                    yield self._sealed(_item(data, source), source)
             except BadUsage as problem:
                 self.problem = problem
                 return
 
-    def _sealed(self, item: Item, where: str) -> Item:
+    def _sealed(self, item: Item, source: str) -> Item:
         try:
             return self.seal(item)
         except BadUsage as problem:
-            raise BadUsage(f"{where}: {problem}") from None
+            raise BadUsage(f"{source}: {problem}") from None
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[_Lines]:
+def _open_lines(name: str) -> Iterator[_Lines]:
     if name == STDIN:
         if sys.stdin is None:
             raise BadUsage("stdin is closed: expected JSON lines on it")
@@ -269,7 +269,7 @@ class _Answers:
             if advance is not None:
                 advance(number, 0)
 
-    def summary(self, how: str = "") -> None:
+    def summary(self, prefix: str = "") -> None:
         """Print the counts of answers, unless each answer was printed already."""
         if self._is_json or self._is_each_shown:
             return
@@ -278,11 +278,13 @@ class _Answers:
         for kind, words in (("duplicate", "sent before"), ("refused", "refused")):
             if self._counts[kind]:
                 parts.append(f"{self._counts[kind]:,} {words}")
-        where = ""
+        records_text = ""
         if self._seqs is not None:
             first, last = self._seqs
-            where = f" (record {first:,})" if first == last else f" (records {first:,} to {last:,})"
-        line(how + ", ".join(parts) + where)
+            records_text = (
+                f" (record {first:,})" if first == last else f" (records {first:,} to {last:,})"
+            )
+        line(prefix + ", ".join(parts) + records_text)
         if self._ended:
             note(f"{count(self._ended, 'event')} also went to flows that had ended")
 
@@ -294,23 +296,23 @@ class _Answers:
 
     def _in_force(self) -> Effective | None:
         if self._manifest is None and isinstance(self._writer, Writer):
-            self._manifest = self._writer.about().manifest
+            self._manifest = self._writer.signed_state().manifest
         return self._manifest
 
     def _document(self, answer: Answer | Accepted, number: int) -> dict[str, object]:
-        found: dict[str, object] = {"number": number, "answer": _kind(answer)}
+        document: dict[str, object] = {"number": number, "answer": _kind(answer)}
         match answer:
             case Duplicate(seq=seq):
-                found["seq"] = seq
+                document["seq"] = seq
             case Refusal(rule=rule, message=message):
-                found["rule"] = rule.value
-                found["message"] = message
+                document["rule"] = rule.value
+                document["message"] = message
             case _:
-                found["seq"] = answer.seq
-                found["to"] = self._cells(answer, answer.to)
+                document["seq"] = answer.seq
+                document["to"] = self._cells(answer, answer.to)
                 if answer.ended:
-                    found["ended"] = self._cells(answer, answer.ended)
-        return found
+                    document["ended"] = self._cells(answer, answer.ended)
+        return document
 
     def _words(self, answer: Admitted | Duplicate | Accepted) -> str:
         if isinstance(answer, Duplicate):
@@ -324,19 +326,19 @@ class _Answers:
         self, answer: Admitted | Accepted, cells: Sequence[tuple[str, Any]]
     ) -> list[dict[str, object]]:
         if isinstance(answer, Admitted):
-            return [cell_document(each, self._in_force()) for each in cells]
+            return [cell_document(cell, self._in_force()) for cell in cells]
         return [{"workflow": name, "key": key} for name, key in cells]
 
     def _names(self, answer: Admitted | Accepted, cells: Sequence[tuple[str, Any]]) -> list[str]:
         if isinstance(answer, Admitted):
-            return [cell_text(each, self._in_force()) for each in cells]
+            return [cell_text(cell, self._in_force()) for cell in cells]
         return [name_cell(name, key) for name, key in cells]
 
     def _note_ended(self, answer: Admitted | Duplicate | Accepted) -> None:
         if isinstance(answer, Duplicate):
             return
-        for each in self._names(answer, answer.ended[:CELLS_SHOWN]):
-            note(f"{each} had ended, and ignores the event")
+        for name in self._names(answer, answer.ended[:CELLS_SHOWN]):
+            note(f"{name} had ended, and ignores the event")
         if len(answer.ended) > CELLS_SHOWN:
             note(f"{len(answer.ended) - CELLS_SHOWN} more had ended, and ignore the event")
 
@@ -357,37 +359,37 @@ def _kind(answer: Answer | Accepted) -> str:
             return "admitted"
 
 
-def _json(text: str, where: str) -> object:
+def _json(text: str, source: str) -> object:
     try:
         return parse_json(text, max_bytes=LINE_BYTES_MAX)
     except ValueProblem as problem:
-        raise BadUsage(f"{where}: {problem}") from problem
+        raise BadUsage(f"{source}: {problem}") from problem
 
 
-def _check_length(data: bytes, where: str) -> None:
+def _check_length(data: bytes, source: str) -> None:
     """Raise ``BadUsage`` if the line is too long; called first, also for blank lines."""
     if len(data) > LINE_BYTES_MAX:
         raise BadUsage(
-            f"{where}: expected at most {LINE_BYTES_MAX:,} bytes in a line, found at least "
+            f"{source}: expected at most {LINE_BYTES_MAX:,} bytes in a line, found at least "
             f"{len(data):,} (this line and the lines after it were not sent)"
         )
 
 
-def _item(data: bytes, where: str) -> Item:
+def _item(data: bytes, source: str) -> Item:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise BadUsage(f"{where}: expected UTF-8, found another byte at {error.start}") from error
-    found = _json(text, where)
-    if not isinstance(found, dict):
-        raise BadUsage(f"{where}: expected an object {FIELDS}")
-    unknown = sorted(set(found) - {"schema", "value", "submission_id"})
+        raise BadUsage(f"{source}: expected UTF-8, found another byte at {error.start}") from error
+    event = _json(text, source)
+    if not isinstance(event, dict):
+        raise BadUsage(f"{source}: expected an object {FIELDS}")
+    unknown = sorted(set(event) - {"schema", "value", "submission_id"})
     if unknown:
-        raise BadUsage(f"{where}: expected {FIELDS}, found {quoted(unknown[0])} in it")
-    schema, submission_id = found.get("schema"), found.get("submission_id")
-    if not isinstance(schema, str) or "value" not in found:
-        what = "value" if isinstance(schema, str) else "schema (a text)"
-        raise BadUsage(f"{where}: expected {FIELDS}, found no {what} in it")
+        raise BadUsage(f"{source}: expected {FIELDS}, found {quoted(unknown[0])} in it")
+    schema, submission_id = event.get("schema"), event.get("submission_id")
+    if not isinstance(schema, str) or "value" not in event:
+        missing_field = "value" if isinstance(schema, str) else "schema (a text)"
+        raise BadUsage(f"{source}: expected {FIELDS}, found no {missing_field} in it")
     if submission_id is not None and not isinstance(submission_id, str):
-        raise BadUsage(f"{where}: submission_id: expected text")
-    return Item(schema=schema, value=found["value"], submission_id=submission_id)
+        raise BadUsage(f"{source}: submission_id: expected text")
+    return Item(schema=schema, value=event["value"], submission_id=submission_id)

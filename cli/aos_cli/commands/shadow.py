@@ -50,14 +50,14 @@ def shadow(
 ) -> int:  # fmt: skip
     word = word_of(MODES, mode)
     if word is None:
-        raise BadUsage(sentence("--mode", expected=either(MODES), found=repr(mode)))
+        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
     loaded = load_named(path, abi)
     proposed = Proposed(effective=loaded.effective, mode=word, leaves_removed=leave_cells)
     options = ShadowOptions(first=first, last=last, is_all=is_all, for_ns=for_ns, answers=answers)
     report = make_shadow(world, bundle, options, lambda _: proposed, loaded.modules)
-    found = read_report(report)
+    document = read_report(report)
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        show_shadow(found)
-    return 0 if found["same"] else Refused.exit_code
+        show_shadow(document)
+    return 0 if document["same"] else Refused.exit_code

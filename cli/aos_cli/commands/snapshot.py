@@ -14,22 +14,22 @@ from aos_cli.output import line, print_json
 
 
 def snapshot(*, world: World = DEFAULT_WORLD, node: NodeUrl = None, json: Json = False) -> None:
-    made = _made(world, node)
+    report = _take_snapshot(world, node)
     if json:
-        print_json(made)
+        print_json(report)
         return
     line(
-        f"snapshot of the world after record {made['at']:,}: {count(made['cells'], 'cell')}, "
-        f"{count(made['blobs'], 'blob')} of {made['bytes']:,} bytes written in "
-        f"{made['took_ns'] / 1e9:.2f} s"
+        f"snapshot of the world after record {report['at']:,}: {count(report['cells'], 'cell')}, "
+        f"{count(report['blobs'], 'blob')} of {report['bytes']:,} bytes written in "
+        f"{report['took_ns'] / 1e9:.2f} s"
     )
-    line(f"  {made['document']}, record {made['seq']:,}")
+    line(f"  {report['document']}, record {report['seq']:,}")
 
 
-def _made(world: Path, node: str | None) -> Document:
+def _take_snapshot(world: Path, node: str | None) -> Document:
     if node is not None:
         with client_of(node) as client:
             return client.snapshot()
     with writing_to(world) as writer:
-        found = writer.snapshot()
-    return {**found.to_message(), "document": hash_text(found.document)}
+        made_snapshot = writer.snapshot()
+    return {**made_snapshot.to_message(), "document": hash_text(made_snapshot.document)}

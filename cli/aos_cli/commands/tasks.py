@@ -26,15 +26,15 @@ Tasks = Annotated[
 
 
 def list_tasks(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    found = asyncio.run(_ask(node or str(world), None, None))
+    document = asyncio.run(_ask(node or str(world), None, None))
     if json:
-        print_json(found)
+        print_json(document)
         return
-    for each in found["tasks"]:
-        line(_line(each))
+    for task in document["tasks"]:
+        line(_line(task))
     note(
-        f"{count(found['leased'], 'task')} at workers, {found['offered']:,} offered, "
-        f"{found['parked']:,} held or parked"
+        f"{count(document['leased'], 'task')} at workers, {document['offered']:,} offered, "
+        f"{document['parked']:,} held or parked"
     )
 
 
@@ -49,8 +49,8 @@ def release(
     if json:
         print_json(answer)
         return
-    for each in answer["tasks"]:
-        line(f"{each} is given to another worker, under the next attempt")
+    for task in answer["tasks"]:
+        line(f"{task} is given to another worker, under the next attempt")
     if not answer["tasks"]:
         note("no worker has these tasks (aos tasks list)")
 
@@ -74,8 +74,8 @@ def retry(
     if json:
         print_json(answer)
         return
-    for each in answer["tasks"]:
-        line(f"{each} is offered again")
+    for task in answer["tasks"]:
+        line(f"{task} is offered again")
     if not answer["tasks"]:
         note("none of these tasks is held or parked, or may run again (aos tasks list)")
 
@@ -91,24 +91,24 @@ async def _ask(node: str, path: str | None, words: Sequence[str] | None) -> Any:
     try:
         if path is not None and words is None:
             return await requests.post(path, {"all_parked": True})
-        listed = await requests.get("/v1/work/tasks")
+        listing = await requests.get("/v1/work/tasks")
         if path is None or words is None:
-            return listed
-        known = [each["task"] for each in listed["tasks"]]
-        return await requests.post(path, {"tasks": [_named(word, known) for word in words]})
+            return listing
+        tasks = [task["task"] for task in listing["tasks"]]
+        return await requests.post(path, {"tasks": [_task_of(word, tasks) for word in words]})
     finally:
         await requests.close()
 
 
-def _named(word: str, known: Sequence[str]) -> str:
+def _task_of(word: str, tasks: Sequence[str]) -> str:
     digits = word.removeprefix("blake3:")
     if len(digits) < DIGITS_MIN or not set(digits) <= set("0123456789abcdef"):
         raise BadUsage(f"intent {word!r}: expected a hash, or at least its first 8 digits")
-    found = [each for each in known if each.removeprefix("blake3:").startswith(digits)]
-    if len(found) != 1:
-        what = "no task" if not found else f"{len(found)} tasks"
-        raise BadUsage(f"intent {word}: {what} at a worker or parked (aos tasks list)")
-    return found[0]
+    matches = [task for task in tasks if task.removeprefix("blake3:").startswith(digits)]
+    if len(matches) != 1:
+        count_text = "no task" if not matches else f"{len(matches)} tasks"
+        raise BadUsage(f"intent {word}: {count_text} at a worker or parked (aos tasks list)")
+    return matches[0]
 
 
 def _line(task: Mapping[str, Any]) -> str:

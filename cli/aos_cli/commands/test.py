@@ -17,7 +17,7 @@ from aos.audit.lens.words import count
 from aos.authoring.build import build
 from aos.authoring.build_record import project_built_at, refuse_stale_build, stale_because
 from aos.authoring.cargo_tests import CargoTests, cargo_tests
-from aos.authoring.live import shown
+from aos.authoring.live import short_path
 from aos.authoring.project import PROJECT_FILE, Project, read_project
 from aos.errors import AosError, BadUsage, Refused, Unavailable, sentence
 from aos.testing.play import Played, ScenarioFailure, manifest_of, play, project_of
@@ -34,7 +34,7 @@ PLUGIN: Final = "aos.testing.plugin"
 
 
 @dataclass(slots=True)
-class _Found:
+class _TestPaths:
     """Scenario files, files and folders for pytest, and folders of projects."""
 
     scenarios: list[Path] = field(default_factory=list)
@@ -74,38 +74,38 @@ def run_tests(
     ] = False,
     json: Json = False,
 ) -> int:
-    found = _found(paths or [_own_project()])
+    tests = _find_tests(paths or [_own_project()])
     if no_pytest:
-        found.python = []
-    packages = [] if no_cargo else _cargo_tests(found.projects)
-    if not found.scenarios and not found.python and not packages:
+        tests.python = []
+    packages = [] if no_cargo else _cargo_tests(tests.projects)
+    if not tests.scenarios and not tests.python and not packages:
         raise _nothing(paths)
     if not json:
-        found.scenarios = [Path(shown(each)) for each in found.scenarios]
-        found.python = [Path(shown(each)) for each in found.python]
+        tests.scenarios = [Path(short_path(path)) for path in tests.scenarios]
+        tests.python = [Path(short_path(path)) for path in tests.python]
     # All files are read first, so that an invalid one is reported before anything runs.
-    scenarios = _read(found.scenarios)
-    built = _build_stale(_projects(scenarios, found.python), refuse=no_build)
-    played = [_played(each, json=json) for each in scenarios]
-    pytest = _pytest(found.python, json=json)
+    scenarios = _read(tests.scenarios)
+    built = _build_stale(_projects(scenarios, tests.python), refuse=no_build)
+    played = [_played(scenario, json=json) for scenario in scenarios]
+    pytest = _pytest(tests.python, json=json)
     cargo = _cargo(packages, json=json)
-    has_failed = any(each.failure for each in played) or bool(pytest.code or cargo.code)
-    unable = [each.unable for each in (pytest, cargo) if each.unable is not None]
+    has_failed = any(result.failure for result in played) or bool(pytest.code or cargo.code)
+    unable = [result.unable for result in (pytest, cargo) if result.unable is not None]
     if json:
         print_json(
             {
                 "ok": not has_failed and not unable,
                 "built": built,
-                "scenarios": [each.to_document() for each in played],
+                "scenarios": [result.to_document() for result in played],
                 "pytest": _exit(pytest.code),
                 "cargo": _exit(cargo.code),
-                "not_run": [str(each) for each in unable],
+                "not_run": [str(error) for error in unable],
             }
         )
     elif played:
         _show_total(played)
-    for each in unable:
-        note(f"aos: {each}", style="red")
+    for error in unable:
+        note(f"aos: {error}", style="red")
     if has_failed:
         return Refused.exit_code
     if unable:
@@ -127,7 +127,7 @@ def _own_project() -> Path:
         raise BadUsage(
             sentence(
                 f"there is no {PROJECT_FILE} in this folder or one above it",
-                where=str(Path.cwd()),
+                location=str(Path.cwd()),
                 expected="the folder of a project, or a PATH",
                 hint="aos test . runs every scenario below this folder, and its tests in Python",
             )
@@ -144,13 +144,13 @@ def _nothing(paths: Sequence[Path] | None) -> BadUsage:
 
 def _projects(scenarios: Sequence[Scenario], python: Sequence[Path]) -> list[Project]:
     """The projects whose builds the tests use, each once. Tests in Rust use only the sources."""
-    folders = {project_of(each) for each in python}
-    found = {folder: read_project(folder) for folder in folders if folder is not None}
+    folders = {project_of(path) for path in python}
+    projects = {folder: read_project(folder) for folder in folders if folder is not None}
     for scenario in scenarios:
         project = project_built_at(manifest_of(scenario))
         if project is not None:
-            found[project.folder] = project
-    return [found[folder] for folder in sorted(found)]
+            projects[project.folder] = project
+    return [projects[folder] for folder in sorted(projects)]
 
 
 def _build_stale(projects: Sequence[Project], *, refuse: bool) -> list[str]:
@@ -161,8 +161,8 @@ def _build_stale(projects: Sequence[Project], *, refuse: bool) -> list[str]:
         AosError: It cannot be built.
     """
     if refuse:
-        for each in projects:
-            refuse_stale_build(each)
+        for checked_project in projects:
+            refuse_stale_build(checked_project)
         return []
     built = []
     for project in projects:
@@ -177,38 +177,38 @@ def _build_stale(projects: Sequence[Project], *, refuse: bool) -> list[str]:
     return built
 
 
-def _found(paths: Sequence[Path]) -> _Found:
-    found = _Found()
+def _find_tests(paths: Sequence[Path]) -> _TestPaths:
+    tests = _TestPaths()
     for path in paths:
         if path.name.endswith(SUFFIX) and path.is_file():
-            found.scenarios.append(path)
+            tests.scenarios.append(path)
         elif path.suffix == ".py" and path.is_file():
-            found.python.append(path)
+            tests.python.append(path)
         elif path.is_dir():
-            found.scenarios.extend(_scenarios(path))
-            found.python.extend(_python(path))
+            tests.scenarios.extend(_scenarios(path))
+            tests.python.extend(_python(path))
             if (path / PROJECT_FILE).is_file():
-                found.projects.append(path)
+                tests.projects.append(path)
         elif path.exists():
             raise BadUsage(f"{path}: expected a folder, NAME{SUFFIX} or a pytest file")
         else:
             raise BadUsage(f"{path}: there is no such file or folder")
-    return found
+    return tests
 
 
 def _scenarios(folder: Path) -> Iterator[Path]:
-    for here, below, names in os.walk(folder):
+    for directory, below, names in os.walk(folder):
         below[:] = sorted(
-            each for each in below if not each.startswith(".") and each not in PASSED_OVER
+            name for name in below if not name.startswith(".") and name not in PASSED_OVER
         )
-        yield from (Path(here, each) for each in sorted(names) if each.endswith(SUFFIX))
+        yield from (Path(directory, name) for name in sorted(names) if name.endswith(SUFFIX))
 
 
 def _python(folder: Path) -> Iterator[Path]:
     """The folder whose tests are run: ``tests`` in ``folder``, or ``folder`` itself."""
-    for place in (folder / "tests", folder):
-        if any(place.glob("test_*.py")) or any(place.glob("*_test.py")):
-            yield place
+    for candidate in (folder / "tests", folder):
+        if any(candidate.glob("test_*.py")) or any(candidate.glob("*_test.py")):
+            yield candidate
             return
 
 
@@ -234,15 +234,15 @@ def _played(scenario: Scenario, *, json: bool) -> Played:
 
 def _show(played: Played) -> None:
     scenario, failure = played.scenario, played.failure
-    about = f"  {scenario.about}" if scenario.about else ""
+    description = f"  {scenario.about}" if scenario.about else ""
     if failure is None:
-        took = f"{count(len(scenario.steps), 'step')}, {played.seconds * 1000:.0f} ms"
-        line(f"✓ {scenario.path}  {took}{about}", style="green")
+        figures = f"{count(len(scenario.steps), 'step')}, {played.seconds * 1000:.0f} ms"
+        line(f"✓ {scenario.path}  {figures}{description}", style="green")
         return
-    line(f"✗ {scenario.path}{about}", style="red")
+    line(f"✗ {scenario.path}{description}", style="red")
     name = "" if failure.step is None else f"{failure.step.name}: "
     for index, text in enumerate(failure.message.splitlines()):
-        line(f"  {played.where}: {name}{text}" if index == 0 else f"  {text}")
+        line(f"  {played.location}: {name}{text}" if index == 0 else f"  {text}")
     _show_places(failure)
     if failure.trace:
         line("  the world's journal:")
@@ -251,45 +251,45 @@ def _show(played: Played) -> None:
 
 
 def _show_places(failure: ScenarioFailure) -> None:
-    for place in failure.places:
-        line(f"    {place.path}")
-        line(f"      expected  {place.expected}")
-        line(f"      found     {place.found}")
+    for difference in failure.mismatches:
+        line(f"    {difference.path}")
+        line(f"      expected  {difference.expected}")
+        line(f"      found     {difference.actual}")
 
 
 def _show_total(played: Sequence[Played]) -> None:
-    failed = sum(each.failure is not None for each in played)
-    said = f"{count(len(played), 'scenario')}, {failed} failed" if failed else (
+    failed = sum(result.failure is not None for result in played)
+    summary = f"{count(len(played), 'scenario')}, {failed} failed" if failed else (
         f"{count(len(played), 'scenario')} passed"
     )  # fmt: skip
-    line(said, style="bold red" if failed else "bold green")
+    line(summary, style="bold red" if failed else "bold green")
 
 
 def _cargo_tests(folders: Sequence[Path]) -> list[CargoTests]:
-    return [each for folder in folders for each in cargo_tests(read_project(folder))]
+    return [package for folder in folders for package in cargo_tests(read_project(folder))]
 
 
-def _pytest(places: Sequence[Path], *, json: bool) -> _Ran:
+def _pytest(paths: Sequence[Path], *, json: bool) -> _Ran:
     """Run pytest on these files and folders, if there are any."""
-    if not places:
+    if not paths:
         return _Ran()
     if importlib.util.find_spec("pytest") is None:
-        names = ", ".join(map(str, places))
+        names = ", ".join(map(str, paths))
         missing = Unavailable(
             f"pytest is not installed, so the tests in {names} were not run "
             "(pip install pytest, or run aos test --no-pytest)"
         )
         return _Ran(unable=missing)
-    code = _run([sys.executable, "-m", "pytest", "-p", PLUGIN, "-q", *map(str, places)], json=json)
+    code = _run([sys.executable, "-m", "pytest", "-p", PLUGIN, "-q", *map(str, paths)], json=json)
     return _Ran(code=0 if code == PYTEST_NOTHING else code, is_empty=code == PYTEST_NOTHING)
 
 
 def _cargo(packages: Sequence[CargoTests], *, json: bool) -> _Ran:
     """Run the tests in Rust of every package; the first exit code that is not 0 counts."""
     ran = _Ran()
-    for each in packages:
+    for package in packages:
         try:
-            code = _run(each.command(), json=json)
+            code = _run(package.command(), json=json)
         except Unavailable as problem:
             ran.unable = problem
             continue

@@ -86,22 +86,22 @@ def create(
 
 
 def list_tokens(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    found = tokens.load(open_folder(world)).by_name.values()
+    all_tokens = tokens.load(open_folder(world)).by_name.values()
     if json:
-        print_json({"tokens": [each.to_document() for each in found]})
+        print_json({"tokens": [token.to_document() for token in all_tokens]})
         return
     now_ns = time.time_ns()
     table(
         ("name", "scopes", "created", "expires", "rate"),
         [
             (
-                each.name,
-                " ".join(scope.text for scope in each.scopes),
-                time_text(each.created_ns),
-                _expiry(each, now_ns),
-                each.rate or "-",
+                token.name,
+                " ".join(scope.text for scope in token.scopes),
+                time_text(token.created_ns),
+                _expiry(token, now_ns),
+                token.rate or "-",
             )
-            for each in found
+            for token in all_tokens
         ],
     )
 

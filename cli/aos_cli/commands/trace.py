@@ -60,19 +60,19 @@ def trace(
         return
     with looking_at(world, asks=True, by_index=True) as view:
         if not json:
-            view.spell(most=DRAWN_BYTES_MAX)
-        found = find_trace(view, words, follow_events=follow_events)
+            view.spell(bytes_max=DRAWN_BYTES_MAX)
+        trace = find_trace(view, words, follow_events=follow_events)
     if json:
-        print_json(found.to_document())
+        print_json(trace.to_document())
         return
-    show_branches(lines(found, width=width))
+    show_branches(lines(trace, width=width))
 
 
 def show_branches(branches: tuple[Branch, ...]) -> None:
     """Print trees: drawn by rich on a terminal, elsewhere lines with box characters."""
     if not is_terminal():
-        for each in plain(branches):
-            line(each)
+        for text in plain(branches):
+            line(text)
         return
     for branch in branches:
         screen().tree(branch, _label)

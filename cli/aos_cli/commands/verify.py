@@ -56,15 +56,15 @@ def verify(
 ) -> int:
     if file is not None and archive:
         raise BadUsage("--archive goes with a world: an archive alone is verified as FILE")
-    kept = tuple(checkpoint or ())
+    checkpoints = tuple(checkpoint or ())
     if file is None:
-        report = _of_world(world, archive or [], kept, log)
+        report = _of_world(world, archive or [], checkpoints, log)
     else:
-        report = _of_bundle(file, kept, log)
+        report = _of_bundle(file, checkpoints, log)
     if json:
         print_json(report.to_document())
     else:
-        _show(report, "world" if file is None else "bundle", len(kept))
+        _show(report, "world" if file is None else "bundle", len(checkpoints))
     return 0 if report.is_sound else Damage.exit_code
 
 
@@ -91,28 +91,28 @@ def _of_world(
         raise Damage(
             sentence(
                 "the store holds another world",
-                where=str(folder.path),
+                location=str(folder.path),
                 expected=hash_text(folder.world),
-                found=hash_text(report.world),
+                actual=hash_text(report.world),
                 hint="world.json and store/ belong together; restore both from one copy",
             )
         )
     return report
 
 
-def _show(report: VerifyReport, what: str, checkpoints: int) -> None:
+def _show(report: VerifyReport, subject: str, checkpoints: int) -> None:
     if report.is_sound:
         line(f"verify: sound to record {report.seq:,}", style="bold green")
         if checkpoints:
             line(f"  it continues {count(checkpoints, 'checkpoint')}")
     else:
         total = len(report.findings) + report.unlisted
-        note(f"aos: the {what} is damaged: {count(total, 'finding')}", style="red")
-        for each in report.findings[:FINDINGS_SHOWN]:
-            line(f"  {each.kind.value}: {each}", style="red")
+        note(f"aos: the {subject} is damaged: {count(total, 'finding')}", style="red")
+        for finding in report.findings[:FINDINGS_SHOWN]:
+            line(f"  {finding.kind.value}: {finding}", style="red")
         if total > FINDINGS_SHOWN:
             line(f"  and {total - FINDINGS_SHOWN:,} more (--json lists them)", style="red")
-        if all(each.kind is FindingKind.DERIVED_DIFFERS for each in report.findings):
+        if all(finding.kind is FindingKind.DERIVED_DIFFERS for finding in report.findings):
             note("the journal itself is sound: aos rebuild makes the derived rows again from it")
     line(f"  {count(report.frames, 'frame')}, {count(report.records, 'record')} in one chain")
     if report.pruned:
@@ -128,5 +128,7 @@ def _show(report: VerifyReport, what: str, checkpoints: int) -> None:
     if report.log_root is not None:
         line(f"  root {hash_text(report.log_root)}")
     if not checkpoints:
-        way = "see aos checkpoint status" if what == "world" else "compare with --checkpoint FILE"
+        way = (
+            "see aos checkpoint status" if subject == "world" else "compare with --checkpoint FILE"
+        )
         line(f"  verify alone finds neither a rollback nor a rewriting of the journal: {way}")

@@ -65,12 +65,12 @@ def verify_proof(
     json: Json = False,
 ) -> int:
     policy = _policy(world, key, witness or [], witnesses)
-    shown = check(read_proof(read_named(file, PROOF_BYTES_MAX)))
-    verdict = judge(shown, policy)
-    stamped, problem = _stamped(shown, ca)
+    checked_proof = check(read_proof(read_named(file, PROOF_BYTES_MAX)))
+    verdict = judge(checked_proof, policy)
+    stamped, problem = _stamped(checked_proof, ca)
     problems = [*verdict.problems, *([problem] if problem is not None else [])]
     if json:
-        print_json(_document(shown, verdict, stamped, problems))
+        print_json(_document(checked_proof, verdict, stamped, problems))
     else:
         _show(verdict, stamped, problems)
     return NOT_TRUSTED if problems else 0
@@ -80,46 +80,46 @@ def _policy(
     world: str | None, key: str | None, witness: list[str], witnesses: int | None
 ) -> TrustPolicy:
     keys = tuple(map(witness_key, witness))
-    needed = len({each.public for each in keys}) if witnesses is None else witnesses
+    witnesses_min = len({note_key.public for note_key in keys}) if witnesses is None else witnesses
     return TrustPolicy(
         world=_option("--world", world, parse_hash),
         key=_option("--key", key, parse_key),
         witnesses=keys,
-        needed=needed,
+        witnesses_min=witnesses_min,
     )
 
 
-def _option(name: str, given: str | None, parse: Callable[[str], P]) -> P | None:
+def _option(name: str, text: str | None, parse: Callable[[str], P]) -> P | None:
     try:
-        return None if given is None else parse(given)
+        return None if text is None else parse(text)
     except ValueProblem as problem:
         raise BadUsage(f"{name}: {problem}") from None
 
 
-def _stamped(shown: CheckedProof, ca: Path | None) -> tuple[str | None, str | None]:
+def _stamped(checked_proof: CheckedProof, ca: Path | None) -> tuple[str | None, str | None]:
     """The time of the time-stamp, and why it is not accepted."""
-    anchor = shown.proof.anchor
+    anchor = checked_proof.proof.anchor
     reply = anchor.timestamp if isinstance(anchor, CheckpointAnchor) else None
     if ca is None:
         return None, None
-    if reply is None or shown.note is None:
+    if reply is None or checked_proof.note is None:
         return None, "the proof has no time-stamp"
     try:
-        return verified_time(shown.note, reply, ca).isoformat(), None
+        return verified_time(checked_proof.note, reply, ca).isoformat(), None
     except NotStamped as problem:
         return None, f"the time-stamp is not accepted: {problem}"
 
 
 def _document(
-    shown: CheckedProof, verdict: Verdict, stamped: str | None, problems: list[str]
+    checked_proof: CheckedProof, verdict: Verdict, stamped: str | None, problems: list[str]
 ) -> dict[str, object]:
     return {
         "holds": True,
         "trusted": not problems,
-        "kind": shown.proof.kind,
-        "world": hash_text(shown.world.world),
-        "records": {role: each.seq for role, each in shown.records.items()},
-        "shown": list(verdict.shown),
+        "kind": checked_proof.proof.kind,
+        "world": hash_text(checked_proof.world.world),
+        "records": {role: record.seq for role, record in checked_proof.records.items()},
+        "shown": list(verdict.shown_lines),
         "by": list(verdict.by),
         "witnesses": [{"name": name, "time": time} for name, time in verdict.cosigned],
         "time": stamped,
@@ -133,13 +133,13 @@ def _show(verdict: Verdict, stamped: str | None, problems: list[str]) -> None:
         line("the proof holds, and is not trusted", style="bold yellow")
     else:
         line("the proof holds", style="bold green")
-    for each in verdict.shown:
-        line(f"  {each}")
-    for each in verdict.by:
-        line(f"  by: {each}")
+    for text in verdict.shown_lines:
+        line(f"  {text}")
+    for text in verdict.by:
+        line(f"  by: {text}")
     if stamped is not None:
         line(f"  by: a time-stamp of {stamped}")
-    for each in verdict.not_shown:
-        line(f"  not shown: {each}")
-    for each in problems:
-        note(f"aos: {each}", style="red")
+    for text in verdict.not_shown:
+        line(f"  not shown: {text}")
+    for text in problems:
+        note(f"aos: {text}", style="red")

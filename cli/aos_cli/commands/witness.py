@@ -48,20 +48,22 @@ def witness(
     json: Json = False,
 ) -> None:
     secret = read_key(key)
-    own = as_witness(bytes(secret.verify_key), name)
+    note_key = as_witness(bytes(secret.verify_key), name)
     address = ListenAddress.read(listen)
     with witness_state(state_folder(key, state)) as folder:
         service = WitnessService(
-            name=own.name, key=secret, logs=tuple(map(parse_note_key, log)), folder=folder
+            name=note_key.name, key=secret, logs=tuple(map(parse_note_key, log)), folder=folder
         )
         with WitnessServer(address.host, address.port, service, note) as server:
             host, port = server.server_address[:2]
             bound = ListenAddress(host=str(host), port=int(port))
             if json:
-                print_json_line({"url": f"http://{bound.text}", "witness": own.text}, at_once=True)
+                print_json_line(
+                    {"url": f"http://{bound.text}", "witness": note_key.text}, at_once=True
+                )
             else:
                 note(f"witness at http://{bound.text} (Ctrl-C stops it)")
-                note(f"  {own.text}")
+                note(f"  {note_key.text}")
             _serve(server)
 
 
@@ -72,9 +74,9 @@ def _serve(server: WitnessServer) -> None:
         # shutdown waits for serve_forever, which this thread runs.
         threading.Thread(target=server.shutdown, daemon=True).start()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         server.serve_forever(poll_interval=0.1)
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

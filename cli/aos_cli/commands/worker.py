@@ -68,21 +68,25 @@ def worker(
     if sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__:
         # Before functions are loaded, because loggers keep the streams that they find (SL-47).
         protect_output()
-    found = [load(spec) for spec in executors]
-    names = [name] * len(found) if len(found) == 1 else _names(name, [each.name for each in found])
+    loaded_executors = [load(spec) for spec in executors]
+    names = (
+        [name] * len(loaded_executors)
+        if len(loaded_executors) == 1
+        else _names(name, [executor.name for executor in loaded_executors])
+    )
     workers = [
         Worker(
             node,
-            each,
+            executor,
             token=node_token(),
-            name=own,
+            name=worker_name,
             concurrency=concurrency,
             lease_s=lease_ms / 1000,
             key_file=key,
         )
-        for each, own in zip(found, names, strict=True)
+        for executor, worker_name in zip(loaded_executors, names, strict=True)
     ]
-    effects = sorted(effect for each in found for effect in each.effects)
+    effects = sorted(effect for executor in loaded_executors for effect in executor.effects)
     asyncio.run(_run(workers, f"worker for {node}: {', '.join(effects)} (Ctrl-C stops it)"))
 
 
@@ -90,21 +94,21 @@ def _names(name: str | None, executors: list[str]) -> list[str | None]:
     """A name for each of several workers of this process."""
     if len(set(executors)) != len(executors):
         raise BadUsage("worker: two of the given executors have the same name")
-    return [None if name is None else f"{name}-{each}" for each in executors]
+    return [None if name is None else f"{name}-{executor}" for executor in executors]
 
 
 async def _run(workers: list[Worker], started: str) -> None:
     """Print ``started`` once a signal ends the worker cleanly, then run until a signal; the second
     one ends the wait for functions that still run."""
     loop = asyncio.get_running_loop()
-    running = [asyncio.ensure_future(each.run()) for each in workers]
+    running = [asyncio.ensure_future(worker.run()) for worker in workers]
     signals = 0
 
     def stop() -> None:
         nonlocal signals
         signals += 1
-        for each in workers:
-            each.stop()
+        for worker in workers:
+            worker.stop()
         if signals > 1:
             for task in running:
                 task.cancel()
@@ -114,8 +118,8 @@ async def _run(workers: list[Worker], started: str) -> None:
     note(started)
     try:
         await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
-        for each in workers:
-            each.stop()
+        for worker in workers:
+            worker.stop()
         for ended in await asyncio.gather(*running, return_exceptions=True):
             if isinstance(ended, Exception):
                 raise ended

@@ -33,11 +33,11 @@ class Money:
     refunded: int = 0
     shipped: int = 0
 
-    def __add__(self, other: Money) -> Money:
+    def __add__(self, money: Money) -> Money:
         return Money(
-            charged=self.charged + other.charged,
-            refunded=self.refunded + other.refunded,
-            shipped=self.shipped + other.shipped,
+            charged=self.charged + money.charged,
+            refunded=self.refunded + money.refunded,
+            shipped=self.shipped + money.shipped,
         )
 
 
@@ -115,12 +115,12 @@ def read_accounts(world: Path) -> Accounts:
 
 def _states(view: View, workflow: str) -> Iterator[tuple[str, State]]:
     """(key, state) of each cell of a workflow whose keys are texts, ordered by key."""
-    known = view.state.effective.workflows[workflow]
+    definition = view.state.effective.workflows[workflow]
     cells = [cell for cell in view.state.cells.values() if cell.id[0] == workflow]
     for cell in sorted(cells, key=lambda cell: cell.id):
         if cell.state is None:
             continue
-        key, state = view.lens.key(cell.id), view.whole.value(known.state, cell.state)
+        key, state = view.lens.key(cell.id), view.full_lens.value(definition.state, cell.state)
         assert isinstance(key, str)
         assert isinstance(state, dict)
         yield key, state
@@ -131,22 +131,22 @@ def _outcome(order: State) -> str:
     return name
 
 
-def _money(found: State) -> Money:
+def _money(state: State) -> Money:
     return Money(
-        charged=found["charged_cents"],
-        refunded=found["refunded_cents"],
-        shipped=found["shipped_cents"],
+        charged=state["charged_cents"],
+        refunded=state["refunded_cents"],
+        shipped=state["shipped_cents"],
     )
 
 
 def _retries(view: View) -> Counter[str]:
     """How often each order waited before a retry."""
     needles = (ORDER.encode(), RETRY.encode())
-    found: Counter[str] = Counter()
+    waits_by_order: Counter[str] = Counter()
     for frame in view.journal.frames():
         for data in frame.records:
-            record = from_bytes(data) if all(each in data for each in needles) else None
+            record = from_bytes(data) if all(needle in data for needle in needles) else None
             if isinstance(record, Step) and record.cell[0] == ORDER:
                 waits = sum(intent.effect == RETRY for intent in record.intents)
-                found[str(view.lens.key(record.cell, seq=record.seq))] += waits
-    return found
+                waits_by_order[str(view.lens.key(record.cell, seq=record.seq))] += waits
+    return waits_by_order

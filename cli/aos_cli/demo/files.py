@@ -56,7 +56,7 @@ def find_files() -> Files:
     return Files(find_folder(FOLDER, _NEEDED))
 
 
-def find_folder(folder: Path, needed: Sequence[str]) -> Path:
+def find_folder(folder: Path, names: Sequence[str]) -> Path:
     """Find a folder of the repository in the checkout that this package was installed from, else in
     the package.
 
@@ -65,14 +65,14 @@ def find_folder(folder: Path, needed: Sequence[str]) -> Path:
     """
     package = Path(aos_cli.__file__).resolve().parent
     folders = [root / folder for root in (package.parents[1], package / SHIPPED)]
-    for each in folders:
-        if all((each / name).is_file() for name in needed):
-            return short(each)
+    for candidate in folders:
+        if all((candidate / name).is_file() for name in names):
+            return short(candidate)
     raise Unavailable(
         sentence(
             "the demo's files are missing",
-            where=str(folders[1]),
-            expected=", ".join(needed),
+            location=str(folders[1]),
+            expected=", ".join(names),
             hint="install aos again",
         )
     )
@@ -80,5 +80,5 @@ def find_folder(folder: Path, needed: Sequence[str]) -> Path:
 
 def short(path: Path) -> Path:
     """The path relative to the current folder if it is below it, else unchanged."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    current_folder = Path.cwd()
+    return path.relative_to(current_folder) if path.is_relative_to(current_folder) else path

@@ -47,9 +47,9 @@ class LocalChain:
     def secrets(self) -> Path:
         return self.folder / "secrets"
 
-    def do(self, what: str) -> None:
+    def do(self, subcommand: str) -> None:
         """Show a command of chain.py and run it; show what it prints."""
-        _do(python(self.files.chain, what, self.folder))
+        _do(python(self.files.chain, subcommand, self.folder))
 
     def call(self, method: str, *params: Any, is_shown: bool = True) -> Any:
         """Call the node itself, not through the proxy."""
@@ -74,7 +74,7 @@ def local_chain(files: GatewayFiles, folder: Path, *block_time: str) -> Iterator
         yield LocalChain(files, folder, _variables(folder / "env"))
     finally:
         if (folder / "chain.json").exists():
-            _whole(python(files.chain, "down", folder))
+            _run_to_end(python(files.chain, "down", folder))
 
 
 def post(url: str, document: dict[str, Any], *, is_shown: bool = True) -> Any:
@@ -87,24 +87,24 @@ def post(url: str, document: dict[str, Any], *, is_shown: bool = True) -> Any:
         line(f"$ curl --json {shlex.quote(json.dumps(document))} {url}", style="cyan")
     try:
         answer = httpx.post(url, json=document, timeout=TIMEOUT_S, trust_env=False)
-        found = answer.raise_for_status().json()
+        reply = answer.raise_for_status().json()
     except (httpx.HTTPError, ValueError) as problem:
         raise Unavailable(f"{url}: expected an answer to {document}, found {problem}") from problem
-    if isinstance(found, dict) and "error" in found:
-        raise Unavailable(f"{url}: {document}: {found['error']}")
-    return found
+    if isinstance(reply, dict) and "error" in reply:
+        raise Unavailable(f"{url}: {document}: {reply['error']}")
+    return reply
 
 
 def _do(command: Command) -> None:
     show(command)
-    code, out, problem = _whole(command)
+    code, out, problem = _run_to_end(command)
     if code != 0:
         raise Unavailable(f"`{command}` ended with {code}: {problem.strip()}")
-    for each in out.splitlines():
-        line(f"  {each}")
+    for text in out.splitlines():
+        line(f"  {text}")
 
 
-def _whole(command: Command) -> tuple[int, str, str]:
+def _run_to_end(command: Command) -> tuple[int, str, str]:
     """Run a command to its end, also if a signal interrupts this: a program that it has just
     started would otherwise be left. Return its exit code and what it wrote."""
     with subprocess.Popen(  # noqa: S603
@@ -125,5 +125,5 @@ def _whole(command: Command) -> tuple[int, str, str]:
 
 def _variables(env: Path) -> dict[str, str]:
     """The variables that a file of `export NAME=VALUE` lines sets."""
-    words = (shlex.split(each.removeprefix("export "))[0] for each in env.read_text().splitlines())
+    words = (shlex.split(text.removeprefix("export "))[0] for text in env.read_text().splitlines())
     return dict(word.partition("=")[::2] for word in words)

@@ -71,10 +71,10 @@ def find_gateway_files() -> GatewayFiles:
 
 def _find_anvil(files: GatewayFiles) -> None:
     """As chain.py will do it."""
-    found = runpy.run_path(str(files.folder / "anvil.py"))
+    anvil_module = runpy.run_path(str(files.folder / "anvil.py"))
     try:
-        found["find_anvil"]()
-    except found["AnvilMissing"] as problem:
+        anvil_module["find_anvil"]()
+    except anvil_module["AnvilMissing"] as problem:
         raise Unavailable(
             f"the demo needs anvil, a local EVM node: {problem} (without a checkout: npm install "
             "@foundry-rs/anvil, then set AOS_ANVIL to its program)"

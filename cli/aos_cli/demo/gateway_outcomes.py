@@ -78,6 +78,6 @@ def first_in_its_lane(world: Path) -> str | None:
     sent = {
         key: len(state["attempts"])
         for key, state in states
-        if state is not None and any(each["nonce"] == 0 for each in state["attempts"])
+        if state is not None and any(attempt["nonce"] == 0 for attempt in state["attempts"])
     }
     return max(sorted(sent), key=lambda key: sent[key], default=None)

@@ -39,29 +39,29 @@ LAWS: Final = {
 
 
 def show_outcomes(outcomes: Outcomes) -> None:
-    counts = sorted(outcomes.counts().items(), key=lambda each: TYPES.index(each[0][0]))
+    counts = sorted(outcomes.counts().items(), key=lambda pair: TYPES.index(pair[0][0]))
     table(
         ["type", "state", "records"],
         [[kind, state, f"{number:,}"] for (kind, state), number in counts],
-        right=("records",),
+        right_aligned=("records",),
     )
 
 
 def show_mischief(proxy: str, arweave: str, *, transactions: int, uploads: int) -> None:
     """Print how often each kind of mischief happened, and how often each thing was sent for it."""
-    counts = _got(f"{proxy}/mischief")["counts"]
-    posts = _got(f"{arweave}/stub/state")["posts"]
-    wrong = [[text, f"{counts[name]:,}"] for name, text in _WRONG.items() if name in counts]
-    table(["mischief", "times"], wrong, right=("times",))
+    counts = _json_at(f"{proxy}/mischief")["counts"]
+    posts = _json_at(f"{arweave}/stub/state")["posts"]
+    mischief_rows = [[text, f"{counts[name]:,}"] for name, text in _WRONG.items() if name in counts]
+    table(["mischief", "times"], mischief_rows, right_aligned=("times",))
     sent = counts["eth_sendRawTransaction"]
     line(f"  {transactions:,} transactions were sent {sent:,} times, {uploads:,} uploads {posts:,}")
 
 
 def show_trace(lines: Sequence[str]) -> None:
     """Print a trace up to the settlement of the first transaction, with long values cut."""
-    last = next((n for n, each in enumerate(lines) if _SETTLED in each), len(lines) - 1)
-    for each in lines[:last]:
-        line(f"  {each if len(each) <= LINE_MAX else f'{each[: LINE_MAX - 1]}…'}")
+    last = next((n for n, text in enumerate(lines) if _SETTLED in text), len(lines) - 1)
+    for text in lines[:last]:
+        line(f"  {text if len(text) <= LINE_MAX else f'{text[: LINE_MAX - 1]}…'}")
     line(f"  {lines[last]}")
     line(f"  … {len(lines) - last - 1:,} more lines: its other steps, and the lane's")
 
@@ -71,19 +71,19 @@ def show_figures(report: Mapping[str, Any]) -> None:
     table(
         ["in the chain", "number"],
         [[name, f"{report[name]:,}"] for name in names],
-        right=("number",),
+        right_aligned=("number",),
     )
 
 
 def show_broken(findings: Sequence[Mapping[str, str]], law: str) -> int:
     """Print the findings of one law; return how many there are."""
-    broken = [each for each in findings if each["law"] == law]
-    for each in broken:
-        line(f"  {each['what']}: {each['found']}", style="red")
+    broken = [finding for finding in findings if finding["law"] == law]
+    for finding in broken:
+        line(f"  {finding['what']}: {finding['found']}", style="red")
     return len(broken)
 
 
-def _got(url: str) -> Any:
+def _json_at(url: str) -> Any:
     try:
         return httpx.get(url, timeout=TIMEOUT_S, trust_env=False).raise_for_status().json()
     except (httpx.HTTPError, ValueError) as problem:

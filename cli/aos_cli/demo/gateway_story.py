@@ -107,8 +107,8 @@ class GatewayStory(Stages):
         )
         self._proxy = self._start_service(mischief, "its URL").split()[-1]
         line(f"  the proxy serves at {self._proxy}")
-        self._must(aos("init", self.world), shown=FIRST)
-        self._must(aos("apply", self._chain.files.manifest, *self._of_world), shown=LAST_TWO)
+        self._must(aos("init", self.world), lines_shown=FIRST)
+        self._must(aos("apply", self._chain.files.manifest, *self._of_world), lines_shown=LAST_TWO)
 
     def _create(self) -> None:
         self._title(
@@ -154,7 +154,7 @@ class GatewayStory(Stages):
     def _tell_the_end(self) -> None:
         with looking_at(self.world) as view:
             line(
-                f"  killed at record {view.state.tip.seq:,}: {self._done:,} of {self._goal:,} "
+                f"  killed at record {view.state.tip.seq:,}: {self._progress:,} of {self._goal:,} "
                 f"transactions were confirmed, {count(len(view.state.intents), 'effect')} on the "
                 "way"
             )
@@ -199,8 +199,8 @@ class GatewayStory(Stages):
             uploads=self._works,
         )
         for kind, number in zip(TYPES, (self._works, self._scores, len(EPOCHS)), strict=True):
-            done = outcomes.completed(kind)
-            self._check(f"{done:,} of {count(number, kind)} COMPLETED", done == number)
+            completed = outcomes.completed(kind)
+            self._check(f"{completed:,} of {count(number, kind)} COMPLETED", completed == number)
         self._check("no instance has failed by a fault", not outcomes.faults)
 
     def _trace(self) -> None:
@@ -221,15 +221,15 @@ class GatewayStory(Stages):
             self._folder / "rows.json", into=report,
         )  # fmt: skip
         code = run(command)
-        if code not in (0, 1) or not (said := report.read_text()):
+        if code not in (0, 1) or not (report_text := report.read_text()):
             raise Unavailable(f"`{command}` ended with {code}")
-        found = json.loads(said)
-        show_figures(found)
+        chain_report = json.loads(report_text)
+        show_figures(chain_report)
         for law, text in LAWS.items():
-            self._check(text, show_broken(found["findings"], law) == 0)
-        wanted = self._goal + len(EPOCHS)
-        steps = f"{found['steps']:,} transactions did {wanted:,} steps"
-        self._check(steps, found["steps"] == wanted)
+            self._check(text, show_broken(chain_report["findings"], law) == 0)
+        steps_expected = self._goal + len(EPOCHS)
+        steps = f"{chain_report['steps']:,} transactions did {steps_expected:,} steps"
+        self._check(steps, chain_report["steps"] == steps_expected)
 
     # The processes
 
@@ -254,8 +254,8 @@ class GatewayStory(Stages):
         self._watch(world, until=None)
         if world.returncode != 0:
             raise self._ended_early("it should have run until it was idle", world)
-        for each in self._last_lines(1):
-            line(f"  {each}")
+        for text in self._last_lines(1):
+            line(f"  {text}")
 
     def _reach(self, world: subprocess.Popen[bytes], confirmed: int) -> None:
         """Wait until so many transactions are confirmed."""
@@ -264,24 +264,24 @@ class GatewayStory(Stages):
             raise self._ended_early("it should have run on", world)
 
     def _wait_for(
-        self, world: subprocess.Popen[bytes], look: Callable[[], T | None], what: str
+        self, world: subprocess.Popen[bytes], look: Callable[[], T | None], expected: str
     ) -> T:
         """Wait until ``look`` finds something."""
         until_s = time.monotonic() + NO_PROGRESS_S
-        while (found := look()) is None:
+        while (result := look()) is None:
             if world.poll() is not None or time.monotonic() > until_s:
-                raise self._ended_early(f"expected {what}", world)
+                raise self._ended_early(f"expected {expected}", world)
             time.sleep(POLL_S)
-        return found
+        return result
 
-    def _send(self, which: str) -> None:
+    def _send(self, kind: str) -> None:
         """Send the works, or the scores, that no command of its own creates."""
-        lines = self._folder / f"{which}.jsonl"
+        lines = self._folder / f"{kind}.jsonl"
         self._run(
             python(
                 self._chain.files.make_requests, "--studio", self._chain.studio, "--signers",
                 ",".join(self._signers), "--works", self._works - 1, "--scores", self._scores - 1,
-                "--epoch", EPOCHS[0], "--epochs", len(EPOCHS), "--only", which, into=lines,
+                "--epoch", EPOCHS[0], "--epochs", len(EPOCHS), "--only", kind, into=lines,
             )
         )  # fmt: skip
         self._must(aos("send", "--jsonl", lines, *self._of_world))
@@ -291,6 +291,6 @@ class GatewayStory(Stages):
         code, out, problem = ask(command)
         if code != 0:
             raise Unavailable(f"`{command}` ended with {code}: {problem.strip()}")
-        for each in (out + problem).splitlines():
-            line(f"  {each}")
+        for text in (out + problem).splitlines():
+            line(f"  {text}")
         return out.split()[1]

@@ -100,16 +100,16 @@ class NodeStory(Story):
         line(f"$ kill {node.pid}", style="cyan")
         if node.wait(NO_PROGRESS_S) != 0:
             raise self._ended_early("it should have stopped cleanly", node)
-        for each in self._lines_of("stopped at record"):
-            line(f"  {each}")
+        for text in self._lines_of("stopped at record"):
+            line(f"  {text}")
 
     # The processes
 
     def _start_node(self, address: str) -> None:
         served = len(self._lines_of("serving "))
         self._node = self._start(aos("node", "--listen", address, "--world", self.world), tail=" &")
-        said = self._wait_for(lambda: self._lines_of("serving ")[served:], "its address")
-        self._node_url = said[0].split()[1]
+        serving_lines = self._wait_for(lambda: self._lines_of("serving ")[served:], "its address")
+        self._node_url = serving_lines[0].split()[1]
 
     def _start_worker(self) -> None:
         """Start one more, under a name that no worker had."""
@@ -131,21 +131,21 @@ class NodeStory(Story):
         if node.poll() is not None:
             raise self._ended_early("it should have run on", node)
 
-    def _wait_for(self, look: Callable[[], T | None], what: str) -> T:
+    def _wait_for(self, look: Callable[[], T | None], expected: str) -> T:
         """Wait until ``look`` finds something. The node must run meanwhile."""
         until_s = time.monotonic() + NO_PROGRESS_S
-        while not (found := look()):
+        while not (result := look()):
             if self._running_node().poll() is not None or time.monotonic() > until_s:
-                raise self._ended_early(f"expected {what}", self._running_node())
+                raise self._ended_early(f"expected {expected}", self._running_node())
             time.sleep(POLL_S)
-        return found
+        return result
 
     def _has_tasks(self, worker: str) -> bool:
         """Whether this worker holds leases."""
         transport = httpx.HTTPTransport(uds=str(self.world / NODE / HTTP_SOCKET))
         with httpx.Client(base_url="http://node", transport=transport) as client:
             tasks = client.get("/v1/work/tasks").json()["tasks"]
-        return any(each.get("worker") == worker for each in tasks)
+        return any(task.get("worker") == worker for task in tasks)
 
     def _is_done(self) -> bool:
         figures = ask_running(self.world, "status")
@@ -154,38 +154,38 @@ class NodeStory(Story):
     def _lines_of(self, start: str) -> list[str]:
         """The lines of the log that begin so."""
         lines = self._log.read_text(errors="replace").splitlines()
-        return [each for each in lines if each.startswith(start)]
+        return [text for text in lines if text.startswith(start)]
 
     # The events
 
     def _write_batches(self) -> list[Path]:
         """Write the bodies of the requests: each half of the events in batches."""
-        events = [json.loads(each) for each in self._lines.read_text().splitlines()]
+        events = [json.loads(text) for text in self._lines.read_text().splitlines()]
         size = min(BATCH, (len(events) + 1) // 2)
         folder = self._folder / "batches"
         folder.mkdir()
-        found: list[Path] = []
+        paths: list[Path] = []
         for start in range(0, len(events), size):
-            path = folder / f"{len(found) + 1:03}.json"
+            path = folder / f"{len(paths) + 1:03}.json"
             path.write_text(json.dumps({"items": events[start : start + size]}))
-            found.append(path)
-        return found
+            paths.append(path)
+        return paths
 
     def _post(self, batches: list[Path]) -> None:
         """Send batches; again if no answer comes, with the same submission ids."""
         with httpx.Client(
             base_url=self._node_url, timeout=NO_PROGRESS_S, trust_env=False
         ) as client:
-            for each in batches:
-                line(f"$ curl -d @{each} {self._node_url}/v1/events", style="cyan")
-                items, tries = self._answered(client, each.read_bytes())
+            for batch in batches:
+                line(f"$ curl -d @{batch} {self._node_url}/v1/events", style="cyan")
+                items, tries = self._answered(client, batch.read_bytes())
                 refused = [item["problem"] for item in items if "problem" in item]
                 if refused:
-                    raise Unavailable(f"{each}: an event was refused: {refused[0]['detail']}")
-                known = sum(item["duplicate"] for item in items)
-                again = f", after {tries} requests without an answer" if tries else ""
-                again += f"; {known:,} were known" if known else ""
-                line(f"  {len(items):,} events are durable{again}")
+                    raise Unavailable(f"{batch}: an event was refused: {refused[0]['detail']}")
+                duplicate_count = sum(item["duplicate"] for item in items)
+                remarks = f", after {tries} requests without an answer" if tries else ""
+                remarks += f"; {duplicate_count:,} were known" if duplicate_count else ""
+                line(f"  {len(items):,} events are durable{remarks}")
 
     def _answered(self, client: httpx.Client, body: bytes) -> tuple[list[dict[str, Any]], int]:
         """The answers to the events of a request, and how often it was sent in vain."""

@@ -15,13 +15,13 @@ from aos_cli.output import note
 
 
 @dataclass(slots=True)
-class Place:
+class DemoFolder:
     folder: Path
     is_kept: bool
 
 
 @contextmanager
-def place_of(directory: Path | None, *, is_kept: bool) -> Iterator[Place]:
+def place_of(directory: Path | None, *, is_kept: bool) -> Iterator[DemoFolder]:
     """The folder of the demo. A temporary one is removed at the end, unless the user asked to keep
     it or an error occurred.
 
@@ -29,29 +29,29 @@ def place_of(directory: Path | None, *, is_kept: bool) -> Iterator[Place]:
         Refused: The directory is a file, or has anything in it.
     """
     if directory is not None:
-        yield Place(short(_taken(directory)), is_kept=True)
+        yield DemoFolder(short(_empty_folder(directory)), is_kept=True)
         return
-    place = Place(Path(tempfile.mkdtemp(prefix="aos-demo-")), is_kept)
+    demo_folder = DemoFolder(Path(tempfile.mkdtemp(prefix="aos-demo-")), is_kept)
     try:
-        yield place
+        yield demo_folder
     except AosError:
-        place.is_kept = True
+        demo_folder.is_kept = True
         raise
     finally:
-        if place.is_kept:
-            note(f"kept: {place.folder}")
+        if demo_folder.is_kept:
+            note(f"kept: {demo_folder.folder}")
         else:
-            shutil.rmtree(place.folder, ignore_errors=True)
+            shutil.rmtree(demo_folder.folder, ignore_errors=True)
 
 
-def _taken(directory: Path) -> Path:
+def _empty_folder(directory: Path) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        found = next(directory.iterdir(), None)
+        entry = next(directory.iterdir(), None)
     except OSError as error:
         if directory.exists() and not directory.is_dir():
             raise Refused(f"{directory}: expected an empty or new folder, found a file") from error
         raise Unavailable(f"{directory}: the folder cannot be made: {error.strerror}") from error
-    if found is not None:
-        raise Refused(f"{directory}: expected an empty or new folder, found {found.name!r} in it")
+    if entry is not None:
+        raise Refused(f"{directory}: expected an empty or new folder, found {entry.name!r} in it")
     return directory.resolve()

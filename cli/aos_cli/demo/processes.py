@@ -44,14 +44,14 @@ class Command:
     """One command line, as it is run and as it is shown."""
 
     words: Sequence[str]
-    shown: Sequence[str]
+    display_words: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     into: Path | None = None
     """The file for its output, like ``>`` in a shell."""
 
     def __str__(self) -> str:
         parts = [f"{name}={shlex.quote(value)}" for name, value in self.env.items()]
-        parts.append(shlex.join(self.shown))
+        parts.append(shlex.join(self.display_words))
         if self.into is not None:
             parts.append(f"> {shlex.quote(str(self.into))}")
         return " ".join(parts)
@@ -64,18 +64,20 @@ def aos(
     *words: str | Path, env: Mapping[str, str] | None = None, into: Path | None = None
 ) -> Command:
     """``aos WORDS``, whether or not it is installed as a command."""
-    given = [str(word) for word in words]
+    arguments = [str(word) for word in words]
     return Command(
-        words=[sys.executable, "-m", "aos_cli.entry", *given],
-        shown=["aos", *given],
+        words=[sys.executable, "-m", "aos_cli.entry", *arguments],
+        display_words=["aos", *arguments],
         env=env or {},
         into=into,
     )
 
 
 def python(*words: str | Path | int, into: Path | None = None) -> Command:
-    given = [str(word) for word in words]
-    return Command(words=[sys.executable, *given], shown=["python3", *given], into=into)
+    arguments = [str(word) for word in words]
+    return Command(
+        words=[sys.executable, *arguments], display_words=["python3", *arguments], into=into
+    )
 
 
 def show(command: Command, *, tail: str = "") -> None:
@@ -97,23 +99,23 @@ def run(command: Command) -> int:
 def ask(command: Command) -> tuple[int, str, str]:
     """Show a command and run it; return its exit code and what it wrote."""
     show(command)
-    done = subprocess.run(  # noqa: S603
+    process = subprocess.run(  # noqa: S603
         command.words, env=command.environment(), capture_output=True, text=True, check=False
     )
-    return done.returncode, done.stdout, done.stderr
+    return process.returncode, process.stdout, process.stderr
 
 
 def child_of(pid: int, word: str) -> int | None:
     """The id of a child of the process whose command line has this word; None without one."""
-    return next((each for each, words in _children(pid) if word in words), None)
+    return next((child for child, words in _children(pid) if word in words), None)
 
 
 def _children(pid: int) -> Iterator[tuple[int, Sequence[str]]]:
     """(id, words of the command line) of each child of the process."""
     if sys.platform != "linux":
         yield from _listed_children(pid)
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in listed.read_text().split():
+    for children_file in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children_file.read_text().split():
             with contextlib.suppress(OSError):  # it has ended
                 yield int(child), Path(f"/proc/{child}/cmdline").read_text().split("\0")
 
@@ -177,15 +179,15 @@ def stoppable() -> Iterator[None]:
     numbers = (signal.SIGTERM, signal.SIGHUP)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        for each in numbers:  # one is enough: a second signal must not interrupt the clean-up
-            signal.signal(each, signal.SIG_IGN)
+        for number in numbers:  # one is enough: a second signal must not interrupt the clean-up
+            signal.signal(number, signal.SIG_IGN)
         raise Stopped
 
-    before = {number: signal.signal(number, stop) for number in numbers}
+    previous_handlers = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     except Stopped:
         raise KeyboardInterrupt from None
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)

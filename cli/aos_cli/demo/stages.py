@@ -16,7 +16,7 @@ from typing import ClassVar, Final, TypeVar
 from aos.errors import AosError, Unavailable
 from aos.host.folder.folder import open_folder
 from aos.store.store import Store
-from aos_cli.demo.place import Place
+from aos_cli.demo.place import DemoFolder
 from aos_cli.demo.processes import Children, Command, aos, ask, run, show
 from aos_cli.output import line, note
 from aos_cli.progress import progress
@@ -45,7 +45,7 @@ class Stages(ABC):
         self.exit_code = 0
         self._children = children
         self._goal = goal
-        self._done = 0
+        self._progress = 0
         self._log = folder / "log.txt"
         self._seconds: dict[str, float] = {}
         self._stage = 0
@@ -85,18 +85,18 @@ class Stages(ABC):
         with self._log.open("ab") as log:
             return self._children.start(command, stdout=log, stderr=log)
 
-    def _start_service(self, command: Command, wanted: str) -> str:
+    def _start_service(self, command: Command, expected: str) -> str:
         """Show a command and start it in the background. Return the line that it prints once it is
-        ready; ``wanted`` says what that should tell."""
+        ready; ``expected`` says what that should tell."""
         show(command, tail=" &")
         with self._log.open("ab") as log:
             service = self._children.start(command, stdout=subprocess.PIPE, stderr=log)
         assert service.stdout is not None
         ready, _, _ = select.select([service.stdout], [], [], READY_S)
-        said = service.stdout.readline().decode().strip() if ready else ""
-        if not said:
-            raise self._ended_early(f"it should have told {wanted}", service)
-        return said
+        ready_line = service.stdout.readline().decode().strip() if ready else ""
+        if not ready_line:
+            raise self._ended_early(f"it should have told {expected}", service)
+        return ready_line
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         os.kill(process.pid, signal.SIGKILL)
@@ -109,21 +109,21 @@ class Stages(ABC):
             store = stack.enter_context(open_folder(self.world).open_store(readonly=True))
             advance = stack.enter_context(progress(self.UNIT))
             moved = time.monotonic()
-            while process.poll() is None and (until is None or self._done < until):
+            while process.poll() is None and (until is None or self._progress < until):
                 time.sleep(POLL_S)
                 if self._look(store):
                     moved = time.monotonic()
-                advance(self._done, self._goal)
+                advance(self._progress, self._goal)
                 if time.monotonic() - moved > NO_PROGRESS_S:
                     raise self._ended_early(f"nothing happened for {NO_PROGRESS_S:.0f} s", process)
             self._look(store)
 
     def _look(self, store: Store) -> bool:
         """Count the progress since the last call; True if there are new records."""
-        before = self._seq
-        done, self._seq = self._count_after(store, before)
-        self._done += done
-        return self._seq > before
+        previous_seq = self._seq
+        increment, self._seq = self._count_after(store, previous_seq)
+        self._progress += increment
+        return self._seq > previous_seq
 
     def _run(self, command: Command) -> None:
         """Run a command that must succeed; its output is shown as it is."""
@@ -131,22 +131,22 @@ class Stages(ABC):
         if code != 0:
             raise Unavailable(f"`{command}` ended with {code}")
 
-    def _must(self, command: Command, *, shown: slice = LAST) -> None:
+    def _must(self, command: Command, *, lines_shown: slice = LAST) -> None:
         """Run a command that must succeed, and show the selected lines of its output."""
         code, out, problem = ask(command)
         if code != 0:
             raise Unavailable(f"`{command}` ended with {code}: {problem.strip()}")
-        for each in out.splitlines()[shown]:
-            line(f"  {each}")
+        for text in out.splitlines()[lines_shown]:
+            line(f"  {text}")
 
-    def _ended_early(self, what: str, process: subprocess.Popen[bytes]) -> AosError:
+    def _ended_early(self, problem: str, process: subprocess.Popen[bytes]) -> AosError:
         code = process.poll()
         ended = "it still runs" if code is None else f"it ended with {code}"
-        said = "".join(f"\n  {each}" for each in self._last_lines(LOG_LINES))
-        return Unavailable(f"{what}: {ended} (its last words, from {self._log}):{said}")
+        log_tail = "".join(f"\n  {text}" for text in self._last_lines(LOG_LINES))
+        return Unavailable(f"{problem}: {ended} (its last words, from {self._log}):{log_tail}")
 
-    def _last_lines(self, most: int) -> list[str]:
-        return self._log.read_text(errors="replace").splitlines()[-most:]
+    def _last_lines(self, limit: int) -> list[str]:
+        return self._log.read_text(errors="replace").splitlines()[-limit:]
 
     # Words
 
@@ -155,26 +155,28 @@ class Stages(ABC):
         line()
         line(f"{self._stage}  {text}", style="bold")
 
-    def _check(self, what: str, holds: bool, *, exit_code: int = 1) -> None:
+    def _check(self, claim: str, holds: bool, *, exit_code: int = 1) -> None:
         self.checks += 1
-        line(f"  {'✓' if holds else '✗'} {what}", style="green" if holds else "red")
+        line(f"  {'✓' if holds else '✗'} {claim}", style="green" if holds else "red")
         if not holds:
-            self.failed.append(f"does not hold: {what}")
+            self.failed.append(f"does not hold: {claim}")
             self.exit_code = max(self.exit_code, exit_code)
 
 
-def conclude(stages: Stages, place: Place, *, command: str) -> int:
+def conclude(stages: Stages, demo_folder: DemoFolder, *, command: str) -> int:
     """Print the result of a demo that has ended, and return its exit code. ``command`` is how it is
     run."""
     line()
     if stages.failed:
-        for each in stages.failed:
-            note(f"aos: {command.removeprefix('aos ')}: {each}", style="red")
-        note(f"aos: {len(stages.failed)} of {stages.checks} checks failed; see {place.folder}")
+        for failure in stages.failed:
+            note(f"aos: {command.removeprefix('aos ')}: {failure}", style="red")
+        note(
+            f"aos: {len(stages.failed)} of {stages.checks} checks failed; see {demo_folder.folder}"
+        )
         return stages.exit_code
     line(f"all {stages.checks} checks hold", style="bold green")
     line(stages.times(), style="dim")
-    if place.is_kept:
+    if demo_folder.is_kept:
         line(f"look around: aos inspect world --world {stages.world}")
     else:
         line(f"keep the world to look around in it: {command} DIR")

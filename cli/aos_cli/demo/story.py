@@ -48,8 +48,8 @@ class Story(Stages):
 
     def _set_up(self) -> None:
         self._title("A world, its manifest, and a shop that fails and stalls on purpose")
-        self._must(aos("init", self.world), shown=FIRST)
-        self._must(aos("apply", self._files.manifest, "--world", self.world), shown=LAST_TWO)
+        self._must(aos("init", self.world), lines_shown=FIRST)
+        self._must(aos("apply", self._files.manifest, "--world", self.world), lines_shown=LAST_TWO)
         self._url = self._start_shop()
         line(f"  the shop serves at {self._url}")
 
@@ -73,7 +73,8 @@ class Story(Stages):
         """Print how far the world came."""
         with looking_at(self.world) as view:
             line(
-                f"  killed at record {view.state.tip.seq:,}: {self._done:,} of {self._orders:,} "
+                f"  killed at record {view.state.tip.seq:,}: {self._progress:,} of "
+                f"{self._orders:,} "
                 f"orders were closed, {count(len(view.state.intents), 'effect')} on the way"
             )
 
@@ -82,15 +83,15 @@ class Story(Stages):
         process = self._drive(until=None)
         if process.returncode != 0:
             raise self._ended_early("it should have run until it was idle", process)
-        for each in self._last_lines(1):
-            line(f"  {each}")
+        for text in self._last_lines(1):
+            line(f"  {text}")
 
     def _show_outcomes(self, accounts: Accounts) -> None:
         self._title("Outcomes")
         table(
             ["outcome", "orders", "retried", "charged", "refunded", "shipped"],
             [_outcome_row(accounts, name) for name in accounts.outcomes()],
-            right=("orders", "retried", "charged", "refunded", "shipped"),
+            right_aligned=("orders", "retried", "charged", "refunded", "shipped"),
         )
         self._check("every order is closed", not accounts.of(OPEN) and self._all_there(accounts))
         self._check("no instance has failed", accounts.faults == 0)
@@ -113,7 +114,7 @@ class Story(Stages):
         table(
             ["", "charged", "refunded", "charged - refunded", "value shipped"],
             [_money_row("the shop's books", money), _money_row("the ledger cells", accounts.total)],
-            right=("charged", "refunded", "charged - refunded", "value shipped"),
+            right_aligned=("charged", "refunded", "charged - refunded", "value shipped"),
         )
         self._check("in the shop's books, charged - refunded = value shipped", _balances(money))
         self._check("in the ledger cells, too", _balances(accounts.total))
@@ -151,9 +152,9 @@ def _outcome_row(accounts: Accounts, outcome: str) -> list[str]:
     ]
 
 
-def _money_row(whose: str, money: Money) -> list[str]:
-    kept = money.charged - money.refunded
-    return [whose, *map(_amount, (money.charged, money.refunded, kept, money.shipped))]
+def _money_row(label: str, money: Money) -> list[str]:
+    net = money.charged - money.refunded
+    return [label, *map(_amount, (money.charged, money.refunded, net, money.shipped))]
 
 
 def _balances(money: Money) -> bool:

@@ -158,5 +158,5 @@ def remedy(code: str | None, values: Mapping[str, object]) -> str | None:
 
 def filled(text: str, values: Mapping[str, object]) -> str:
     """A remedy with the values that are known."""
-    known = {name: str(each) for name, each in values.items() if each is not None}
-    return text.format_map(_Blank({"arweave": "main", **known}))
+    value_texts = {name: str(value) for name, value in values.items() if value is not None}
+    return text.format_map(_Blank({"arweave": "main", **value_texts}))

@@ -55,7 +55,7 @@ class GatewayCell:
 
     ``state`` is its state, with variants in the ``$tag`` form and bytes as bytes; None if its first
     event has not run. ``created`` is then that event's value. ``fault`` is the kernel's, ``mail``
-    the number of events that wait, ``held`` the code of an effect that is held or parked.
+    the number of events that wait, ``halt_code`` the code of an effect that is held or parked.
     """
 
     key: Key
@@ -63,7 +63,7 @@ class GatewayCell:
     created: Mapping[str, Any] | None = None
     fault: str | None = None
     mail: int = 0
-    held: str | None = None
+    halt_code: str | None = None
     effects: Sequence[OpenEffect] = ()
 
     @property
@@ -77,14 +77,14 @@ class GatewayCell:
 def must_have_gateway(view: View) -> None:
     """Raise BadUsage unless the gateway's manifest is in force."""
     manifest = view.state.manifest
-    known = {} if manifest is None else manifest.workflows
-    missing = [kind.workflow for kind in KINDS if kind.workflow not in known]
+    workflows = {} if manifest is None else manifest.workflows
+    missing = [kind.workflow for kind in KINDS if kind.workflow not in workflows]
     if missing:
         raise BadUsage(
             sentence(
                 "the manifest in force has no gateway",
                 expected="the workflows " + ", ".join(kind.workflow for kind in KINDS),
-                found="no " + ", no ".join(missing),
+                actual="no " + ", no ".join(missing),
                 hint=f"aos apply {_manifest()}",
             )
         )
@@ -93,9 +93,9 @@ def must_have_gateway(view: View) -> None:
 def cells_of(view: View, kind: Kind) -> Iterator[GatewayCell]:
     """Every cell of one kind, in no order, without its open effects."""
     for cell in view.state.cells.of(kind.workflow):
-        found = _read(view, kind, cell)
-        if found is not None:
-            yield found
+        gateway_cell = _read(view, kind, cell)
+        if gateway_cell is not None:
+            yield gateway_cell
 
 
 def find_cell(view: View, key: Key) -> GatewayCell | None:
@@ -106,10 +106,10 @@ def find_cell(view: View, key: Key) -> GatewayCell | None:
 
 def the_cell(view: View, key: Key) -> GatewayCell:
     """As ``find_cell``. Raises Refused, with keys that resemble this one, if there is none."""
-    found = find_cell(view, key)
-    if found is None:
+    gateway_cell = find_cell(view, key)
+    if gateway_cell is None:
         raise Refused(unknown_text(view, key))
-    return found
+    return gateway_cell
 
 
 def unknown_text(view: View, key: Key) -> str:
@@ -121,15 +121,17 @@ def unknown_text(view: View, key: Key) -> str:
 
 def near_keys(view: View, key: Key) -> list[str]:
     """At most three keys of the same kind that differ from ``key`` in a few characters."""
-    known = (_key_text(cell) for cell in islice(view.state.cells.of(key.kind.workflow), NEAR_READ))
+    key_texts = (
+        _key_text(cell) for cell in islice(view.state.cells.of(key.kind.workflow), NEAR_READ)
+    )
     return difflib.get_close_matches(
-        key.text, [each for each in known if each is not None], n=NEAR_MAX, cutoff=NEAR_CUTOFF
+        key.text, [text for text in key_texts if text is not None], n=NEAR_MAX, cutoff=NEAR_CUTOFF
     )
 
 
 def _key_text(cell: Cell) -> str | None:
-    found = decode_record(cell.id[1]) if cell.id[1] else None
-    return found if isinstance(found, str) else None
+    key = decode_record(cell.id[1]) if cell.id[1] else None
+    return key if isinstance(key, str) else None
 
 
 def _read(view: View, kind: Kind, cell: Cell, *, with_effects: bool = False) -> GatewayCell | None:
@@ -149,7 +151,7 @@ def _read(view: View, kind: Kind, cell: Cell, *, with_effects: bool = False) -> 
         created=created,
         fault=None if fault is None else f"{fault.kind.value}: {fault.message}",
         mail=len(cell.mailbox),
-        held=_held(view, cell),
+        halt_code=_halt_code(view, cell),
         effects=_effects(view, cell) if with_effects else (),
     )
 
@@ -162,19 +164,19 @@ def _state(view: View, cell: Cell) -> Mapping[str, Any] | None:
     if workflow is not None:
         with contextlib.suppress(ValueProblem):  # raised if it is pinned to an earlier manifest
             data = workflow.state.completed(data)
-    found = decode_record(data)
-    return found if isinstance(found, dict) else None  # type: ignore[return-value]  # keys are text
+    state = decode_record(data)
+    return state if isinstance(state, dict) else None  # type: ignore[return-value]  # keys are text
 
 
 def _created(view: View, kind: Kind, cell: Cell) -> Mapping[str, Any] | None:
     for mail in cell.mailbox:
         if isinstance(mail, EventMail) and mail.schema == kind.created_by:
-            found: Any = decode_record(slot_bytes(mail.value, view.journal.blob))
-            return found  # type: ignore[no-any-return]  # a record of its schema
+            event_value: Any = decode_record(slot_bytes(mail.value, view.journal.blob))
+            return event_value  # type: ignore[no-any-return]  # a record of its schema
     return None
 
 
-def _held(view: View, cell: Cell) -> str | None:
+def _halt_code(view: View, cell: Cell) -> str | None:
     halts = (view.state.halt(view.state.intents[intent]) for intent in cell.inflight)
     return next((halt.code for halt in halts if halt is not None), None)
 
@@ -184,17 +186,17 @@ def _effects(view: View, cell: Cell) -> list[OpenEffect]:
 
 
 def _effect(view: View, intent: Any) -> OpenEffect:
-    opened = view.state.intents[intent]
+    intent_entry = view.state.intents[intent]
     reason = open_intent(
-        view.state, opened, view.journal.blob, now_ns=view.now_ns, running=view.running
+        view.state, intent_entry, view.journal.blob, now_ns=view.now_ns, running=view.running
     )
-    halt = view.state.halt(opened)
-    name = opened.effect.name
+    halt = view.state.halt(intent_entry)
+    name = intent_entry.effect.name
     is_ours = name.startswith(("evm/", "arweave/"))
     running = view.running
     return OpenEffect(
         name=name,
-        digits=opened.intent.hex()[:INTENT_DIGITS],
+        digits=intent_entry.intent.hex()[:INTENT_DIGITS],
         text=reason.text,
         next=reason.next,
         is_stuck=reason.is_stuck,

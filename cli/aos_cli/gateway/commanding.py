@@ -50,22 +50,22 @@ class _Change(NamedTuple):
     code: str | None
 
     @classmethod
-    def of(cls, found: Row) -> _Change:
-        return cls(found["state"], found["step"], found["stall"], found["code"])
+    def of(cls, row: Row) -> _Change:
+        return cls(row["state"], row["step"], row["stall"], row["code"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commanded:
     """A command for one cell. ``seq`` is its event, ``refusal`` the kernel's words if it refused
-    the event. ``note`` is the decision of the cell's step, ``after`` the cell after it; both are
-    None while the step has not run."""
+    the event. ``note`` is the decision of the cell's step, ``row_after`` the cell after it; both
+    are None while the step has not run."""
 
     key: Key
-    before: _Change
+    row_before: _Change
     seq: int | None = None
     refusal: str | None = None
     note: str | None = None
-    after: _Change | None = None
+    row_after: _Change | None = None
 
     @property
     def document(self) -> Row:
@@ -74,8 +74,8 @@ class Commanded:
             "key": self.key.text,
             "seq": self.seq,
             "refused": self.refusal,
-            "before": self.before._asdict(),
-            "after": None if self.after is None else self.after._asdict(),
+            "before": self.row_before._asdict(),
+            "after": None if self.row_after is None else self.row_after._asdict(),
             "note": self.note,
         }
 
@@ -89,14 +89,16 @@ class Sent:
 
     @property
     def unanswered(self) -> int:
-        return sum(each.seq is not None and each.after is None for each in self.commands)
+        return sum(
+            command.seq is not None and command.row_after is None for command in self.commands
+        )
 
     @property
     def refused(self) -> int:
-        return sum(each.refusal is not None for each in self.commands)
+        return sum(command.refusal is not None for command in self.commands)
 
 
-def chosen(world: Path, words: Sequence[str]) -> list[Commanded]:
+def cells_of_keys(world: Path, words: Sequence[str]) -> list[Commanded]:
     """The cells of these keys, each once.
 
     Raises:
@@ -105,35 +107,35 @@ def chosen(world: Path, words: Sequence[str]) -> list[Commanded]:
     """
     keys = dict.fromkeys(read_key(word) for word in words)
     with gateway_of(world) as view:
-        found = {key: find_cell(view, key) for key in keys}
-        unknown = [unknown_text(view, key) for key, cell in found.items() if cell is None]
+        cell_by_key = {key: find_cell(view, key) for key in keys}
+        unknown = [unknown_text(view, key) for key, cell in cell_by_key.items() if cell is None]
     if unknown:
-        more = "" if len(unknown) == 1 else f" (and {len(unknown) - 1} more of the keys)"
-        raise Refused(f"{unknown[0]}{more}")
-    return [_commanded(cell) for cell in found.values() if cell is not None]
+        suffix = "" if len(unknown) == 1 else f" (and {len(unknown) - 1} more of the keys)"
+        raise Refused(f"{unknown[0]}{suffix}")
+    return [_commanded(cell) for cell in cell_by_key.values() if cell is not None]
 
 
-def all_of(world: Path, what: str, *, kind: Kind | None, state: str | None) -> list[Commanded]:
+def all_of(world: Path, action: str, *, kind: Kind | None, state: str | None) -> list[Commanded]:
     """The cells that ``--all`` of a command means: those in one of its states, or in ``state``,
     except what is parked already or, of lanes, cannot be canceled."""
     with gateway_of(world) as view:
-        found = rows(view, Filter(kind=kind, state=state))
-    by_name = {each.name: each for each in KINDS}
-    states = _ALL_STATES[what] if state is None else (state,)
+        cell_rows = rows(view, Filter(kind=kind, state=state))
+    by_name = {cell_kind.name: cell_kind for cell_kind in KINDS}
+    states = _ALL_STATES[action] if state is None else (state,)
     return [
-        Commanded(key=Key(by_name[each["type"]], each["key"]), before=_Change.of(each))
-        for each in found
-        if each["state"] in states and not _is_pointless(what, each)
+        Commanded(key=Key(by_name[row["type"]], row["key"]), row_before=_Change.of(row))
+        for row in cell_rows
+        if row["state"] in states and not _is_pointless(action, row)
     ]
 
 
-def _is_pointless(what: str, found: Row) -> bool:
-    if what == CANCEL:
-        return bool(found["type"] == LANE.name)
-    return what == PARK and found["stall"] == PARKED
+def _is_pointless(action: str, row: Row) -> bool:
+    if action == CANCEL:
+        return bool(row["type"] == LANE.name)
+    return action == PARK and row["stall"] == PARKED
 
 
-def command(world: Path, what: str, why: str, cells: Sequence[Commanded]) -> Sent:
+def command(world: Path, action: str, reason: str, cells: Sequence[Commanded]) -> Sent:
     """Send the command to each cell: one event each. If a process runs the world, wait for their
     steps, at most ``ANSWER_S`` for each thousand.
 
@@ -143,20 +145,20 @@ def command(world: Path, what: str, why: str, cells: Sequence[Commanded]) -> Sen
     if not cells:
         return Sent((), is_run=False)
     with writing_to(world) as writer:
-        answers = list(writer.send(_item(each.key, what, why) for each in cells))
+        answers = list(writer.send(_item(cell.key, action, reason) for cell in cells))
         is_run = not writer.is_direct
-    sent = [_answered(each, answer) for each, answer in zip(cells, answers, strict=True)]
+    sent = [_answered(cell, answer) for cell, answer in zip(cells, answers, strict=True)]
     if is_run:
         sent = _awaited(world, sent)
     return Sent(sent, is_run)
 
 
 def _commanded(cell: GatewayCell) -> Commanded:
-    return Commanded(key=cell.key, before=_Change.of(row(cell)))
+    return Commanded(key=cell.key, row_before=_Change.of(row(cell)))
 
 
-def _item(key: Key, what: str, why: str) -> Item:
-    value: Any = {key.kind.field: key.text, "what": {"$tag": what}, "why": why}
+def _item(key: Key, action: str, reason: str) -> Item:
+    value: Any = {key.kind.field: key.text, "what": {"$tag": action}, "why": reason}
     return Item(schema=key.kind.commanded_by, value=encode(value))
 
 
@@ -171,45 +173,47 @@ def _answered(cell: Commanded, answer: object) -> Commanded:
 
 def _awaited(world: Path, sent: Sequence[Commanded]) -> list[Commanded]:
     """The commands with the notes of their steps, and the cells after them."""
-    notes = _notes(world, {(each.seq, each.key.cell) for each in sent if each.seq is not None})
+    notes = _notes(
+        world, {(command.seq, command.key.cell) for command in sent if command.seq is not None}
+    )
     with looking_at(world) as view:
-        return [_after(view, each, notes) for each in sent]
+        return [_with_note(view, command, notes) for command in sent]
 
 
-def _after(
-    view: View, each: Commanded, notes: Mapping[tuple[int, CellId], str | None]
+def _with_note(
+    view: View, command: Commanded, notes: Mapping[tuple[int, CellId], str | None]
 ) -> Commanded:
-    if each.seq is None or (each.seq, each.key.cell) not in notes:
-        return each
-    cell = find_cell(view, each.key)
-    after = each.before if cell is None else _Change.of(row(cell))
-    return replace(each, note=notes[each.seq, each.key.cell], after=after)
+    if command.seq is None or (command.seq, command.key.cell) not in notes:
+        return command
+    cell = find_cell(view, command.key)
+    row_after = command.row_before if cell is None else _Change.of(row(cell))
+    return replace(command, note=notes[command.seq, command.key.cell], row_after=row_after)
 
 
-def _notes(world: Path, wanted: set[tuple[int, CellId]]) -> dict[tuple[int, CellId], str | None]:
+def _notes(world: Path, step_ids: set[tuple[int, CellId]]) -> dict[tuple[int, CellId], str | None]:
     """Wait for the steps that these events cause in their cells; return their annotations."""
-    found: dict[tuple[int, CellId], str | None] = {}
-    if not wanted:
-        return found
-    until_s = time.monotonic() + ANSWER_S * (1 + len(wanted) // 1_000)
-    at = min(seq for seq, _ in wanted)
+    notes: dict[tuple[int, CellId], str | None] = {}
+    if not step_ids:
+        return notes
+    until_s = time.monotonic() + ANSWER_S * (1 + len(step_ids) // 1_000)
+    at = min(seq for seq, _ in step_ids)
     with looking_at(world) as view:
-        while len(found) < len(wanted) and time.monotonic() < until_s:
+        while len(notes) < len(step_ids) and time.monotonic() < until_s:
             head = view.journal.head()
             if head is None or head.seq < at:
                 time.sleep(LOOK_S)
                 continue
-            _read_notes(view, at, head.seq, wanted, found)
+            _read_notes(view, at, head.seq, step_ids, notes)
             at = head.seq + 1
-    return found
+    return notes
 
 
 def _read_notes(
     view: View,
     first: int,
     last: int,
-    wanted: set[tuple[int, CellId]],
-    found: dict[tuple[int, CellId], str | None],
+    step_ids: set[tuple[int, CellId]],
+    notes: dict[tuple[int, CellId], str | None],
 ) -> None:
     for frame in view.journal.frames(first, last):
         for data in frame.records:
@@ -218,9 +222,9 @@ def _read_notes(
             record = from_bytes(data)
             if not isinstance(record, Step | Faulted):
                 continue
-            place = record.root, record.cell
-            if place in wanted and place not in found:
-                found[place] = _note(view, record)
+            step_id = record.root, record.cell
+            if step_id in step_ids and step_id not in notes:
+                notes[step_id] = _note(view, record)
 
 
 def _note(view: View, record: Step | Faulted) -> str | None:

@@ -51,10 +51,10 @@ def input_of_work(world: Path, work: Key) -> tuple[dict[str, Any], str | None]:
     """
     with gateway_of(world) as view:
         cell = the_cell(view, work)
-    given, found = cell.input, row(cell)
-    if given is None:
+    record_input, record_row = cell.input, row(cell)
+    if record_input is None:
         raise Refused(f"{work.words} has no input, because a fault stopped it: {cell.fault}")
-    return given, found["code"] if found["state"] == FAILED else None
+    return record_input, record_row["code"] if record_row["state"] == FAILED else None
 
 
 def create(world: Path, request: Request) -> Created:
@@ -64,11 +64,11 @@ def create(world: Path, request: Request) -> Created:
         BadUsage: The gateway's manifest is not in force.
         Refused: There is a record of this key with another input, or the kernel refuses the event.
     """
-    before = _existing(world, request)
-    if before is None:
+    existing_cell = _existing(world, request)
+    if existing_cell is None:
         return submit(world, request)
-    _check_same(before, request)
-    return _unchanged(before, request, _record_of(world, request))
+    _check_same(existing_cell, request)
+    return _unchanged(existing_cell, request, _record_of(world, request))
 
 
 def submit(world: Path, request: Request) -> Created:
@@ -103,8 +103,8 @@ def _existing(world: Path, request: Request) -> GatewayCell | None:
 def _created_meanwhile(world: Path, request: Request) -> GatewayCell:
     """The record of a submission id that the kernel knows (K-12). Raises Refused if an operator
     has removed the record since."""
-    found = _existing(world, request)
-    if found is None:
+    cell = _existing(world, request)
+    if cell is None:
         raise Refused(
             sentence(
                 f"{request.key.words} was created before, and an operator removed it since",
@@ -112,29 +112,29 @@ def _created_meanwhile(world: Path, request: Request) -> GatewayCell:
                 "accepts no other event with it",
             )
         )
-    return found
+    return cell
 
 
 def _record_of(world: Path, request: Request) -> int | None:
     """The number of the event that created the record, if ``create`` sent it."""
     store = open_folder(world).open_store(readonly=True)
     try:
-        found = store.submission(request.submission_id)
+        submission = store.submission(request.submission_id)
     finally:
         store.close()
-    return None if found is None else found.seq
+    return None if submission is None else submission.seq
 
 
 def _check_same(cell: GatewayCell, request: Request) -> None:
     """Raise Refused if the record was created with another input."""
-    given = cell.input
-    if given is None:
+    record_input = cell.input
+    if record_input is None:
         raise Refused(f"{request.key.words} exists, and a fault stopped it: {cell.fault}")
-    found = list(differences(given, request.input))
-    if found:
+    clauses = list(differences(record_input, request.input))
+    if clauses:
         raise Refused(
             sentence(
-                f"{request.key.words} exists with another input: {'; '.join(found)}",
+                f"{request.key.words} exists with another input: {'; '.join(clauses)}",
                 hint=f"nothing has changed; aos gateway show {request.key.text}",
             )
         )

@@ -55,34 +55,36 @@ def read_evidence(file: Path) -> bytes:
     try:
         # A pipe or a device could block, or have no end.
         if not stat.S_ISREG(file.stat().st_mode):
-            raise BadUsage(sentence(f"--evidence {file}", expected=expected, found="no plain file"))
-        with file.open("rb") as opened:
-            data = opened.read(EVIDENCE_BYTES_MAX + 1)
+            raise BadUsage(
+                sentence(f"--evidence {file}", expected=expected, actual="no plain file")
+            )
+        with file.open("rb") as stream:
+            data = stream.read(EVIDENCE_BYTES_MAX + 1)
             size = max(len(data), file.stat().st_size)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise BadUsage(
-            sentence(f"--evidence {file}: the evidence cannot be read: {why}", hint=expected)
+            sentence(f"--evidence {file}: the evidence cannot be read: {reason}", hint=expected)
         ) from error
     if not 1 <= len(data) <= EVIDENCE_BYTES_MAX:
-        raise BadUsage(sentence(f"--evidence {file}", expected=expected, found=f"{size:,} bytes"))
+        raise BadUsage(sentence(f"--evidence {file}", expected=expected, actual=f"{size:,} bytes"))
     return data
 
 
-def content_type(given: str | None, file: Path) -> str:
+def content_type(media_type: str | None, file: Path) -> str:
     """The media type that is given, or the one of the file's name.
 
     Raises:
         BadUsage: The given one is no media type.
     """
-    if given is None:
+    if media_type is None:
         return TYPES.get(file.suffix.lower(), DEFAULT_TYPE)
-    if not _TYPE.fullmatch(given) or len(given) > TYPE_CHARACTERS_MAX:
+    if not _TYPE.fullmatch(media_type) or len(media_type) > TYPE_CHARACTERS_MAX:
         raise BadUsage(
             sentence(
                 "--content-type",
                 expected="a media type such as application/json",
-                found=repr(excerpt(given)),
+                actual=repr(excerpt(media_type)),
             )
         )
-    return given
+    return media_type

@@ -13,33 +13,33 @@ HASH_DIGITS: Final = 64
 _HEX: Final = re.compile(r"0x[0-9a-fA-F]*")
 
 
-def read_address(text: str, where: str) -> str:
+def read_address(text: str, option: str) -> str:
     """An address in lower case. Letters in both cases are a checksum (EIP-55), which must hold.
 
     Raises:
         BadUsage: It has another form or length, its checksum fails, or it is the zero address.
     """
-    lower = _read(text, where, "an address", ADDRESS_DIGITS)
+    lower = _read(text, option, "an address", ADDRESS_DIGITS)
     digits = text[2:]
     is_mixed = digits not in (digits.lower(), digits.upper())
     if is_mixed and text != checksummed(lower):
         raise BadUsage(
             sentence(
                 "the checksum of the address fails (EIP-55): a character was mistyped",
-                where=where,
+                location=option,
                 expected=checksummed(lower),
-                found=text,
+                actual=text,
                 hint="copy it again; in lower case it is not checked",
             )
         )
     if int(lower, 16) == 0:
-        raise BadUsage(sentence("expected an account or a contract", where=where, found=text))
+        raise BadUsage(sentence("expected an account or a contract", location=option, actual=text))
     return lower
 
 
-def read_hash(text: str, where: str) -> str:
+def read_hash(text: str, option: str) -> str:
     """32 bytes of hex in lower case. Raises BadUsage for any other text."""
-    return _read(text, where, "a hash", HASH_DIGITS)
+    return _read(text, option, "a hash", HASH_DIGITS)
 
 
 def checksummed(address: str) -> str:
@@ -52,10 +52,16 @@ def checksummed(address: str) -> str:
     )
 
 
-def _read(text: str, where: str, what: str, digits: int) -> str:
+def _read(text: str, option: str, noun: str, digits: int) -> str:
     if _HEX.fullmatch(text) and len(text) == 2 + digits:
         return text.lower()
-    found = f"{len(text) - 2} digits" if _HEX.fullmatch(text) else repr(excerpt(text, most=80))
+    actual = (
+        f"{len(text) - 2} digits"
+        if _HEX.fullmatch(text)
+        else repr(excerpt(text, characters_max=80))
+    )
     raise BadUsage(
-        sentence(f"not {what}", where=where, expected=f"0x and {digits} hex digits", found=found)
+        sentence(
+            f"not {noun}", location=option, expected=f"0x and {digits} hex digits", actual=actual
+        )
     )

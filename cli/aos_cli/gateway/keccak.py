@@ -16,7 +16,7 @@ _MASK: Final = (1 << 64) - 1
 
 def _round_constants() -> tuple[int, ...]:
     """The constant of each round: bits of a shift register at the places 2^j - 1."""
-    register, found = 1, []
+    register, constants = 1, []
     for _ in range(_ROUNDS):
         constant = 0
         for j in range(7):
@@ -25,17 +25,17 @@ def _round_constants() -> tuple[int, ...]:
             register <<= 1
             if register & 0x100:
                 register ^= 0x171
-        found.append(constant)
-    return tuple(found)
+        constants.append(constant)
+    return tuple(constants)
 
 
 def _walk() -> tuple[tuple[int, int], ...]:
     """The (target lane, rotation) of each lane that moves, in the order of the walk."""
-    x, y, found = 1, 0, []
+    x, y, moves = 1, 0, []
     for t in range(24):
         x, y = y, (2 * x + 3 * y) % 5
-        found.append((x + 5 * y, (t + 1) * (t + 2) // 2 % 64))
-    return tuple(found)
+        moves.append((x + 5 * y, (t + 1) * (t + 2) // 2 % 64))
+    return tuple(moves)
 
 
 _CONSTANTS: Final = _round_constants()

@@ -108,10 +108,10 @@ class Key:
     @property
     def id(self) -> str:
         """The id of the record: a UUID of version 8, of the key's keccak-256."""
-        found = bytearray(keccak_256(self.text.encode())[:16])
-        found[6] = found[6] & 0x0F | 0x80
-        found[8] = found[8] & 0x3F | 0x80
-        digits = found.hex()
+        uuid_bytes = bytearray(keccak_256(self.text.encode())[:16])
+        uuid_bytes[6] = uuid_bytes[6] & 0x0F | 0x80
+        uuid_bytes[8] = uuid_bytes[8] & 0x3F | 0x80
+        digits = uuid_bytes.hex()
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
@@ -133,8 +133,8 @@ def lane_key(chain: int, signer: str) -> Key:
 
 def parts_of_lane(key: Key) -> tuple[int, str]:
     """The chain and the signer of a lane. A cell with another key than a lane's has neither."""
-    found = _LANE_PARTS.fullmatch(key.text)
-    return (int(found["chain"]), found["signer"]) if found else (0, "")
+    match = _LANE_PARTS.fullmatch(key.text)
+    return (int(match["chain"]), match["signer"]) if match else (0, "")
 
 
 def owner_key(owner: Mapping[str, Any]) -> Key:
@@ -157,19 +157,19 @@ def read_key(text: str) -> Key:
         sentence(
             "not the key of a record or a lane",
             expected=f"one of {forms}",
-            found=repr(excerpt(text, most=240)),
+            actual=repr(excerpt(text, characters_max=240)),
             hint="aos gateway list prints them",
         )
     )
 
 
-def read_work_key(text: str, where: str) -> Key:
+def read_work_key(text: str, option: str) -> Key:
     """As ``read_key``, of a work alone."""
     key = read_key(text)
     if key.kind is not WORK:
-        found = f"that of {'an' if key.kind is EPOCH else 'a'} {key.kind.name}"
+        actual = f"that of {'an' if key.kind is EPOCH else 'a'} {key.kind.name}"
         raise BadUsage(
-            sentence("not the key of a work", where=where, expected=WORK.form, found=found)
+            sentence("not the key of a work", location=option, expected=WORK.form, actual=actual)
         )
     return key
 

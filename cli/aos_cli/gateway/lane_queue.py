@@ -15,7 +15,7 @@ _ARGUMENT_BYTES: Final = {24: 1, 25: 2, 26: 4, 27: 8}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class QueuePosition:
     """Where a request is at its lane: 1 is in flight. ``ahead`` is the record whose request is in
     flight, if this one waits."""
 
@@ -36,7 +36,7 @@ def requests(lane: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return waiting if current is None else [current["request"], *waiting]
 
 
-def place_of(lane: Mapping[str, Any], key: Key, request: int) -> Place | None:
+def place_of(lane: Mapping[str, Any], key: Key, request: int) -> QueuePosition | None:
     """Where the request of a record is; None if the lane does not have it. Raises as
     ``requests``."""
     current = lane["current"]
@@ -48,7 +48,7 @@ def place_of(lane: Mapping[str, Any], key: Key, request: int) -> Place | None:
     if name not in names:
         return None
     number = names.index(name) + 1
-    return Place(
+    return QueuePosition(
         request=request,
         number=number,
         total=len(names),
@@ -79,14 +79,14 @@ def _waiting(queue: bytes) -> Iterator[tuple[str, bytes]]:
 
 def _request(data: bytes) -> Mapping[str, Any]:
     try:
-        found: Any = decode_record(data)
+        request: Any = decode_record(data)
     except ValueProblem as problem:
         raise _unreadable(str(problem)) from problem
-    return found  # type: ignore[no-any-return]  # the module wrote it by its schema
+    return request  # type: ignore[no-any-return]  # the module wrote it by its schema
 
 
-def _unreadable(why: str) -> Damage:
-    return Damage(f"the queue of the lane cannot be read: {why}")
+def _unreadable(reason: str) -> Damage:
+    return Damage(f"the queue of the lane cannot be read: {reason}")
 
 
 def item_end(data: bytes, at: int) -> int:
@@ -94,17 +94,17 @@ def item_end(data: bytes, at: int) -> int:
 
     Raises IndexError if the data end before it.
     """
-    left = 1
-    while left:
+    items_remaining = 1
+    while items_remaining:
         major, info = data[at] >> 5, data[at] & 31
         size = _ARGUMENT_BYTES.get(info, 0)
         argument = int.from_bytes(data[at + 1 : at + 1 + size], "big") if size else info
         at += 1 + size
-        left -= 1
+        items_remaining -= 1
         if major in (2, 3):
             at += argument
         elif major in (4, 5):
-            left += argument * (major - 3)
+            items_remaining += argument * (major - 3)
         if at > len(data):
             raise IndexError("the data end within an item")
     return at

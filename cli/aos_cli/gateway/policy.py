@@ -30,7 +30,7 @@ class Field(NamedTuple):
     option: str
     default: int
     least: int
-    most: int
+    maximum: int
 
 
 FIELDS: Final[Mapping[str, Field]] = {
@@ -52,13 +52,13 @@ FIELDS: Final[Mapping[str, Field]] = {
 def fee(text: str) -> int:
     """Parse an option's fee for a unit of gas, in wei: ``200gwei``, ``1.5gwei``, ``30000000000``.
     Raises ``typer.BadParameter``."""
-    found = _FEE.fullmatch(text.strip().lower())
-    if found is not None:
-        whole, fraction, unit = found.groups()
+    match = _FEE.fullmatch(text.strip().lower())
+    if match is not None:
+        integer_part, fraction, unit = match.groups()
         if unit == "gwei":
-            return int(whole) * GWEI + int((fraction or "").ljust(9, "0"))
+            return int(integer_part) * GWEI + int((fraction or "").ljust(9, "0"))
         if fraction is None:
-            return int(whole)
+            return int(integer_part)
     raise typer.BadParameter(f"expected a fee such as 200gwei or 30000000000, found {text!r}")
 
 
@@ -66,12 +66,12 @@ def fee_text(wei: int) -> str:
     """A fee as people write it: ``1.5 gwei``, or ``7 wei`` below a thousandth of a gwei."""
     if 0 < wei < GWEI // 1_000:
         return f"{wei} wei"
-    whole, rest = divmod(wei, GWEI)
-    digits = f"{rest:09}".rstrip("0")
-    return f"{whole}.{digits} gwei" if digits else f"{whole} gwei"
+    gwei, remainder = divmod(wei, GWEI)
+    digits = f"{remainder:09}".rstrip("0")
+    return f"{gwei}.{digits} gwei" if digits else f"{gwei} gwei"
 
 
-def policy_of(**given: int | None) -> dict[str, int]:
+def policy_of(**values: int | None) -> dict[str, int]:
     """The ``gw/Policy@1`` with these fields, and the defaults for those that are None.
 
     Durations are given in ns, by the names of the fields without ``_ms``.
@@ -82,26 +82,26 @@ def policy_of(**given: int | None) -> dict[str, int]:
     policy = {}
     for name, field in FIELDS.items():
         is_span = name.endswith("_ms")
-        value = given.pop(name.removesuffix("_ms"), None)
+        value = values.pop(name.removesuffix("_ms"), None)
         if value is not None and is_span:
             value = _milliseconds(value, field.option)
         policy[name] = field.default if value is None else value
-        if not field.least <= policy[name] <= field.most:
+        if not field.least <= policy[name] <= field.maximum:
             unit = " ms" if is_span else " wei" if name == "max_fee" else ""
             raise BadUsage(
                 sentence(
                     field.option,
-                    expected=f"{field.least:,} to {field.most:,}{unit}",
-                    found=f"{policy[name]:,}",
+                    expected=f"{field.least:,} to {field.maximum:,}{unit}",
+                    actual=f"{policy[name]:,}",
                 )
             )
-    assert not given, f"fields that no policy has: {sorted(given)}"
+    assert not values, f"fields that no policy has: {sorted(values)}"
     return policy
 
 
 def _milliseconds(ns: int, option: str) -> int:
     if ns % MS:
-        raise BadUsage(sentence(option, expected="whole milliseconds", found=f"{ns} ns"))
+        raise BadUsage(sentence(option, expected="whole milliseconds", actual=f"{ns} ns"))
     return ns // MS
 
 

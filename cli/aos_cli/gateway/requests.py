@@ -139,35 +139,39 @@ def epoch_request(
 
 def input_of(key: Key, value: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an event that creates ``key``, as ``input_of_record`` returns them."""
-    found = {name: each for name, each in value.items() if name != key.kind.field}
-    policy = found.pop("policy")
-    if "evidence" in found:
-        evidence = found["evidence"]
-        found["evidence_bytes"] = len(evidence)
-        found["evidence"] = hash_text(content_hash(evidence))
-    return found | {f"policy.{name}": each for name, each in policy.items()}
+    fields = {name: field_value for name, field_value in value.items() if name != key.kind.field}
+    policy = fields.pop("policy")
+    if "evidence" in fields:
+        evidence = fields["evidence"]
+        fields["evidence_bytes"] = len(evidence)
+        fields["evidence"] = hash_text(content_hash(evidence))
+    return fields | {f"policy.{name}": setting for name, setting in policy.items()}
 
 
 def input_of_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """The input that a record was created with: the fields that it has, ``policy.NAME``, and the
     hash of its evidence as ``evidence``, if the record has stored it."""
-    found = {name: each for name, each in record["input"].items() if each is not None}
+    fields = {
+        name: field_value
+        for name, field_value in record["input"].items()
+        if field_value is not None
+    }
     evidence = record["progress"]["evidence"]
     if evidence is None and record.get("evidence") is not None:
         evidence = hash_text(content_hash(record["evidence"]))
     if evidence is not None:
-        found["evidence"] = evidence
-    return found | {f"policy.{name}": each for name, each in record["policy"].items()}
+        fields["evidence"] = evidence
+    return fields | {f"policy.{name}": setting for name, setting in record["policy"].items()}
 
 
 def differences(record: Mapping[str, Any], request: Mapping[str, Any]) -> Iterator[str]:
     """Each field in which a request differs from the input of the record, as a clause. A field that
     the record does not have is not compared."""
     for name, expected in record.items():
-        found = request.get(name)
-        if name in request and found != expected and not _is_told_by_hash(name, record, request):
+        actual = request.get(name)
+        if name in request and actual != expected and not _is_told_by_hash(name, record, request):
             option = OPTIONS.get(name, name)
-            yield f"{option}: the record has {_shown(expected)}, found {_shown(found)}"
+            yield f"{option}: the record has {_value_text(expected)}, found {_value_text(actual)}"
 
 
 def _is_told_by_hash(name: str, record: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
@@ -179,7 +183,7 @@ def _is_told_by_hash(name: str, record: Mapping[str, Any], request: Mapping[str,
     )
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return str(value["$tag"])
     if isinstance(value, list):
@@ -193,14 +197,14 @@ def read_scores(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if not (word.isascii() and word.isdigit() and len(word) <= 5 and int(word) <= SCORE_MAX):
-            raise BadUsage(sentence("--scores", expected=expected, found=repr(word[:40])))
+            raise BadUsage(sentence("--scores", expected=expected, actual=repr(word[:40])))
     if len(words) > SCORES_MAX:
-        raise BadUsage(sentence("--scores", expected=expected, found=f"{len(words)} numbers"))
+        raise BadUsage(sentence("--scores", expected=expected, actual=f"{len(words)} numbers"))
     return [int(word) for word in words]
 
 
-def check_nat(number: int, where: str, *, least: int = 0) -> int:
+def check_nat(number: int, option: str, *, least: int = 0) -> int:
     """Return the number. Raises BadUsage if it is no ``nat``, or is below ``least``."""
     if not least <= number <= INTEGER_MAX:
-        raise BadUsage(sentence(where, expected=f"{least} to {INTEGER_MAX}", found=str(number)))
+        raise BadUsage(sentence(option, expected=f"{least} to {INTEGER_MAX}", actual=str(number)))
     return number

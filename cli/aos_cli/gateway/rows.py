@@ -33,7 +33,7 @@ def read_state(text: str | None) -> str | None:
     """The state that ``--state`` names, in any case. Raises BadUsage."""
     if text is None or text.upper() in STATES:
         return None if text is None else text.upper()
-    raise BadUsage(sentence("--state", expected=either(STATES), found=repr(text)))
+    raise BadUsage(sentence("--state", expected=either(STATES), actual=repr(text)))
 
 
 _ABSENT: Final[Mapping[str, Any]] = dict.fromkeys(
@@ -50,24 +50,24 @@ def row(cell: GatewayCell) -> Row:
     have."""
     is_lane = cell.key.kind is LANE
     if cell.state is None:
-        given = _of_lane_key(cell) if is_lane else _of_record(cell, cell.created or {})
-        made = {**given, "state": PENDING}
+        base_fields = _of_lane_key(cell) if is_lane else _of_record(cell, cell.created or {})
+        state_fields = {**base_fields, "state": PENDING}
     else:
-        made = _lane(cell, cell.state) if is_lane else _record(cell, cell.state)
+        state_fields = _lane(cell, cell.state) if is_lane else _record(cell, cell.state)
     return {
         "type": cell.key.kind.name,
         "key": cell.key.text,
         **_ABSENT,
-        **made,
+        **state_fields,
         "fault": cell.fault,
         "mail": cell.mail,
-        "held": cell.held,
+        "held": cell.halt_code,
     }
 
 
-def order(found: Row) -> tuple[int, str, str]:
+def order(row: Row) -> tuple[int, str, str]:
     """Works, scores, epochs, lanes; each by key."""
-    return KIND_NAMES.index(found["type"]), found["key"].partition("/")[0].zfill(20), found["key"]
+    return KIND_NAMES.index(row["type"]), row["key"].partition("/")[0].zfill(20), row["key"]
 
 
 def _record(cell: GatewayCell, state: Mapping[str, Any]) -> Row:
@@ -84,13 +84,13 @@ def _record(cell: GatewayCell, state: Mapping[str, Any]) -> Row:
     }
 
 
-def _of_record(cell: GatewayCell, given: Mapping[str, Any]) -> Row:
+def _of_record(cell: GatewayCell, record_input: Mapping[str, Any]) -> Row:
     return {
         "id": cell.key.id,
-        "chain": given.get("chain"),
-        "studio": given.get("studio_address"),
-        "epoch": given.get("epoch"),
-        "signer": given.get("signer_address"),
+        "chain": record_input.get("chain"),
+        "studio": record_input.get("studio_address"),
+        "epoch": record_input.get("epoch"),
+        "signer": record_input.get("signer_address"),
     }
 
 
@@ -121,13 +121,13 @@ def _trouble(state: Mapping[str, Any]) -> Row:
     """Retries, the stall and the last error: records and lanes have the same fields."""
     stall, error = state["stall"], state["error"]
     kind = tag(stall)
-    given = {} if stall is None else stall["$value"]
+    stall_fields = {} if stall is None else stall["$value"]
     return {
         "step_attempts": state["step_attempts"],
         "stall": None if kind is None else AUTO if kind == "Auto" else PARKED,
-        "stall_until_ns": given.get("until"),
-        "stall_cycle": given.get("cycle"),
-        "stall_why": given.get("why"),
+        "stall_until_ns": stall_fields.get("until"),
+        "stall_cycle": stall_fields.get("cycle"),
+        "stall_why": stall_fields.get("why"),
         "code": None if error is None else error["code"],
         "error": None if error is None else error["message"],
         "error_step": None if error is None else error["step"],

@@ -53,70 +53,70 @@ _TRANSACTIONS: Final = (
 )
 
 
-def created(found: Created) -> None:
+def created(answer: Created) -> None:
     pairs = [
-        (found.key.kind.name, found.key.text),
-        ("id", found.key.id),
-        ("record", "sent by another program" if found.seq is None else f"{found.seq}"),
+        (answer.key.kind.name, answer.key.text),
+        ("id", answer.key.id),
+        ("record", "sent by another program" if answer.seq is None else f"{answer.seq}"),
     ]
     fields(pairs)
-    if not found.is_new:
-        note(f"it exists with the same input ({found.state}): nothing has changed")
-    elif not found.is_run:
-        note(f"{NOT_RUN}: the {found.key.kind.name} starts when one does (aos run)")
+    if not answer.is_new:
+        note(f"it exists with the same input ({answer.state}): nothing has changed")
+    elif not answer.is_run:
+        note(f"{NOT_RUN}: the {answer.key.kind.name} starts when one does (aos run)")
 
 
-def listed(found: Mapping[str, Any]) -> None:
+def show_list(document: Mapping[str, Any]) -> None:
     table(
         ["type", "state", "step", "why", "key"],
         [
-            [each["type"], _state(each), each["step"] or "", _short_reason(each), each["key"]]
-            for each in found["rows"]
+            [row["type"], _state(row), row["step"] or "", _short_reason(row), row["key"]]
+            for row in document["rows"]
         ],
     )
-    shown, total = len(found["rows"]), found["total"]
-    more = "" if shown == total else f", {shown:,} shown (--limit, --offset)"
-    note(f"{count(total, 'row')}{more}")
+    rows_shown, total = len(document["rows"]), document["total"]
+    suffix = "" if rows_shown == total else f", {rows_shown:,} shown (--limit, --offset)"
+    note(f"{count(total, 'row')}{suffix}")
 
 
-def shown(found: Row) -> None:
-    stored: Mapping[str, Any] = found["stored"] or {}
-    pairs: list[tuple[str, str | Styled]] = [(found["type"], found["key"])]
-    if found["id"] is not None:
-        pairs.append(("id", found["id"]))
-    pairs.append(("state", _state(found)))
-    if found["step"] is not None:
-        pairs.append(("step", _step(found)))
-    pairs += _input(found, stored)
+def show_row(row: Row) -> None:
+    stored: Mapping[str, Any] = row["stored"] or {}
+    pairs: list[tuple[str, str | Styled]] = [(row["type"], row["key"])]
+    if row["id"] is not None:
+        pairs.append(("id", row["id"]))
+    pairs.append(("state", _state(row)))
+    if row["step"] is not None:
+        pairs.append(("step", _step(row)))
+    pairs += _input(row, stored)
     pairs += _progress(stored)
-    pairs += _of_lane(found)
+    pairs += _of_lane(row)
     if stored.get("next_nonce") is not None:
         pairs.append(("next nonce", str(stored["next_nonce"])))
     pairs += [
-        (name, time_text(found[field]))
+        (name, time_text(row[field]))
         for name, field in (("created", "created_ns"), ("updated", "updated_ns"))
-        if found[field] is not None
+        if row[field] is not None
     ]
-    if found["code"] is not None and found["state"] == RUNNING:
-        pairs.append(("last error", f"{found['code']} in {found['error_step']}: {found['error']}"))
-    pairs += [("why", reason(each)) for each in found["waits"]]
+    if row["code"] is not None and row["state"] == RUNNING:
+        pairs.append(("last error", f"{row['code']} in {row['error_step']}: {row['error']}"))
+    pairs += [("why", reason(wait)) for wait in row["waits"]]
     fields(pairs)
-    _attempts(found["attempts"])
-    if found["queue"]:
-        _queue(found["queue"])
-    workflow = next(kind.workflow for kind in KINDS if kind.name == found["type"])
-    note(f"its history: aos trace {workflow} {found['key']}")
+    _attempts(row["attempts"])
+    if row["queue"]:
+        _queue(row["queue"])
+    workflow = next(kind.workflow for kind in KINDS if kind.name == row["type"])
+    note(f"its history: aos trace {workflow} {row['key']}")
 
 
 def commanded(sent: Sent) -> None:
-    for each in sent.commands[:COMMANDS_SHOWN]:
-        if each.refusal is None:
-            line(_commanded(each))
+    for command in sent.commands[:COMMANDS_SHOWN]:
+        if command.refusal is None:
+            line(_commanded(command))
     if len(sent.commands) > COMMANDS_SHOWN:
         note(f"and {len(sent.commands) - COMMANDS_SHOWN:,} more (--json lists them all)")
-    refused = [each for each in sent.commands if each.refusal is not None]
-    for each in refused[:REFUSALS_SHOWN]:
-        note(f"aos: {each.key.words}: {each.refusal}", style="red")
+    refused = [command for command in sent.commands if command.refusal is not None]
+    for command in refused[:REFUSALS_SHOWN]:
+        note(f"aos: {command.key.words}: {command.refusal}", style="red")
     if len(refused) > REFUSALS_SHOWN:
         note(f"and {len(refused) - REFUSALS_SHOWN:,} more were refused (--json lists them all)")
     if not sent.commands:
@@ -130,13 +130,15 @@ def commanded(sent: Sent) -> None:
         )
 
 
-def _commanded(each: Commanded) -> str:
-    text = f"{each.key.words}: record {each.seq:,}"
-    if each.after is None:
+def _commanded(command: Commanded) -> str:
+    text = f"{command.key.words}: record {command.seq:,}"
+    if command.row_after is None:
         return text
-    before, after = (_change(part._asdict()) for part in (each.before, each.after))
-    text += f", {before}" if before == after else f", {before} → {after}"
-    return f"{text}: {each.note}" if each.note else text
+    text_before, text_after = (
+        _change(part._asdict()) for part in (command.row_before, command.row_after)
+    )
+    text += f", {text_before}" if text_before == text_after else f", {text_before} → {text_after}"
+    return f"{text}: {command.note}" if command.note else text
 
 
 def _change(part: Mapping[str, Any]) -> str:
@@ -145,57 +147,63 @@ def _change(part: Mapping[str, Any]) -> str:
     return f"{part['state']}{stall}{step}"
 
 
-def _state(found: Row) -> Styled:
-    if found["fault"] is not None:
-        return Styled(f"{found['state']}, stopped by a fault", style="red")
-    text = found["state"] if found["stall"] is None else f"{found['state']} ({found['stall']})"
-    if found["drift"] is not None:
+def _state(row: Row) -> Styled:
+    if row["fault"] is not None:
+        return Styled(f"{row['state']}, stopped by a fault", style="red")
+    text = row["state"] if row["stall"] is None else f"{row['state']} ({row['stall']})"
+    if row["drift"] is not None:
         return Styled(f"{text}, drift", style="red")
-    return Styled(text, style=STYLES.get(found["state"], ""))
+    return Styled(text, style=STYLES.get(row["state"], ""))
 
 
-def _short_reason(found: Row) -> str:
-    if found["fault"] is not None:
-        return str(found["fault"])
-    if found["drift"] is not None:
-        return str(found["drift"])
-    if found["stall"] == AUTO:
-        return f"{found['code'] or ''} until {time_text(found['stall_until_ns'])}".strip()
-    if found["stall"] is not None:
-        return str(found["code"] or found["stall_why"] or "")
-    if found["state"] == FAILED:
-        return str(found["code"])
-    if found["held"] is not None:
-        return f"held: {found['held']}"
-    if found["pause"] in _PAUSES:
-        return f"{_PAUSES[found['pause']]} {found['code'] or ''}".strip()
-    doing = _DOING.get(found["doing"] or "", "")
-    if found["type"] == LANE.name and found["queued"]:
-        return f"{doing}, {found['queued']:,} queued".removeprefix(", ")
+def _short_reason(row: Row) -> str:
+    if row["fault"] is not None:
+        return str(row["fault"])
+    if row["drift"] is not None:
+        return str(row["drift"])
+    if row["stall"] == AUTO:
+        return f"{row['code'] or ''} until {time_text(row['stall_until_ns'])}".strip()
+    if row["stall"] is not None:
+        return str(row["code"] or row["stall_why"] or "")
+    if row["state"] == FAILED:
+        return str(row["code"])
+    if row["held"] is not None:
+        return f"held: {row['held']}"
+    if row["pause"] in _PAUSES:
+        return f"{_PAUSES[row['pause']]} {row['code'] or ''}".strip()
+    doing = _DOING.get(row["doing"] or "", "")
+    if row["type"] == LANE.name and row["queued"]:
+        return f"{doing}, {row['queued']:,} queued".removeprefix(", ")
     return doing
 
 
-def _step(found: Row) -> str:
-    retries = found["step_attempts"]
+def _step(row: Row) -> str:
+    retries = row["step_attempts"]
     if not retries:
-        return str(found["step"])
-    return f"{found['step']}, {retries} {'retry' if retries == 1 else 'retries'}"
+        return str(row["step"])
+    return f"{row['step']}, {retries} {'retry' if retries == 1 else 'retries'}"
 
 
-def _input(found: Row, stored: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    given = stored.get("input") or {}
+def _input(row: Row, stored: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    record_input = stored.get("input") or {}
     for name in ("chain", "studio", "epoch", "signer"):
-        if found[name] is not None:
-            yield name, str(found[name])
+        if row[name] is not None:
+            yield name, str(row[name])
     for name in ("worker", "admin"):
-        if given.get(f"{name}_address") is not None:
-            yield name, given[f"{name}_address"]
-    if given.get("evidence_bytes") is not None:
-        yield "evidence", f"{given['evidence_bytes']:,} bytes, {given['content_type']}"
-    if given.get("scores") is not None:
-        yield "scores", f"{','.join(map(str, given['scores']))} ({given['mode']['$tag']})"
+        if record_input.get(f"{name}_address") is not None:
+            yield name, record_input[f"{name}_address"]
+    if record_input.get("evidence_bytes") is not None:
+        yield (
+            "evidence",
+            f"{record_input['evidence_bytes']:,} bytes, {record_input['content_type']}",
+        )
+    if record_input.get("scores") is not None:
+        yield (
+            "scores",
+            f"{','.join(map(str, record_input['scores']))} ({record_input['mode']['$tag']})",
+        )
     if "policy" in stored:
-        yield "policy", _policy(stored["policy"], is_work=found["type"] == "work")
+        yield "policy", _policy(stored["policy"], is_work=row["type"] == "work")
 
 
 def _policy(policy: Mapping[str, int], *, is_work: bool) -> str:
@@ -225,20 +233,20 @@ def _progress(stored: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, hash_field, done_field in _TRANSACTIONS:
         hash_, is_done = progress.get(hash_field), progress.get(done_field)
         if hash_ is not None or is_done:
-            what = hash_ or "by no transaction of this record"
-            yield name, f"{what}{_is_done(is_done)}"
+            transaction = hash_ or "by no transaction of this record"
+            yield name, f"{transaction}{_is_done(is_done)}"
 
 
 def _is_done(confirmed: bool | None) -> str:
     return ", confirmed" if confirmed else ", not confirmed"
 
 
-def _of_lane(found: Row) -> Iterator[tuple[str, str]]:
-    lane = found["lane"]
+def _of_lane(row: Row) -> Iterator[tuple[str, str]]:
+    lane = row["lane"]
     if lane is None or lane["request"] is None:
         return
-    place = f"request {lane['request']}, place {lane['place']} of {lane['of']}"
-    yield "lane", f"{lane['key']}: {lane['state']}; {place}"
+    position_text = f"request {lane['request']}, place {lane['place']} of {lane['of']}"
+    yield "lane", f"{lane['key']}: {lane['state']}; {position_text}"
 
 
 def _attempts(attempts: list[Row]) -> None:
@@ -249,15 +257,15 @@ def _attempts(attempts: list[Row]) -> None:
         ["nonce", "fate", "max fee", "tip", "transaction"],
         [
             [
-                str(each["nonce"]),
-                f"{each['fate']}{' (open)' if each['is_open'] else ''}",
-                fee_text(each["max_fee"]),
-                fee_text(each["max_tip"]),
-                f"{each['hash'] or 'not named yet'}{', empty' if each['is_cancel'] else ''}",
+                str(attempt["nonce"]),
+                f"{attempt['fate']}{' (open)' if attempt['is_open'] else ''}",
+                fee_text(attempt["max_fee"]),
+                fee_text(attempt["max_tip"]),
+                f"{attempt['hash'] or 'not named yet'}{', empty' if attempt['is_cancel'] else ''}",
             ]
-            for each in attempts
+            for attempt in attempts
         ],
-        right=["nonce"],
+        right_aligned=["nonce"],
     )
 
 
@@ -267,11 +275,11 @@ def _queue(queue: list[Row]) -> None:
         ["place", "owner", "request"],
         [
             [
-                str(each["place"]),
-                f"{each['owner']['type']} {each['owner']['key']}",
-                str(each["request"]),
+                str(request["place"]),
+                f"{request['owner']['type']} {request['owner']['key']}",
+                str(request["request"]),
             ]
-            for each in queue
+            for request in queue
         ],
-        right=["place"],
+        right_aligned=["place"],
     )

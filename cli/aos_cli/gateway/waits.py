@@ -10,7 +10,7 @@ from aos.audit.lens.words import span_text, time_text
 from aos_cli.gateway.advice import CODES, HELD, RUN, filled, remedy
 from aos_cli.gateway.cells import GatewayCell, OpenEffect
 from aos_cli.gateway.keys import LANE, Key, owner_key
-from aos_cli.gateway.lane_queue import Place
+from aos_cli.gateway.lane_queue import QueuePosition
 from aos_cli.gateway.rows import (
     AUTO,
     COMPLETED,
@@ -59,7 +59,7 @@ def waits(
     cell: GatewayCell,
     *,
     lane: GatewayCell | None = None,
-    place: Place | None = None,
+    position: QueuePosition | None = None,
     is_run: bool,
     now_ns: int,
 ) -> list[Wait]:
@@ -67,28 +67,28 @@ def waits(
 
     Args:
         lane: The lane that has the record's request, if one has it.
-        place: Where the request is there.
+        position: Where the request is there.
         is_run: Whether a process runs the world.
         now_ns: The time that waiting is measured against.
     """
-    found = row(cell)
-    values = _values(cell, found)
+    cell_row = row(cell)
+    values = _values(cell, cell_row)
     if cell.fault is not None:
         return [_fault(cell)]
-    if found["state"] == PENDING or cell.mail:
+    if cell_row["state"] == PENDING or cell.mail:
         return [_mail(cell, is_run=is_run)]
-    if found["state"] in (COMPLETED, FAILED):
-        return [_ended(cell, found, values)]
-    if found["state"] == STALLED:
-        stalled = [_stalled(cell, found, values, now_ns)]
-        if lane is not None and place is not None:
-            stalled.append(_at_lane(lane, place))
+    if cell_row["state"] in (COMPLETED, FAILED):
+        return [_ended(cell, cell_row, values)]
+    if cell_row["state"] == STALLED:
+        stalled = [_stalled(cell, cell_row, values, now_ns)]
+        if lane is not None and position is not None:
+            stalled.append(_at_lane(lane, position))
         return stalled
-    if found["state"] == IDLE:
+    if cell_row["state"] == IDLE:
         return [Wait("the lane has no request")]
     if cell.key.kind is LANE:
-        return list(_of_lane(cell, found, values, is_run=is_run))
-    return list(_of_record(cell, found, values, lane, place, is_run=is_run, now_ns=now_ns))
+        return list(_of_lane(cell, cell_row, values, is_run=is_run))
+    return list(_of_record(cell, cell_row, values, lane, position, is_run=is_run, now_ns=now_ns))
 
 
 def _fault(cell: GatewayCell) -> Wait:
@@ -101,46 +101,46 @@ def _fault(cell: GatewayCell) -> Wait:
 
 
 def _mail(cell: GatewayCell, *, is_run: bool) -> Wait:
-    what = "the event that creates it has" if cell.state is None else "an event for it has"
+    subject = "the event that creates it has" if cell.state is None else "an event for it has"
     return Wait(
-        f"{what} not run yet",
+        f"{subject} not run yet",
         None if is_run else f"run the world: {RUN}",
         is_stuck=not is_run,
     )
 
 
-def _ended(cell: GatewayCell, found: Row, values: Mapping[str, object]) -> Wait:
-    drift = found["drift"]
+def _ended(cell: GatewayCell, cell_row: Row, values: Mapping[str, object]) -> Wait:
+    drift = cell_row["drift"]
     compare = f"compare again: aos gateway reconcile {cell.key.text}"
     if drift is not None:
         return Wait(
-            f"{found['state']}, but a later reconciliation found otherwise: {drift}",
+            f"{cell_row['state']}, but a later reconciliation found otherwise: {drift}",
             compare,
             is_stuck=True,
         )
-    if found["state"] == COMPLETED:
+    if cell_row["state"] == COMPLETED:
         return Wait("the record is COMPLETED: it waits for nothing")
     return Wait(
-        f"the record FAILED in {found['error_step']}: {_why(found)}",
-        remedy(found["code"], values),
+        f"the record FAILED in {cell_row['error_step']}: {_error_text(cell_row)}",
+        remedy(cell_row["code"], values),
         is_stuck=True,
     )
 
 
-def _stalled(cell: GatewayCell, found: Row, values: Mapping[str, object], now_ns: int) -> Wait:
+def _stalled(cell: GatewayCell, cell_row: Row, values: Mapping[str, object], now_ns: int) -> Wait:
     resume = f"aos gateway resume {cell.key.text}"
-    cause = remedy(found["code"], values)
-    if found["stall"] == AUTO:
-        until = found["stall_until_ns"]
+    cause = remedy(cell_row["code"], values)
+    if cell_row["stall"] == AUTO:
+        until = cell_row["stall_until_ns"]
         return Wait(
-            f"stalled until {_until(until, now_ns)}, automatic stall {found['stall_cycle']} of "
-            f"{_cycles(cell)}: {_why(found)}",
+            f"stalled until {_until(until, now_ns)}, automatic stall {cell_row['stall_cycle']} of "
+            f"{_cycles(cell)}: {_error_text(cell_row)}",
             f"{cause}; to continue now: {resume}" if cause else f"to continue now: {resume}",
         )
-    why = found["stall_why"] or "no reason was given"
-    text = f"parked: {why}"
-    if found["code"] is not None and found["error"] != why:
-        text += f"; the last error: {_why(found)}"
+    reason = cell_row["stall_why"] or "no reason was given"
+    text = f"parked: {reason}"
+    if cell_row["code"] is not None and cell_row["error"] != reason:
+        text += f"; the last error: {_error_text(cell_row)}"
     return Wait(text, f"{cause}; then {resume}" if cause else resume, is_stuck=True)
 
 
@@ -155,10 +155,10 @@ def _cycles(cell: GatewayCell) -> int | str:
 
 def _of_record(
     cell: GatewayCell,
-    found: Row,
+    cell_row: Row,
     values: Mapping[str, object],
     lane: GatewayCell | None,
-    place: Place | None,
+    position: QueuePosition | None,
     *,
     is_run: bool,
     now_ns: int,
@@ -167,7 +167,7 @@ def _of_record(
     pause = tag(cell.state.get("pause"))
     if cell.effects:
         yield from _effects(
-            cell.effects, values, is_run=is_run, why=_PAUSES.get(pause or ""), found=found
+            cell.effects, values, is_run=is_run, reason=_PAUSES.get(pause or ""), cell_row=cell_row
         )
         return
     doing = cell.state["doing"]
@@ -177,26 +177,28 @@ def _of_record(
         )
         return
     request = doing["$value"]["request"]
-    if lane is None or place is None:
+    if lane is None or position is None:
         yield Wait(
             f"request {request} waits for its lane, which does not have it",
             None if is_run else f"run the world: {RUN}",
         )
         return
-    if place.ahead is not None or row(lane)["state"] != RUNNING:
-        yield _at_lane(lane, place)
+    if position.ahead is not None or row(lane)["state"] != RUNNING:
+        yield _at_lane(lane, position)
     yield from waits(lane, is_run=is_run, now_ns=now_ns)
 
 
-def _at_lane(lane: GatewayCell, place: Place) -> Wait:
-    where = f"request {place.request} is at lane {lane.key.text}"
-    if place.ahead is None:
-        return Wait(f"{where}, in flight")
-    return Wait(f"{where}, place {place.number} of {place.total}, after {place.ahead.words}")
+def _at_lane(lane: GatewayCell, position: QueuePosition) -> Wait:
+    request_text = f"request {position.request} is at lane {lane.key.text}"
+    if position.ahead is None:
+        return Wait(f"{request_text}, in flight")
+    return Wait(
+        f"{request_text}, place {position.number} of {position.total}, after {position.ahead.words}"
+    )
 
 
 def _of_lane(
-    cell: GatewayCell, found: Row, values: Mapping[str, object], *, is_run: bool
+    cell: GatewayCell, cell_row: Row, values: Mapping[str, object], *, is_run: bool
 ) -> Iterator[Wait]:
     assert cell.state is not None
     current, doing = cell.state["current"], _LANE_DOING[str(tag(cell.state["doing"]))]
@@ -208,7 +210,7 @@ def _of_lane(
         yield Wait(f"in flight{nonce}: the transaction of {owner.words}; {doing}")
     if cell.state["is_parking"]:
         yield Wait("it parks as soon as the open submit has ended")
-    yield from _effects(cell.effects, values, is_run=is_run, why=None, found=found)
+    yield from _effects(cell.effects, values, is_run=is_run, reason=None, cell_row=cell_row)
 
 
 def _effects(
@@ -216,13 +218,13 @@ def _effects(
     values: Mapping[str, object],
     *,
     is_run: bool,
-    why: str | None,
-    found: Row,
+    reason: str | None,
+    cell_row: Row,
 ) -> Iterator[Wait]:
     for effect in effects:
-        text = effect.text if why is None else f"{effect.text}: {why}"
-        if effect.name.startswith("sys/timer") and found["code"] is not None:
-            text += f" ({_why(found)})"
+        text = effect.text if reason is None else f"{effect.text}: {reason}"
+        if effect.name.startswith("sys/timer") and cell_row["code"] is not None:
+            text += f" ({_error_text(cell_row)})"
         yield Wait(text, _next(effect, values, is_run=is_run), effect.is_stuck)
 
 
@@ -240,28 +242,28 @@ def _next(effect: OpenEffect, values: Mapping[str, object], *, is_run: bool) -> 
     return None
 
 
-def _values(cell: GatewayCell, found: Row) -> dict[str, object]:
+def _values(cell: GatewayCell, cell_row: Row) -> dict[str, object]:
     """The values of a remedy. The signer of a request is that of the step, as its lane has it."""
-    given = (cell.state or {}).get("input") or {}
-    signer = found["signer"]
-    if tag((cell.state or {}).get("step")) in REGISTERING and given.get("admin_address"):
-        signer = given["admin_address"]
+    record_input = (cell.state or {}).get("input") or {}
+    signer = cell_row["signer"]
+    if tag((cell.state or {}).get("step")) in REGISTERING and record_input.get("admin_address"):
+        signer = record_input["admin_address"]
     return {
-        "chain": found["chain"],
+        "chain": cell_row["chain"],
         "signer": signer,
-        "lane": f"{found['chain']}/{signer}",
-        "arweave": given.get("arweave"),
+        "lane": f"{cell_row['chain']}/{signer}",
+        "arweave": record_input.get("arweave"),
         "key": cell.key.text,
     }
 
 
-def _why(found: Row) -> str:
+def _error_text(cell_row: Row) -> str:
     """The last error with its code and, if the code is known, its meaning."""
-    if found["code"] is None:
+    if cell_row["code"] is None:
         return "no reason was given"
-    advice = CODES.get(found["code"])
+    advice = CODES.get(cell_row["code"])
     meaning = "" if advice is None else f" ({advice.meaning})"
-    return f"{found['code']}{meaning}: {found['error']}"
+    return f"{cell_row['code']}{meaning}: {cell_row['error']}"
 
 
 def _until(until_ns: int, now_ns: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from aos.audit.views.view import View
 from aos_cli.gateway.cells import GatewayCell, cells_of, find_cell, must_have_gateway, the_cell
 from aos_cli.gateway.keys import KINDS, LANE, Key, Kind, lane_key
-from aos_cli.gateway.lane_queue import Place, place_of, requests
+from aos_cli.gateway.lane_queue import QueuePosition, place_of, requests
 from aos_cli.gateway.rows import Row, order, row, tag
 from aos_cli.gateway.waits import REGISTERING, waits
 from aos_cli.open_view import looking_at
@@ -33,55 +33,61 @@ class Filter:
     state: str | None = None
     studio: str | None = None
 
-    def has(self, found: Row) -> bool:
-        return (self.state is None or found["state"] == self.state) and (
-            self.studio is None or found["studio"] == self.studio
+    def has(self, row: Row) -> bool:
+        return (self.state is None or row["state"] == self.state) and (
+            self.studio is None or row["studio"] == self.studio
         )
 
 
-def rows(view: View, wanted: Filter) -> list[Row]:
+def rows(view: View, row_filter: Filter) -> list[Row]:
     """The rows of records and lanes, in the order of ``order``."""
     kinds = [
         kind
         for kind in KINDS
-        if wanted.kind in (None, kind) and not (wanted.studio is not None and kind is LANE)
+        if row_filter.kind in (None, kind) and not (row_filter.studio is not None and kind is LANE)
     ]
-    found = (row(cell) for kind in kinds for cell in cells_of(view, kind))
-    return sorted(filter(wanted.has, found), key=order)
+    all_rows = (row(cell) for kind in kinds for cell in cells_of(view, kind))
+    return sorted(filter(row_filter.has, all_rows), key=order)
 
 
 def show(view: View, key: Key) -> Row:
     """A record or a lane in full (spec/cli.md, C-124). Raises Refused if there is none."""
     cell = the_cell(view, key)
-    lane, place = (None, None) if key.kind is LANE else _place(view, cell)
-    found = waits(cell, lane=lane, place=place, is_run=view.running is not None, now_ns=view.now_ns)
+    lane, position = (None, None) if key.kind is LANE else _lane_position(view, cell)
+    cell_waits = waits(
+        cell, lane=lane, position=position, is_run=view.running is not None, now_ns=view.now_ns
+    )
     return {
         **row(cell),
         "waits": [
-            {"text": each.text, "next": each.next, "is_stuck": each.is_stuck} for each in found
+            {"text": wait.text, "next": wait.next, "is_stuck": wait.is_stuck} for wait in cell_waits
         ],
-        "attempts": _attempts(cell, lane, place),
-        "lane": None if lane is None else _lane(lane, place),
+        "attempts": _attempts(cell, lane, position),
+        "lane": None if lane is None else _lane(lane, position),
         "queue": None if key.kind is not LANE else _queue(cell),
         "stored": None if cell.state is None else _plain(_stored(cell.state)),
     }
 
 
-def _place(view: View, cell: GatewayCell) -> tuple[GatewayCell | None, Place | None]:
+def _lane_position(
+    view: View, cell: GatewayCell
+) -> tuple[GatewayCell | None, QueuePosition | None]:
     """The lane of a record's step, and the place of its open request there."""
     if cell.state is None:
         return None, None
-    given, request = cell.state["input"], cell.state["at_lane"]
-    signer = given["signer_address"]
-    if tag(cell.state["step"]) in REGISTERING and given["admin_address"] is not None:
-        signer = given["admin_address"]
-    lane = find_cell(view, lane_key(given["chain"], signer))
+    record_input, request = cell.state["input"], cell.state["at_lane"]
+    signer = record_input["signer_address"]
+    if tag(cell.state["step"]) in REGISTERING and record_input["admin_address"] is not None:
+        signer = record_input["admin_address"]
+    lane = find_cell(view, lane_key(record_input["chain"], signer))
     if lane is None or lane.state is None or request is None:
         return lane, None
     return lane, place_of(lane.state, cell.key, request)
 
 
-def _attempts(cell: GatewayCell, lane: GatewayCell | None, place: Place | None) -> list[Row]:
+def _attempts(
+    cell: GatewayCell, lane: GatewayCell | None, position: QueuePosition | None
+) -> list[Row]:
     """Every submission of the cell's transactions: those that are settled, then the open ones."""
     if cell.state is None:
         return []
@@ -89,12 +95,17 @@ def _attempts(cell: GatewayCell, lane: GatewayCell | None, place: Place | None) 
     current = None
     if cell.key.kind is LANE:
         current = cell.state["current"]
-    elif lane is not None and lane.state is not None and place is not None and place.number == 1:
+    elif (
+        lane is not None
+        and lane.state is not None
+        and position is not None
+        and position.number == 1
+    ):
         current = lane.state["current"]
-    opened = [] if current is None else current["attempts"]
+    open_attempts = [] if current is None else current["attempts"]
     return [
-        *(_attempt(each, is_open=False) for each in settled),
-        *(_attempt(each, is_open=True) for each in opened),
+        *(_attempt(attempt, is_open=False) for attempt in settled),
+        *(_attempt(attempt, is_open=True) for attempt in open_attempts),
     ]
 
 
@@ -102,30 +113,30 @@ def _attempt(attempt: Mapping[str, Any], *, is_open: bool) -> Row:
     return {**attempt, "fate": tag(attempt["fate"]), "is_open": is_open}
 
 
-def _lane(lane: GatewayCell, place: Place | None) -> Row:
-    found = row(lane)
+def _lane(lane: GatewayCell, position: QueuePosition | None) -> Row:
+    lane_row = row(lane)
     current = None if lane.state is None else lane.state["current"]
     return {
-        **{name: found[name] for name in ("key", "state", "doing", "stall", "code", "queued")},
+        **{name: lane_row[name] for name in ("key", "state", "doing", "stall", "code", "queued")},
         "nonce": None if current is None else current["nonce"],
-        "request": None if place is None else place.request,
-        "place": None if place is None else place.number,
-        "of": None if place is None else place.total,
+        "request": None if position is None else position.request,
+        "place": None if position is None else position.number,
+        "of": None if position is None else position.total,
     }
 
 
 def _queue(cell: GatewayCell) -> list[Row]:
-    found = [] if cell.state is None else requests(cell.state)
+    lane_requests = [] if cell.state is None else requests(cell.state)
     return [
         {
             "place": number,
-            "owner": _owner(each["owner"]),
-            "request": each["request"],
-            "to": each["to"],
-            "value": each["value"],
-            "data_bytes": len(each["data"]),
+            "owner": _owner(lane_request["owner"]),
+            "request": lane_request["request"],
+            "to": lane_request["to"],
+            "value": lane_request["value"],
+            "data_bytes": len(lane_request["data"]),
         }
-        for number, each in enumerate(found, 1)
+        for number, lane_request in enumerate(lane_requests, 1)
     ]
 
 
@@ -135,7 +146,7 @@ def _owner(owner: Mapping[str, Any]) -> Row:
 
 def _stored(state: Mapping[str, Any]) -> dict[str, Any]:
     """The state without what is shown in other form, or is only a copy of the evidence."""
-    return {name: each for name, each in state.items() if name not in ("queue", "evidence")}
+    return {name: value for name, value in state.items() if name not in ("queue", "evidence")}
 
 
 def _plain(value: Any) -> Any:
@@ -143,5 +154,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+        return {name: _plain(field_value) for name, field_value in value.items()}
+    return [_plain(element) for element in value] if isinstance(value, list) else value

@@ -61,9 +61,9 @@ class Unavailable(AosError):
     exit_code = 4
 
 
-def excerpt(text: str, *, most: int = EXCERPT_CHARACTERS_MAX) -> str:
-    """The first ``most`` characters of text from outside, for a message that quotes it."""
-    return text if len(text) <= most else f"{text[:most]}…"
+def excerpt(text: str, *, characters_max: int = EXCERPT_CHARACTERS_MAX) -> str:
+    """The first ``characters_max`` characters of text from outside, for a message with it."""
+    return text if len(text) <= characters_max else f"{text[:characters_max]}…"
 
 
 def either(words: Sequence[str]) -> str:
@@ -73,19 +73,19 @@ def either(words: Sequence[str]) -> str:
 
 
 def sentence(
-    what: str,
+    problem: str,
     *,
-    where: str | None = None,
+    location: str | None = None,
     expected: str | None = None,
-    found: str | None = None,
+    actual: str | None = None,
     hint: str | None = None,
 ) -> str:
     """Join the parts of an error into one line: ``where: what: expected X, found Y (hint)``."""
-    text = f"{where}: {what}" if where else what
-    if expected is not None and found is not None:
-        text += f": expected {expected}, found {found}"
+    text = f"{location}: {problem}" if location else problem
+    if expected is not None and actual is not None:
+        text += f": expected {expected}, found {actual}"
     elif expected is not None:
         text += f": expected {expected}"
-    elif found is not None:
-        text += f": found {found}"
+    elif actual is not None:
+        text += f": found {actual}"
     return f"{text} ({hint})" if hint else text

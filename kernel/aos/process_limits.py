@@ -36,21 +36,23 @@ def check_limits() -> None:
         )
 
 
-def check_address_space(needed: int, why: str) -> None:
-    """Check that the process may reserve ``needed`` bytes of addresses, which need no memory.
+def check_address_space(needed_bytes: int, purpose: str) -> None:
+    """Check that the process may reserve ``needed_bytes`` bytes of addresses, which need no memory.
 
     Raises:
-        Unavailable: It may not. ``why`` names what needs them.
+        Unavailable: It may not. ``purpose`` names what needs them.
     """
     try:
-        mmap.mmap(-1, needed, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
+        mmap.mmap(-1, needed_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
     except OSError:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        found = "no room" if limit == resource.RLIM_INFINITY else f"{limit // MIB} MiB in all"
-        expected = f"{needed // MIB} MiB more"
-        raise _too_low(f"address space for {why}", expected, found, "ulimit -v unlimited") from None
+        actual = "no room" if limit == resource.RLIM_INFINITY else f"{limit // MIB} MiB in all"
+        expected = f"{needed_bytes // MIB} MiB more"
+        raise _too_low(
+            f"address space for {purpose}", expected, actual, "ulimit -v unlimited"
+        ) from None
 
 
-def _too_low(what: str, expected: str, found: str, hint: str) -> Unavailable:
-    text = f"the limit of {what} is too low for this process"
-    return Unavailable(sentence(text, expected=f"at least {expected}", found=found, hint=hint))
+def _too_low(limit_name: str, expected: str, actual: str, hint: str) -> Unavailable:
+    text = f"the limit of {limit_name} is too low for this process"
+    return Unavailable(sentence(text, expected=f"at least {expected}", actual=actual, hint=hint))

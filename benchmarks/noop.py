@@ -65,5 +65,5 @@ class NoopExecutor:
         return ExecutorStats(
             running=0 if settling is None else len(settling),
             queued=0,
-            done=0 if settling is None else settling.done,
+            settled=0 if settling is None else settling.settled,
         )

@@ -21,7 +21,7 @@ from aos.core.kernel import Kernel
 from aos.core.pending import Sealed
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.checkpoints.checkpointing import make_checkpoint
-from aos.host.checkpoints.proving import Wanted, prove
+from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world, open_folder, read_key
 from aos.host.folder.restore import restore
@@ -100,7 +100,7 @@ def proofs(path: Path) -> Json:
         for _ in range(PROVEN):
             seq = some.randrange(4, head.seq + 1)
             began = time.process_time()
-            data = prove(path, Wanted(words=(str(seq),))).data
+            data = prove(path, ProofRequest(words=(str(seq),))).data
             times.append(time.process_time() - began)
             shown = json.loads(data)["records"]["record"]["bytes"]
             without.append(len(data) - len(shown))

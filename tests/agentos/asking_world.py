@@ -94,7 +94,7 @@ class AskingWorld:
         with open_folder(self.path).open_store(readonly=True) as store:
             sha256 = parse_sha256(name)
             assert sha256 is not None
-            found = store.named(sha256)
+            found = store.hash_by_sha256(sha256)
             return None if found is None else store.blob(found)
 
     def check_hashes(self, *others: str) -> None:

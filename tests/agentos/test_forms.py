@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aos.core.decide.answers import Admitted, Refusal
-from aos.core.decide.control import needed
+from aos.core.decide.control import uses_in_state
 from aos.core.journal.records import Faulted, Record, Ref, Step, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.manifest.load import Loaded
@@ -513,7 +513,7 @@ def test_params_are_needed_while_a_frame_waits_that_tells_their_hash(
     assert isinstance(intent.params, Ref)
     play.world.stream(intent, 0)
     cell = play.world.state.cells[intent.cell]
-    needs = list(needed(play.world.state, intent.params.hash, play.world.read))
+    needs = list(uses_in_state(play.world.state, intent.params.hash, play.world.read))
     assert len(cell.mailbox) == 1
     assert (f"mail of a cell of {NAME}" in needs) == is_refused
 

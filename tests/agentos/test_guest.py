@@ -136,7 +136,7 @@ def named(world: Path, text: str) -> bytes | None:
     with open_folder(world).open_store(readonly=True) as store:
         name = parse_sha256(text)
         assert name is not None
-        blob = store.named(name)
+        blob = store.hash_by_sha256(name)
         return None if blob is None else store.blob(blob)
 
 

@@ -14,7 +14,7 @@ from aos.host.executors.http import HttpExecutor
 from aos.host.executors.naming import StoredBlobs, blob_of, names_among
 from aos.host.executors.task import Outcome, Task
 from aos.host.folder.folder import open_folder
-from aos.manifest.named import Named
+from aos.manifest.named import BlobReferences
 from aos.store.derived import DerivedRows, differences
 from aos.store.forget import Forget
 from aos.store.lmdb_store import LmdbStore
@@ -49,17 +49,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 def test_a_name_counts_with_its_blob(store: Store) -> None:
     store.put_blobs(by_hash(DATA, NAME.to_bytes()))
 
-    assert store.named(NAME.sha256) == BLOB
+    assert store.hash_by_sha256(NAME.sha256) == BLOB
     assert list(store.names()) == [NAME]
-    assert store.named(sha256(OTHER)) is None
-    assert store.named(b"short") is None
+    assert store.hash_by_sha256(sha256(OTHER)) is None
+    assert store.hash_by_sha256(b"short") is None
 
 
 def test_a_name_counts_after_its_blob(store: Store) -> None:
     store.put_blobs(by_hash(DATA))
     store.put_blobs(by_hash(NAME.to_bytes()))
 
-    assert store.named(NAME.sha256) == BLOB
+    assert store.hash_by_sha256(NAME.sha256) == BLOB
 
 
 def test_a_large_blob_has_a_name_too(store: Store) -> None:
@@ -67,14 +67,14 @@ def test_a_large_blob_has_a_name_too(store: Store) -> None:
     store.put_blobs(by_hash(large))
     store.put_blobs(by_hash(true_name(large).to_bytes()))
 
-    assert store.named(sha256(large)) == content_hash(large)
+    assert store.hash_by_sha256(sha256(large)) == content_hash(large)
 
 
 def test_a_given_name_needs_no_blob(store: Store) -> None:
     given = given_name(BLOB)
     store.put_blobs(by_hash(given.to_bytes()))
 
-    assert store.named(given.sha256) == BLOB
+    assert store.hash_by_sha256(given.sha256) == BLOB
 
 
 @pytest.mark.parametrize("first", ["document", "blob"])
@@ -83,21 +83,21 @@ def test_a_wrong_name_counts_for_nothing(store: Store, first: str) -> None:
     wrong = Name(NAME.sha256, content_hash(OTHER)).to_bytes()
     for some in (wrong, OTHER) if first == "document" else (OTHER, wrong):
         store.put_blobs(by_hash(some))
-    assert store.named(NAME.sha256) is None
+    assert store.hash_by_sha256(NAME.sha256) is None
 
     store.put_blobs(by_hash(DATA, NAME.to_bytes()))
-    assert store.named(NAME.sha256) == BLOB
+    assert store.hash_by_sha256(NAME.sha256) == BLOB
 
 
 def test_a_document_may_come_before_its_blob(store: Store) -> None:
     """AG-35: verify has no finding, although the blob is put after its name."""
     store.put_blobs(by_hash(NAME.to_bytes(), Name(NAME.sha256, content_hash(OTHER)).to_bytes()))
-    assert store.named(NAME.sha256) is None
+    assert store.hash_by_sha256(NAME.sha256) is None
     assert list(store.names()) == []
     store.put_blobs(by_hash(OTHER))
     store.put_blobs(by_hash(DATA))
 
-    assert store.named(NAME.sha256) == BLOB
+    assert store.hash_by_sha256(NAME.sha256) == BLOB
     assert list(store.names()) == [NAME]
     assert list(differences(store, DerivedRows())) == []
 
@@ -107,7 +107,7 @@ def test_a_document_that_waited_and_went_says_nothing(store: Store) -> None:
     store.forget(Forget(blobs=[NAME.hash]))
     store.put_blobs(by_hash(DATA))
 
-    assert store.named(NAME.sha256) is None
+    assert store.hash_by_sha256(NAME.sha256) is None
     assert list(differences(store, DerivedRows())) == []
 
 
@@ -146,7 +146,7 @@ def test_no_put_removes_a_given_name(store: Store, *, is_first: bool) -> None:
     for some in both if is_first else reversed(both):
         store.put_blobs(by_hash(*some))
 
-    assert store.named(given.sha256) == BLOB
+    assert store.hash_by_sha256(given.sha256) == BLOB
     assert list(differences(store, DerivedRows())) == []
 
 
@@ -154,7 +154,7 @@ def test_a_name_goes_with_its_document(store: Store) -> None:
     store.put_blobs(by_hash(DATA, NAME.to_bytes()))
     store.forget(Forget(blobs=[NAME.hash]))
 
-    assert store.named(NAME.sha256) is None
+    assert store.hash_by_sha256(NAME.sha256) is None
     assert list(store.names()) == []
 
 
@@ -163,7 +163,7 @@ def test_a_wrong_document_takes_no_name_with_it(store: Store) -> None:
     store.put_blobs(by_hash(DATA, OTHER, NAME.to_bytes(), wrong))
     store.forget(Forget(blobs=[content_hash(wrong)]))
 
-    assert store.named(NAME.sha256) == BLOB
+    assert store.hash_by_sha256(NAME.sha256) == BLOB
 
 
 def test_rows_and_documents_agree(store: Store) -> None:
@@ -335,7 +335,7 @@ def test_other_outcomes_stay_as_they_are(abi: str, outcome: Outcome) -> None:
 
 def test_an_opaque_state_names_every_hash_in_it() -> None:
     """AG-34: hashes as text count anywhere; a typed value's only where its type is a hash."""
-    named = Named({NAME.sha256: BLOB}.get)
+    named = BlobReferences({NAME.sha256: BLOB}.get)
     named.add(Play().world.effective)
     state = encode({"any": ["of " + sha256_text(DATA), hash_text(content_hash(OTHER))]})
     event = encode({"id": sha256_text(DATA), "blob": sha256_text(DATA)})
@@ -347,7 +347,7 @@ def test_an_opaque_state_names_every_hash_in_it() -> None:
 
 
 def test_a_state_of_ours_names_by_its_type() -> None:
-    named = Named({NAME.sha256: BLOB}.get)
+    named = BlobReferences({NAME.sha256: BLOB}.get)
     named.add(Play(abi=None).world.effective)
 
     assert not named.has_states("t/work@1")

@@ -9,7 +9,7 @@ from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import PIN
 from aos.core.state.cell import OpenIntent
 from aos.errors import Pruned
-from aos.host.executors.intent_abi import Spoken
+from aos.host.executors.intent_abi import IntentAbis
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from tests.agentos.test_forms import NAME, Play
@@ -49,7 +49,7 @@ def test_a_pinned_instance_keeps_its_abi(abis: tuple[str, str]) -> None:
     old, new = abis
     play = Play(abi=old)
     first = asked(play)
-    spoken = Spoken(Journal(play))
+    spoken = IntentAbis(Journal(play))
     spoken.start(play.world.state)
     assert spoken.of(first) == old
 
@@ -67,7 +67,7 @@ def test_after_a_restart_too(abis: tuple[str, str]) -> None:
     play = Play(abi=old)
     asked(play)
     play.world.apply(Play.loaded(abi=new, version=2), {NAME: play.step}, mode=PIN)
-    spoken = Spoken(Journal(play))
+    spoken = IntentAbis(Journal(play))
     spoken.start(play.world.state)
 
     assert [spoken.of(asked(play)), spoken.of(asked(play, "other"))] == [old, new]
@@ -76,7 +76,7 @@ def test_after_a_restart_too(abis: tuple[str, str]) -> None:
 def test_of_what_was_pruned_the_newest_counts() -> None:
     play = Play(abi="aos/1")
     first = asked(play)
-    spoken = Spoken(Journal(play, is_pruned=True))
+    spoken = IntentAbis(Journal(play, is_pruned=True))
     spoken.start(play.world.state)
     spoken.add(Play.loaded(version=2).effective)
 

@@ -95,7 +95,7 @@ def test_a_schema_inside_that_has_changed_is_written_out_in_the_old_state() -> N
 def test_states_that_are_no_records_are_left_to_the_author_as_a_whole() -> None:
     found = planned((("x/S@1", NAT),), (("x/S@2", {"list": NAT}),))
     assert (found.fields, found.old) == (None, NAT)
-    assert found.whole == "todo: make the x/S@2 that takes the place of this x/S@1"
+    assert found.todo == "todo: make the x/S@2 that takes the place of this x/S@1"
 
 
 @pytest.mark.parametrize(

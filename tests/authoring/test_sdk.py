@@ -74,13 +74,18 @@ def test_a_renewed_copy_is_that_of_this_aos_and_says_what_changed(shop: Project)
     updated = update_sdk(shop)
 
     assert updated == Updated(
-        before=OLD, added=("src/new.rs",), changed=("src/lib.rs",), removed=("src/old.rs",)
+        previous_release=OLD,
+        added=("src/new.rs",),
+        changed=("src/lib.rs",),
+        removed=("src/old.rs",),
     )
     assert is_new(shop)
     assert no_scraps(shop)
     assert (shop.folder / "sdk").stat().st_mode & 0o777 == 0o755
     before = tree(shop.folder)
-    assert update_sdk(shop) == Updated(before=NEW, added=(), changed=(), removed=(), is_same=True)
+    assert update_sdk(shop) == Updated(
+        previous_release=NEW, added=(), changed=(), removed=(), is_same=True
+    )
     assert tree(shop.folder) == before
 
 
@@ -143,10 +148,10 @@ def test_without_a_record_only_what_is_the_same_is_replaced(
         update_sdk(shop)
     assert tree(shop.folder) == before
 
-    assert update_sdk(shop, force=True).before is None
+    assert update_sdk(shop, force=True).previous_release is None
     assert is_new(shop)
     file.unlink()
-    assert update_sdk(shop) == Updated(before=None, added=(), changed=(), removed=())
+    assert update_sdk(shop) == Updated(previous_release=None, added=(), changed=(), removed=())
     assert is_new(shop)
 
 
@@ -212,7 +217,7 @@ def test_an_update_that_was_killed_between_its_renames_is_put_back(shop: Project
     (shop.folder / "sdk").rename(shop.folder / BEFORE)
 
     assert outdated(shop) == "sdk/: its update was interrupted (aos sdk update)"
-    assert update_sdk(shop).before == OLD
+    assert update_sdk(shop).previous_release == OLD
     assert is_new(shop)
     assert no_scraps(shop)
 

@@ -405,7 +405,7 @@ def test_a_command_that_came_in_between_is_no_reason_to_fail(
     aos: Aos, failed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-59b"""
-    about = Writer.about
+    about = Writer.signed_state
     looks: list[int] = []
 
     def outdated(self: Writer) -> Any:
@@ -413,7 +413,7 @@ def test_a_command_that_came_in_between_is_no_reason_to_fail(
         looks.append(found.controls)
         return replace(found, controls=found.controls + 1) if len(looks) == 1 else found
 
-    monkeypatch.setattr(Writer, "about", outdated)
+    monkeypatch.setattr(Writer, "signed_state", outdated)
 
     assert aos("cells", "retry", "puppet", "a", world=failed).code == 0
     assert len(looks) == 2

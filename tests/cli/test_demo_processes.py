@@ -19,7 +19,7 @@ CHILD: Final = "import sys, time; print(sys.argv[1], flush=True); time.sleep(60)
 PARENT: Final = """
 import subprocess, sys, time
 from aos_cli.demo.processes import Children, Command
-command = Command(words=[sys.executable, "-c", sys.argv[1], "up"], shown=[])
+command = Command(words=[sys.executable, "-c", sys.argv[1], "up"], display_words=[])
 with Children() as children:
     child = children.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert child.stdout.readline() == b"up\\n"
@@ -53,7 +53,7 @@ def test_a_child_ends_when_the_demo_is_killed() -> None:
 
 
 def test_a_child_is_the_command_itself_and_is_ended_at_the_end() -> None:
-    command = Command(words=[sys.executable, "-c", CHILD, "with a space"], shown=[])
+    command = Command(words=[sys.executable, "-c", CHILD, "with a space"], display_words=[])
 
     with Children() as children:
         child = children.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -19,7 +19,7 @@ from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES, MODES, OPEN_WORK, STATUSES, TERMINAL
 from aos.manifest.forms import ABIS
 from aos_cli import registry
-from aos_cli.lazy_group import Listed
+from aos_cli.lazy_group import LazyCommand
 from tests.cli.shell import ROOT, Aos
 
 SPEC = (ROOT / "spec" / "cli.md").read_text()
@@ -41,7 +41,7 @@ EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout"}
 
 
 COMMANDS = {
-    f"aos {each.path}": Listed(each).load() for each in registry.COMMANDS if not each.is_group
+    f"aos {each.path}": LazyCommand(each).load() for each in registry.COMMANDS if not each.is_group
 }
 EXAMPLES = {f"aos {each.path}": each.examples for each in registry.COMMANDS}
 

@@ -196,7 +196,7 @@ def test_a_client_continues_from_a_newer_snapshot_and_outlives_the_older_one(tri
             assert in_silence("snapshot", "--world", trips) == 0
             assert world.instance("booking", "x") is None
         newest = list(world.follow(after=0, kinds=["snapshot"], idle_s=0))[-1]
-        reader = world._current._opened()
+        reader = world._current._open_reader()
         assert reader.state.cells.at == newest["at"]
 
         # The snapshot that it reads from is removed before its next read.

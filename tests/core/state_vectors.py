@@ -92,7 +92,7 @@ def _chunk() -> dict[str, Any]:
     rows = [(4095, "a"), (4096, "shop-1"), (4100, "é"), (8192, "b")]
     for seq, name in rows:
         event = Submission(seq, content_hash(name.encode()), NS + seq)
-        window.remember(name, event, oldest_ns=0, most=100)
+        window.remember(name, event, oldest_ns=0, count_max=100)
     chunks = window.chunks(_putting(blobs))
     return {
         "events": [[seq, name, content_hash(name.encode()).hex(), NS + seq] for seq, name in rows],

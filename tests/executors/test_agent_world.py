@@ -107,7 +107,7 @@ def test_a_workflow_asks_a_model_and_puts_a_secret(tmp_path: Path) -> None:
         def document(ref: Any) -> Any:
             name = parse_sha256(ref)
             assert name is not None
-            found = store.named(name)
+            found = store.hash_by_sha256(name)
             assert found is not None
             return json.loads(store.blob(found))
 

@@ -29,7 +29,7 @@ def tried(probe: Probe, change: Change | None = None, entrypoint: str = "next") 
     later = loaded(given, {MODULE: wasm()}, abi=None)
     SHARED.add(later.modules)
     desk = probe.world._desk  # a world applies, and does not only try
-    return SHARED.there(
+    return SHARED.on_module_thread(
         lambda: flow_gate(desk.state, later.effective, {FLOW: TRIED}, runner=SHARED, read=desk.read)
     )
 

@@ -42,7 +42,7 @@ def outcome(modelled: Modelled) -> dict[str, Any]:
     return {
         "effects": [
             (each.effect.name, each.issuer_ref, modelled.comparison.read(each.params))
-            for each in modelled.desk.opened.values()
+            for each in modelled.desk.opened_intents.values()
         ],
         "events": [
             (each.schema, each.value)

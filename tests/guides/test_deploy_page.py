@@ -116,7 +116,7 @@ def test_a_submission_id_in_memory_takes_what_the_page_says() -> None:
             event = Submission(
                 seq=each + 1_000, payload=content_hash(b"%d" % each), at_ns=each << 30
             )
-            window.remember(f"order-{each:024}", event, oldest_ns=0, most=number)
+            window.remember(f"order-{each:024}", event, oldest_ns=0, count_max=number)
         held = tracemalloc.get_traced_memory()[0]
         blobs: dict[Hash, bytes] = {}
 

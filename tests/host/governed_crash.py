@@ -71,7 +71,9 @@ def _propose(path: Path) -> None:
 
 def _vote(path: Path, proposal: Proposal, name: str) -> None:
     with open_writer(path) as writer:
-        writer.govern("approve", proposal.seq, key=key_of(name), seen=next(iter(proposal.reports)))
+        writer.govern(
+            "approve", proposal.seq, key=key_of(name), seen_report=next(iter(proposal.reports))
+        )
 
 
 def _apply(path: Path, new: Loaded, proposal: int | None) -> None:

@@ -155,7 +155,7 @@ def command(writer: Writer, key: str, intents: dict[CellId, Hash]) -> Answer:
     """End the instance of every second key, and settle the effect of the others."""
     cell = PUPPET, encode(key)
     if int(key[1:]) % 2:
-        return writer.control("end", cell=cell, status="completed", why=key)
+        return writer.control("end", cell=cell, status="completed", reason=key)
     return writer.control(
         "settle", intent=intents[cell], status="ok", payload=encode({"word": "x"})
     )

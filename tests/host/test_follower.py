@@ -51,7 +51,7 @@ class Heard:
         self.begun.append(state.next_seq - 1)
         self.last = state.next_seq - 1
 
-    def taken(self, record: Record, state: State) -> None:
+    def on_record(self, record: Record, state: State) -> None:
         assert record.seq == self.last + 1
         assert state.next_seq == record.seq + 1, "it was folded, and nothing after it"
         self.last = record.seq

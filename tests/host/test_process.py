@@ -103,7 +103,7 @@ class Echo:
             await self.settling.drain(1.0)
 
     def stats(self) -> ExecutorStats:
-        return ExecutorStats(running=0, queued=0, done=len(self.answers))
+        return ExecutorStats(running=0, queued=0, settled=len(self.answers))
 
 
 def run(path: Path, *executors: TaskExecutor, **more: Any) -> Ended:
@@ -533,7 +533,7 @@ def test_the_status_is_told_now_and_then(world: Path) -> None:  # H-85
         await until(lambda: any(status.stats.figures.steps == 1 for status in seen))
 
     while_running(world, client, Echo(), on_status=seen.append)
-    assert seen[-1].executors["echo"].done == 0
+    assert seen[-1].executors["echo"].settled == 0
     assert max(status.steps_per_s for status in seen) > 0
 
 

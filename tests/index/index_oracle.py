@@ -174,9 +174,9 @@ def check_cell_pages(view: View, by_index: View, selection: CellSelection, order
     while True:
         page = cell_view.cells(by_index, selection, order=order, limit=FEW, offset=offset)
         assert page == cell_view.cells(view, selection, order=order, limit=FEW, offset=offset)
-        if selection.where is None:
+        if selection.condition is None:
             found = [
-                cell_view.cells(each, selection, order=order, limit=FEW, after=after)
+                cell_view.cells(each, selection, order=order, limit=FEW, after_place=after)
                 for each in (view, by_index)
             ]
             assert found[0] == found[1]
@@ -275,7 +275,7 @@ def check_intents(reader: IndexReader, view: View, records: list[Record]) -> Non
 
     def indexed(**given: Any) -> list[tuple[str, int, int, str, str]]:
         return [
-            (hash_text(each.intent), *each.place, each.effect, each.cell[0])
+            (hash_text(each.intent), *each.position, each.effect, each.cell[0])
             for each in reader.intents(limit=MANY, **given)
         ]
 
@@ -303,7 +303,7 @@ def check_pages(reader: IndexReader) -> None:
     """Pages of two rows are together what one page is."""
     for given in ({}, {"status": "open"}):
         all_, found, place = reader.intents(limit=MANY, **given), [], None  # type: ignore[arg-type]
-        while some := reader.intents(after=place, limit=2, **given):
+        while some := reader.intents(after_entry=place, limit=2, **given):
             found += some
-            place = some[-1].place
+            place = some[-1].position
         assert found == all_

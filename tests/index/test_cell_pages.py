@@ -100,7 +100,7 @@ def test_keys_of_every_kind_are_listed_in_order_and_by_their_text(
     def page(limit: int, offset: int, after: tuple[int, CellId] | None = None) -> list[CellId]:
         query = CellQuery(
             workflow=workflow, conditions=conditions, order=by, is_descending=is_descending,
-            after=after,
+            after_position=after,
         )  # fmt: skip
         found = pages.page(query, limit=limit, offset=offset)
         assert found is not None

@@ -45,7 +45,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 def kept(history: History, said: list[str], place: Path | None = None) -> KeptIndex:
     return KeptIndex(
-        history.path, lambda: history.world.state.next_seq - 1, said.append, place=place
+        history.path, lambda: history.world.state.next_seq - 1, said.append, index_folder=place
     )
 
 
@@ -145,7 +145,7 @@ def test_a_place_that_cannot_be_written_is_a_problem_and_no_index(
     async def run() -> None:
         index = kept(history, [], place)
         index.start()
-        await until(lambda: "problem" in (index._told or {}))
+        await until(lambda: "problem" in (index._progress or {}))
         assert index.folder is None
         found = index.document()
         assert found is not None
@@ -184,7 +184,7 @@ def test_the_index_follows_a_world_that_another_process_runs(
     path = counted(tmp_path / "world", 1, 2)
 
     async def run(reader: WorldReader) -> None:
-        index = KeptIndex(path, lambda: reader.seq, pytest.fail, place=tmp_path / "index")
+        index = KeptIndex(path, lambda: reader.seq, pytest.fail, index_folder=tmp_path / "index")
         index.start()
         for number in range(3):
             await asyncio.to_thread(send, path, do("1"), do(f"new-{number}"))

@@ -11,7 +11,7 @@ from aos.manifest.expressions import (
     found_at,
     references,
     same,
-    shown,
+    type_text,
     without_comments,
 )
 
@@ -127,7 +127,7 @@ def test_a_path_finds_every_arm_that_has_it() -> None:
 def test_a_type_is_shown_in_a_few_words() -> None:
     types = {"order": {"record": {"id": TEXT, "n": NAT}}}
 
-    assert shown({"list": {"ref": "order"}}, types) == "list of record {id, n}"
-    assert shown({"map": {"key": TEXT, "value": {"option": NAT}}}, types) == (
+    assert type_text({"list": {"ref": "order"}}, types) == "list of record {id, n}"
+    assert type_text({"map": {"key": TEXT, "value": {"option": NAT}}}, types) == (
         "map from text to option of nat"
     )

@@ -189,7 +189,7 @@ def test_a_body_ends_at_its_limit_its_time_or_with_its_client() -> None:
 
     async def read(receive: Any, most: int, declared: int | None = None) -> bytes:
         return await receive_body(
-            receive, most=most, declared=declared, take=lambda _: None, seconds=0.1
+            receive, bytes_max=most, declared=declared, take=lambda _: None, seconds=0.1
         )
 
     with pytest.raises(Problem) as late:

@@ -126,7 +126,7 @@ def test_a_command_signed_by_its_sender_is_journaled(idle: Node) -> None:
     client.post("/v1/events", json=event("cmd-1"), params={"wait": "ran"})
     folder = open_folder(idle.path)
     with open_writer(idle.path) as writer:
-        about = writer.about()
+        about = writer.signed_state()
     intent = client.get("/v1/intents", params={"key_prefix": "cmd-1"}).json()["intents"][0]
     hash = parse_hash(intent["intent"])
     given = sign_control(
@@ -159,7 +159,7 @@ def test_a_retry_that_its_sender_signs_has_restamp_as_the_signature_says(idle: N
     [row] = client.get("/v1/cells", params={"key_prefix": "cmd-2"}).json()["cells"]
     cell = (row["workflow"], encode(row["key"]))
     with open_writer(idle.path) as writer:
-        about = writer.about()
+        about = writer.signed_state()
     signed = sign_control(
         "retry", cell=cell, world=about.world, serial=about.controls, operators=about.operators,
         key=open_folder(idle.path).operator_key(),

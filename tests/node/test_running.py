@@ -23,7 +23,7 @@ from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import open_folder
 from aos.node import supervision
-from aos.node.running import NodeOptions, Opened, run_node
+from aos.node.running import NodeAddresses, NodeOptions, run_node
 from aos.node.sockets import HTTP_SOCKET, ListenAddress, Tls
 from aos.node.tokens import NODE, Scope, create
 from tests.host.conftest import template, world
@@ -44,7 +44,7 @@ class Node:
     path: Path
     words: tuple[str, ...]
     log: Path = field(init=False)
-    opened: list[Opened] = field(default_factory=list)
+    opened: list[NodeAddresses] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:

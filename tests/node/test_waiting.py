@@ -47,7 +47,7 @@ def outcome(
         task = None
         for record in records:
             fold(state, record, world.read)
-            waiting.taken(record, state)
+            waiting.on_record(record, state)
             if record.seq == arrives:
                 store = cast("Any", Frames(world, record.seq))
                 task = asyncio.ensure_future(

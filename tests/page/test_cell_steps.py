@@ -30,12 +30,12 @@ def test_a_step_names_the_places_in_which_its_state_differs() -> None:
 
     assert last is not None
     assert (last.number, last.count, last.seq) == (3, 3, 5)
-    assert [(each.path, each.recorded, each.recomputed) for each in last.places] == [
+    assert [(each.path, each.recorded, each.recomputed) for each in last.differences] == [
         ("$.items[1]", None, {"qty": 2}), ("$.paid", 0, 7),
     ]  # fmt: skip
     fault = cell_step(found, 2)
     assert fault is not None
-    assert (fault.after, fault.places, fault.before) == (
+    assert (fault.state_after, fault.differences, fault.state_before) == (
         None, (), {"paid": 0, "items": [{"qty": 1}]},
     )  # fmt: skip
 
@@ -44,14 +44,16 @@ def test_a_state_without_parts_differs_as_a_whole() -> None:
     found = cell_step(trace(step(1, 1), step(3, 2)), 2)
 
     assert found is not None
-    assert [(each.path, each.recorded, each.recomputed) for each in found.places] == [("$", 1, 2)]
+    assert [(each.path, each.recorded, each.recomputed) for each in found.differences] == [
+        ("$", 1, 2)
+    ]
 
 
 def test_the_first_step_has_no_state_before_unless_earlier_ones_are_left_out() -> None:
     for earlier, is_known in ((0, True), (3, False)):
         found = cell_step(trace(step(1, 1), earlier=earlier), 1)
         assert found is not None
-        assert (found.places, found.has_before) == ((), is_known)
+        assert (found.differences, found.has_before) == ((), is_known)
 
 
 def test_a_large_state_is_not_compared() -> None:

@@ -26,7 +26,7 @@ def test_each_minute_has_a_bar_at_its_place_and_of_its_height() -> None:
         (0, HEIGHT), (10 * BAR_WIDTH, LEAST), (59 * BAR_WIDTH, HEIGHT // 2),
     ]  # fmt: skip
     assert all(each.y + each.height == HEIGHT for each in found.bars)
-    assert (found.most, found.total, found.width) == (1000, 1501, MINUTES * BAR_WIDTH)
+    assert (found.records_max, found.total, found.width) == (1000, 1501, MINUTES * BAR_WIDTH)
     assert minutes_picture([]) is None
 
 

@@ -112,7 +112,7 @@ def test_requests_in_any_order_are_answered_and_leave_no_more_open(
 ) -> None:
     """PG-107: worlds with an index, requests at the same time, and some that are given up."""
     monkeypatch.setattr(kept_index, "INDEXED_RECORDS", 1)
-    monkeypatch.setenv("AOS_CACHE_DIR", str(worlds_of(browser)[0].given.parent / "cache"))
+    monkeypatch.setenv("AOS_CACHE_DIR", str(worlds_of(browser)[0].user_path.parent / "cache"))
     chosen = random.Random("open worlds")
     pages = ("journal.json?limit=3", "cells.json?limit=3", "", "live.json")
 

@@ -137,7 +137,7 @@ def test_a_page_says_how_far_the_index_is(
     wait_whole(browser, world)
     assert world._index is not None
     monkeypatch.setattr(
-        world._index, "_told", {"folder": "/x", "record": 5, "last": 1200, "cells_left": 3}
+        world._index, "_progress", {"folder": "/x", "record": 5, "last": 1200, "cells_left": 3}
     )
     monkeypatch.setattr(world._index, "_was_whole", False)
     for path in ("cells", "intents", "trace/4", "journal?workflow=puppet&key=ada"):
@@ -155,7 +155,7 @@ def test_a_list_that_takes_too_long_says_how_far_the_index_is(
     wait_whole(browser, world)
     assert world._index is not None
     monkeypatch.setattr(
-        world._index, "_told", {"folder": "/x", "record": 5, "last": 1200, "cells_left": 3}
+        world._index, "_progress", {"folder": "/x", "record": 5, "last": 1200, "cells_left": 3}
     )
     monkeypatch.setattr(world._index, "_was_whole", False)
     seen = iter(range(10**6))

@@ -132,12 +132,12 @@ def test_a_picture_is_inside_its_frame_and_folds_the_long_gap() -> None:
 def test_an_axis_keeps_the_order_of_times(times: list[int]) -> None:
     """PG-41"""
     axis = TimeAxis.over(times, 800.0)
-    places = [axis.place(each) for each in sorted(times)]
+    places = [axis.position_of(each) for each in sorted(times)]
 
     assert places == sorted(places)
     assert all(0 <= each <= 800.1 for each in places)
     if len(set(times)) > 1:
-        assert axis.place(max(times)) >= 799.9
+        assert axis.position_of(max(times)) >= 799.9
     gaps = [after - before for before, after in zip(axis.times, axis.times[1:], strict=False)]
     for fold in axis.folds:
         assert fold.span_ns > FOLDED_FROM * sorted(gaps)[(len(gaps) - 1) // 2]

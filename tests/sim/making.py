@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aos.core.journal.record_codec import from_bytes
 from aos.core.limits import Limits
 from aos.core.snapshot.load import layers, load, references
-from aos.core.snapshot.take import Put, Taken, rebase, take
+from aos.core.snapshot.take import Put, SnapshotLayers, rebase, take
 from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.host.folder.restore import restore
@@ -46,7 +46,7 @@ def small_limits(seed: int) -> Limits:
 def fill(state: State, kept: int) -> None:
     """As an engine holds a state, with hardly any cell at rest in memory."""
     # ``keep`` leaves one at least.
-    state.cells._most = kept
+    state.cells._resting_max = kept
     state.cells.spilling.is_on = True
 
 
@@ -148,7 +148,9 @@ def document_of(state: State) -> Hash:
     return take(state, content_hash).document
 
 
-def check_taken(world: SimWorld, state: State, taken: Taken, blobs: dict[Hash, bytes]) -> None:
+def check_taken(
+    world: SimWorld, state: State, taken: SnapshotLayers, blobs: dict[Hash, bytes]
+) -> None:
     """The snapshot of a child equals a fold from the genesis record, and loads completely."""
     whole = folded(world)
     expected = view(whole, world.values)

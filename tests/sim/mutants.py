@@ -213,10 +213,10 @@ def _cascade_without_depth(patch: Patch) -> None:
 
 def _mailbox_unbounded(patch: Patch) -> None:
     def place(state: State, routes: tuple[Route, ...], *more: Any) -> routing.Placed:
-        placed = routing.place(state, routes, *more)
+        placed = routing.place_event(state, routes, *more)
         return placed._replace(to=placed.to + placed.overloaded, overloaded=())
 
-    patch.setattr(admit, "place", place)
+    patch.setattr(admit, "place_event", place)
 
 
 def _owed_last(patch: Patch) -> None:
@@ -381,13 +381,13 @@ def _end_keeps_fault(patch: Patch) -> None:
 
 
 def _everything_creates(patch: Patch) -> None:
-    real = routing.place
+    real = routing.place_event
 
     def place(state: State, routes: tuple[Route, ...], *more: Any) -> routing.Placed:
         return real(state, tuple(replace(each, creates=True) for each in routes), *more)
 
     for module in (admit, step):
-        patch.setattr(module, "place", place)
+        patch.setattr(module, "place_event", place)
 
 
 def _everything_is_open(patch: Patch) -> None:

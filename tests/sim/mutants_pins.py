@@ -44,7 +44,7 @@ def _never_in_place(patch: Patch) -> None:
 
 
 def _lost_in_a_snapshot(patch: Patch) -> None:
-    patch.setattr(snapshot, "_more", lambda _: [])
+    patch.setattr(snapshot, "_options", lambda _: [])
 
 
 def _nothing_filled_in(patch: Patch) -> None:

@@ -138,7 +138,7 @@ class ThreadedWorld(SimWorld):
 
     def _on_published(self, published: Published) -> None:
         """On the committer's thread."""
-        self._publish(list(published.opened))
+        self._publish(list(published.opened_intents))
         with self.lock:
             for hash in published.ended:
                 self._drop(hash, is_late=hash in published.dropped)

@@ -24,7 +24,7 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
         "ring": list(state.ring),
         "owed": [
             (
-                o.intent, o.why.value, o.root.seq, o.depth, o.canceled,
+                o.intent, o.debt.value, o.root.seq, o.depth, o.canceled,
                 o.settlement and (o.settlement.status, data(o.settlement.payload)),
             )
             for o in state.owed

@@ -78,7 +78,7 @@ class SimStore(MemoryStore):
         for sealed in group:
             self.seen.update(sealed.blobs)
         if how == "no_room":
-            raise NoRoom("no room, on purpose", needed=1, free=0)
+            raise NoRoom("no room, on purpose", needed_bytes=1, free=0)
         if how == "lost":
             raise CommitFailed("lost, on purpose")
         super().append(group, head, **more)
@@ -380,7 +380,7 @@ class SimWorld:
 
     def _compare_sealed(self, sealed: Sealed, marks: Marks) -> None:
         over = {*marks.settled, *marks.abandoned}
-        effects = {each.intent: each.effect.name for each in sealed.opened}
+        effects = {each.intent: each.effect.name for each in sealed.opened_intents}
         expected = {
             "opened": marks.opened, "settled": marks.settled, "abandoned": marks.abandoned,
             "canceled": marks.canceled, "erased": marks.erased, "submitted": marks.submitted,
@@ -390,7 +390,7 @@ class SimWorld:
             ],
         }  # fmt: skip
         found = {
-            "opened": [each.intent for each in sealed.opened],
+            "opened": [each.intent for each in sealed.opened_intents],
             "settled": [each.intent for each in sealed.settled],
             "abandoned": list(sealed.abandoned),
             "canceled": list(sealed.canceled),

@@ -262,7 +262,7 @@ class Journal:
             tip=self.tip,
             blobs=dict(self._blobs),
             replaced=dict(self._replaced),
-            opened=tuple(intents),
+            opened_intents=tuple(intents),
             settled=tuple(settled),
             abandoned=tuple(abandoned),
             submissions=tuple(self._submissions),

@@ -99,8 +99,8 @@ def parts(data: bytes) -> Iterator[tuple[str, bytes]]:
     at = 0
     while at < len(data):
         found = read_opening(data[at : at + OPENING_BYTES_MAX])
-        yield found.kind, data[at + found.size : at + found.whole]
-        at += found.whole
+        yield found.kind, data[at + found.size : at + found.item_size]
+        at += found.item_size
 
 
 def forged(found: list[tuple[str, bytes]]) -> bytes:

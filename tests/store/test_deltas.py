@@ -259,7 +259,7 @@ def test_the_room_for_states_that_become_whole_is_told(folder: Path) -> None:
         with pytest.raises(NoRoom) as caught:
             put(store, journal)
 
-        assert caught.value.needed > len(states[1])
+        assert caught.value.needed_bytes > len(states[1])
         put(store, journal)
         assert_reads(store, states[1:])
 

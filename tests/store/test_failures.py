@@ -51,7 +51,7 @@ def assert_nothing_of_it(store: LmdbStore, journal: Journal) -> None:
     assert head.seq == made.frame.header.first - 1
     assert list(store.frames()) == journal.frames[:-1]
     assert store.submission("again") is None
-    assert [store.intent(each.intent) for each in made.opened] == [None, None]
+    assert [store.intent(each.intent) for each in made.opened_intents] == [None, None]
     assert not any(store.has_blob(each) for each in made.blobs)
 
 
@@ -77,10 +77,10 @@ def test_a_group_that_found_no_room_passes_later(
     put(store, journal)
 
     assert caught.value.free == free
-    assert caught.value.needed > 5000
+    assert caught.value.needed_bytes > 5000
     assert str(caught.value) == (
         f"{store.folder}: no room to commit ({os.strerror(code)}): expected about "
-        f"{caught.value.needed} bytes, found {free} bytes free "
+        f"{caught.value.needed_bytes} bytes, found {free} bytes free "
         "(make room; nothing is lost and nothing was acknowledged)"
     )
     assert list(store.frames()) == journal.frames
@@ -200,7 +200,7 @@ def test_a_disk_that_is_really_full(tmp_path: Path, kind: str, size: int) -> Non
             journal = grown(store, 2)
             disk.fill(leave=1_000_000)
             full = filled(store, journal, size)
-            assert full.needed > full.free
+            assert full.needed_bytes > full.free
             for _ in range(3):
                 with pytest.raises(NoRoom):
                     put(store, journal)

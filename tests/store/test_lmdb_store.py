@@ -866,7 +866,8 @@ def test_a_frame_of_another_world_is_not_taken(folder: Path) -> None:
         )
         made = journal.made[-1]
         other = Journal(tip=tip, made=[type(made)(
-            frame=frame, tip=tip, blobs={}, opened=(), settled=(), abandoned=(), submissions=()
+            frame=frame, tip=tip, blobs={},
+            opened_intents=(), settled=(), abandoned=(), submissions=(),
         )])  # fmt: skip
         with pytest.raises(Damage, match="does not end where this process left it"):
             put(store, other)

@@ -371,7 +371,7 @@ def test_a_full_disk_is_no_failure(tmp_path: Path) -> None:
         for _ in range(3):
             with pytest.raises(NoRoom, match="no room for large blobs") as caught:
                 put(store, journal)
-            assert caught.value.needed == len(A) + len(B)
+            assert caught.value.needed_bytes == len(A) + len(B)
             assert packs(store.folder) == set()
         disk.make_room()
         put(store, journal)

@@ -284,7 +284,7 @@ def test_rows_that_contradict_a_group_are_damage(store: AnyStore, what: str, mes
             journal.event()
     last = journal.seal()
     if what == "opens twice":
-        last = replace(last, opened=opened.opened)
+        last = replace(last, opened_intents=opened.opened_intents)
 
     with pytest.raises(Damage) as caught:
         put(store, journal, opened, last)

@@ -35,7 +35,7 @@ def fails(text: str) -> str:
     found = played(text)
     assert found.failure is not None
     name = "" if found.failure.step is None else f"{found.failure.step.name}: "
-    return f"{found.where}: {name}{found.failure.message}".removeprefix("/tmp/nowhere/")
+    return f"{found.location}: {name}{found.failure.message}".removeprefix("/tmp/nowhere/")
 
 
 def test_a_whole_story_is_played() -> None:
@@ -352,7 +352,7 @@ def test_a_failure_has_all_places_both_sides_and_the_trace() -> None:
     )
     assert found.failure is not None
     document = found.failure.to_document()
-    assert [place.path for place in found.failure.places] == [
+    assert [place.path for place in found.failure.mismatches] == [
         "$.status", "$.state.phase", "$.state.amount_cents",
     ]  # fmt: skip
     assert (document["step"], document["line"], document["word"]) == (3, 13, "expect")

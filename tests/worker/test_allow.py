@@ -26,7 +26,7 @@ from aos.worker.allow import AllowedPlace, AllowList, is_public, parse_entry
 )
 def test_an_entry_is_read(text: str, host: str, port: int | None, is_private: bool) -> None:
     place = HostPort(host=host, port=port)
-    assert parse_entry(text) == AllowedPlace(place=place, is_private=is_private)
+    assert parse_entry(text) == AllowedPlace(host_port=place, is_private=is_private)
 
 
 @pytest.mark.parametrize(

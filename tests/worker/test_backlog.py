@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from aos.host.executors.backlog import Backlog, Death, Where, Work
+from aos.host.executors.backlog import Backlog, Death, Work, WorkStage
 from aos.host.executors.limiter import Limit
 from aos.host.executors.task import Halted, Task
 from aos.values.cbor import encode
@@ -35,7 +35,7 @@ def begin_all(tasks: Backlog) -> list[Work]:
     """Those that may run now, each once its attempt is journaled."""
     works = list(tasks.ready())
     for work in works:
-        if work.where is Where.BEGINNING:
+        if work.stage is WorkStage.BEGINNING:
             assert tasks.answered(work, is_granted=True, is_ready=True)
     return works
 
@@ -270,8 +270,8 @@ def beginning(*tasks: Task) -> tuple[Backlog, list[Work]]:
 def test_only_what_may_run_once_waits_for_the_journal_before_its_first_run() -> None:
     _, (echo, single) = beginning(task(1), once(2))
 
-    assert (echo.where, echo.asked) == (Where.RUNNING, None)
-    assert (single.where, single.asked, single.journaled) == (Where.BEGINNING, 1, 0)
+    assert (echo.stage, echo.pending_attempt) == (WorkStage.RUNNING, None)
+    assert (single.stage, single.pending_attempt, single.journaled) == (WorkStage.BEGINNING, 1, 0)
 
 
 def test_a_task_that_waits_for_the_journal_has_its_slot_and_is_no_run() -> None:
@@ -296,7 +296,7 @@ def test_an_at_most_once_task_is_lost_with_its_process() -> None:
     # The other was not sent: it may run, in the next process.
     assert not tasks.answered(other, is_granted=True, is_ready=False)
     assert numbers(list(tasks.ready())) == [2]
-    assert other.where is Where.RUNNING
+    assert other.stage is WorkStage.RUNNING
 
 
 def test_an_attempt_that_is_refused_does_not_begin() -> None:
@@ -330,9 +330,9 @@ def test_a_process_asks_for_the_next_attempt_only() -> None:
     assert not tasks.ask(work, 3, "again")
     assert tasks.ask(work, 2, "busy")
     assert not tasks.ask(work, 2, "busy")
-    assert (work.attempt, work.asked) == (1, 2)
+    assert (work.attempt, work.pending_attempt) == (1, 2)
     assert tasks.answered(work, is_granted=True, is_ready=True)
-    assert (work.attempt, work.journaled, work.where) == (2, 2, Where.RUNNING)
+    assert (work.attempt, work.journaled, work.stage) == (2, 2, WorkStage.RUNNING)
 
 
 def test_a_process_that_dies_while_it_asks_has_the_attempt_that_it_asked_for() -> None:
@@ -342,10 +342,10 @@ def test_a_process_that_dies_while_it_asks_has_the_attempt_that_it_asked_for() -
 
     died(tasks)
 
-    assert (work.attempt, work.where, list(tasks.ready())) == (2, Where.ASKING, [])
+    assert (work.attempt, work.stage, list(tasks.ready())) == (2, WorkStage.ASKING, [])
     assert not tasks.answered(work, is_granted=True, is_ready=True)
     assert numbers(list(tasks.ready())) == [1]
-    assert (work.attempt, work.where, work.problem) == (2, Where.RUNNING, "busy")
+    assert (work.attempt, work.stage, work.problem) == (2, WorkStage.RUNNING, "busy")
 
 
 def test_an_answer_that_comes_after_the_outcome_changes_nothing() -> None:
@@ -355,7 +355,7 @@ def test_an_answer_that_comes_after_the_outcome_changes_nothing() -> None:
 
     assert not tasks.answered(work, is_granted=True, is_ready=True)
 
-    assert work.where is Where.SETTLING
+    assert work.stage is WorkStage.SETTLING
     assert tasks.forget(intent_of(1)) is work
     assert (len(tasks), tasks.busy) == (0, 0)
 

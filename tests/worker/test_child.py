@@ -69,7 +69,7 @@ def test_tasks_run_in_a_process_and_what_it_prints_is_passed_on_with_its_name() 
         executor.publish([task(200, "test/other@1"), task(106)])
         await journal.wait(5)
         await asyncio.sleep(0)
-        assert executor.stats() == ExecutorStats(running=0, queued=0, done=5)
+        assert executor.stats() == ExecutorStats(running=0, queued=0, settled=5)
 
     journal = act(actors, play)
 
@@ -230,7 +230,7 @@ def test_running_and_queued_tasks_are_canceled() -> None:
         executor.publish([task(n) for n in range(1000, 1008)])
         executor.cancel([intent_of(n) for n in range(1000, 1008)])
         await journal.wait(8)
-        assert executor.stats() == ExecutorStats(running=1, queued=0, done=8)
+        assert executor.stats() == ExecutorStats(running=1, queued=0, settled=8)
         executor.cancel([intent_of(102), intent_of(5)])
         await journal.wait(9)
 
@@ -296,7 +296,7 @@ def test_a_result_is_kept_while_the_world_is_full_whatever_becomes_of_the_proces
         executor.publish([task(104)])  # ends the process
         await journal.until(lambda: "its process died (exit code 4)" in journal.printed)
         await asyncio.wait_for(many.wait(), 8)
-        assert executor.stats().done == 0
+        assert executor.stats().settled == 0
         is_full = False
         await journal.wait(3)
         executor.publish([task(105)])
@@ -328,7 +328,7 @@ def test_before_a_task_runs_again_its_attempt_is_journaled() -> None:
         executor.publish([task(1)])
         await journal.wait(1)  # the new process is at work
         await asyncio.sleep(0.02)
-        assert executor.stats() == ExecutorStats(running=1, queued=0, done=1)
+        assert executor.stats() == ExecutorStats(running=1, queued=0, settled=1)
         gate.set()
         await journal.wait(2)
 
@@ -427,7 +427,7 @@ def test_an_at_most_once_task_is_lost_with_its_process_and_the_others_continue()
         executor.publish([task(1, "test/once@1")])
         await journal.wait(1)
         await asyncio.sleep(0.02)
-        assert executor.stats() == ExecutorStats(running=1, queued=0, done=1)
+        assert executor.stats() == ExecutorStats(running=1, queued=0, settled=1)
         executor.cancel([intent_of(102)])
         await journal.wait(2)
 
@@ -514,7 +514,7 @@ def test_any_answer_to_the_outcome_of_a_canceled_task_is_accepted(
             executor.publish([task(1)])
             await journal.wait(1)
         await asyncio.sleep(0.01)
-        assert executor.stats() == ExecutorStats(running=0, queued=0, done=0)
+        assert executor.stats() == ExecutorStats(running=0, queued=0, settled=0)
 
     journal = act(actors, play, answer=settle)
 

@@ -64,7 +64,7 @@ class Actor:
         self.heard.append("stop")
 
     def stats(self) -> ExecutorStats:
-        return ExecutorStats(running=1, queued=2, done=3)
+        return ExecutorStats(running=1, queued=2, settled=3)
 
     def halted(self) -> Mapping[Hash, Halted]:
         return {}
@@ -96,7 +96,7 @@ def test_tasks_go_to_the_executor_of_their_effect_in_their_order() -> None:
 
         assert one.heard == ["start", "use", [1, 3], (intent_of(1),), "stop"]
         assert two.heard == ["start", "use", [2], (intent_of(1),), "stop"]
-        assert pool.stats()["two"] == ExecutorStats(running=1, queued=2, done=3)
+        assert pool.stats()["two"] == ExecutorStats(running=1, queued=2, settled=3)
 
     asyncio.run(scene())
 

@@ -53,7 +53,7 @@ def settled(
             box.begin(outcome(number), lambda _, answer: ends.append(answer))
         await box.drain(5)
         assert len(box) == 0
-        return ends, lines, box.done
+        return ends, lines, box.settled
 
     return asyncio.run(scene())
 

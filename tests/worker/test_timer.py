@@ -117,7 +117,7 @@ def test_a_receipt_that_the_journal_finds_too_early_comes_again() -> None:
         executor.publish([timer_task(1, NOW)])
         await journal.wait(1)
         await asyncio.sleep(0.01)
-        assert executor.stats() == ExecutorStats(running=1, queued=0, done=0)
+        assert executor.stats() == ExecutorStats(running=1, queued=0, settled=0)
         clock.ns += 10**9
         await journal.wait(2)
 
@@ -135,7 +135,7 @@ def test_another_refusal_is_told_of_and_not_repeated_whatever_its_message_quotes
     async def play(executor: TimerExecutor, journal: Journal) -> None:
         executor.publish([timer_task(1, NOW)])
         await journal.until(lambda: bool(journal.lines))
-        assert executor.stats() == ExecutorStats(running=0, queued=0, done=0)
+        assert executor.stats() == ExecutorStats(running=0, queued=0, settled=0)
 
     journal = played(Clock(NOW), play, answer)
     assert "its receipt was refused: receipt_executor_may_not_sign" in journal.printed
@@ -181,7 +181,7 @@ def test_any_answer_to_the_receipt_of_a_canceled_timer_is_accepted(
         executor.cancel([intent_of(1)])
         await journal.wait(1)
         await asyncio.sleep(0)
-        assert executor.stats() == ExecutorStats(running=0, queued=0, done=0)
+        assert executor.stats() == ExecutorStats(running=0, queued=0, settled=0)
 
     journal = played(Clock(NOW), play, settle)
     assert [each.status for each in journal.outcomes] == ["canceled" if is_armed else "ok"]
@@ -266,10 +266,10 @@ def test_a_hundred_thousand_timers_are_armed_and_fire() -> None:
         begun = time.process_time()
         executor.publish(tasks)
         took.append(time.process_time() - begun)
-        assert executor.stats() == ExecutorStats(running=count, queued=0, done=0)
+        assert executor.stats() == ExecutorStats(running=count, queued=0, settled=0)
         clock.ns += MS
         await journal.wait(1000)
-        assert executor.stats() == ExecutorStats(running=count - 1000, queued=0, done=1000)
+        assert executor.stats() == ExecutorStats(running=count - 1000, queued=0, settled=1000)
 
     journal = played(clock, play)
 

@@ -61,7 +61,7 @@ def test_a_text_that_is_no_url_is_refused_without_its_parts(url: str) -> None:
 )
 def test_user_and_password_are_found_in_each_spelling(said: str) -> None:
     """X-69a: also as a header of the scheme Basic has them."""
-    found = redactor("https://user:p%40ss%2F1@h/").line(f"no <{said}>", most=300)
+    found = redactor("https://user:p%40ss%2F1@h/").line(f"no <{said}>", characters_max=300)
 
     assert found == "no <[secret URL]>"
 
@@ -77,15 +77,17 @@ def test_words_are_searched_before_they_are_cut(size: int) -> None:
     value = "".join(chr(97 + at * 7 % 26) for at in range(size))
     hidden = Redactor([SecretValue(name="k@1", value=value.encode(), hosts=None)])
     for words in (value * 3, "x" * 290 + value, "x" * (SEARCHED_CHARS_MAX - size // 2) + value):
-        line = hidden.line(words * 4, most=300)
+        line = hidden.line(words * 4, characters_max=300)
         assert len(line) <= 301
         assert value[:5] not in line.replace("[secret k@1]", "")
 
 
 def test_words_become_one_printable_line() -> None:
     """X-69b."""
-    assert redactor("").line(b"\x1b[31m two\n\tlines \xff", most=300) == "[31m two lines �"
-    assert redactor("").line("x" * 301, most=300) == "x" * 300 + "…"
+    assert (
+        redactor("").line(b"\x1b[31m two\n\tlines \xff", characters_max=300) == "[31m two lines �"
+    )
+    assert redactor("").line("x" * 301, characters_max=300) == "x" * 300 + "…"
 
 
 def test_a_failure_has_no_secret_of_its_process() -> None:

@@ -35,14 +35,14 @@ def note() -> bytes:
     signed = CHECKPOINT.signed(KEY)
     return signed.with_signatures(
         [cosign(signed.text, "w.example/1", WITNESS, 1_700_000_000)]
-    ).whole.encode()
+    ).full_text.encode()
 
 
 def test_a_checkpoint_is_read_as_it_was_signed() -> None:
     found, opened = open_checkpoint(note(), LOG)
 
     assert found == CHECKPOINT
-    assert opened.whole.encode() == note()
+    assert opened.full_text.encode() == note()
     assert found.world == WORLD
     assert opened.is_signed_by(AS_WITNESS)
     assert opened.signatures[1].time == 1_700_000_000
@@ -114,14 +114,14 @@ WRONG_NOTES = {
     "a short root": note().replace(base64.b64encode(EMPTY), base64.b64encode(EMPTY[:31])),
     "base64 without padding": note().replace(b"=\n", b"\n"),
     "another dash": note().replace("\u2014".encode(), b"-"),
-    "another origin": Checkpoint(origin="aos/x", size=7, root=EMPTY).signed(KEY).whole.encode(),
+    "another origin": Checkpoint(origin="aos/x", size=7, root=EMPTY).signed(KEY).full_text.encode(),
     "another world": Checkpoint(origin=f"aos/{bytes(32).hex()}", size=7, root=EMPTY)
     .signed(KEY)
-    .whole.encode(),
-    "another key": CHECKPOINT.signed(WITNESS).whole.encode(),
+    .full_text.encode(),
+    "another key": CHECKPOINT.signed(WITNESS).full_text.encode(),
     "only a witness": Note(
         CHECKPOINT.text, (cosign(CHECKPOINT.text, "w", WITNESS, 1),)
-    ).whole.encode(),
+    ).full_text.encode(),
 }
 
 

@@ -172,7 +172,7 @@ def test_a_cell_of_a_workflow_that_is_gone_is_found_by_its_bytes() -> None:
     with pytest.raises(BadUsage, match="its keys cannot be read"):
         find_cell(world.state, "thing", "k")
     gone = world.state.cells["old/thing@1", encode("k")]
-    world.state.cells.rest(gone)
+    world.state.cells.put_to_rest(gone)
     assert find_cell(world.state, "thing", None) == ("old/thing@1", b"")
 
 

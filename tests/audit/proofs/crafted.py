@@ -60,7 +60,7 @@ def crafted(kind: Any, records: dict[str, dict[str, Any]], **fields: Any) -> byt
         for at, (role, frame) in enumerate(zip(records, frames, strict=True))
     }
     proof = Proof(
-        kind=kind, worlds=(WORLD,), anchor=CheckpointAnchor(note=signed.whole), records=shown,
+        kind=kind, worlds=(WORLD,), anchor=CheckpointAnchor(note=signed.full_text), records=shown,
         **fields,
     )  # fmt: skip
     return write_proof(proof)

@@ -16,7 +16,7 @@ from nacl.signing import SigningKey
 from aos.audit.headerlog.signed_note import cosign, parse_note
 from aos.core.journal.records import Receipt
 from aos.host.checkpoints.checkpointing import make_checkpoint
-from aos.host.checkpoints.proving import Wanted, prove
+from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.values.digests import hash_text
 from tests.audit.journals import Shop
 from tests.audit.proofs.crafted import (
@@ -53,7 +53,7 @@ def _all(base: Path) -> Iterator[dict[str, object]]:
     banked.place("ord-20", 4)
     banked.run()
     more_of(banked, one)
-    head = prove(one, Wanted(words=(str(banked.state.next_seq - 1),)))
+    head = prove(one, ProofRequest(words=(str(banked.state.next_seq - 1),)))
     make_checkpoint(one)
     two = folder_of(split, base / "two")
     make_checkpoint(two)
@@ -65,22 +65,24 @@ def _all(base: Path) -> Iterator[dict[str, object]]:
         if isinstance(each, Receipt) and each.batch is not None
     )
     made = {
-        "a record": prove(one, Wanted(words=("4",))),
+        "a record": prove(one, ProofRequest(words=("4",))),
         "a record after the last checkpoint": head,
-        "an effect, its receipt and the executor's key": prove(one, Wanted(words=(intent,))),
-        "an effect without values": prove(one, Wanted(words=(intent,), bare=True)),
-        "a cell": prove(one, Wanted(words=("order", "ord-1"))),
-        "a cell in a snapshot": prove(one, Wanted(words=("order", "ord-1"), snapshot=True)),
-        "no such cell in a snapshot": prove(one, Wanted(words=("order", "none"), snapshot=True)),
-        "consistency": prove(one, Wanted(words=("since", str(base / "old")))),
+        "an effect, its receipt and the executor's key": prove(one, ProofRequest(words=(intent,))),
+        "an effect without values": prove(one, ProofRequest(words=(intent,), bare=True)),
+        "a cell": prove(one, ProofRequest(words=("order", "ord-1"))),
+        "a cell in a snapshot": prove(one, ProofRequest(words=("order", "ord-1"), snapshot=True)),
+        "no such cell in a snapshot": prove(
+            one, ProofRequest(words=("order", "none"), snapshot=True)
+        ),
+        "consistency": prove(one, ProofRequest(words=("since", str(base / "old")))),
     }
     world = hash_text(banked.state.world)
     for name, each in made.items():
         yield {"name": name, "proof": each.data.decode(), "world": world, "exit": 0}
     for name, seq in (("a record of an ancestor", "3"), ("a fork", str(split.state.next_seq - 1))):
-        data = prove(two, Wanted(words=(seq,))).data.decode()
+        data = prove(two, ProofRequest(words=(seq,))).data.decode()
         yield {"name": name, "proof": data, "world": hash_text(split.state.world), "exit": 0}
-    data = prove(two, Wanted(words=(batched,), bare=True)).data.decode()
+    data = prove(two, ProofRequest(words=(batched,), bare=True)).data.decode()
     yield {"name": "a receipt in a batch", "proof": data, "world": hash_text(split.state.world),
            "exit": 0}  # fmt: skip
     yield from _others(made["a record"].data, world, hash_text(split.state.world))
@@ -99,7 +101,7 @@ def _others(data: bytes, world: str, other: str) -> Iterator[dict[str, object]]:
         return {"name": name, "proof": json.dumps(copy, indent=1), "world": world, "exit": code}
 
     line = cosign(note.text, "w.example/1", WITNESS, 1_700_000_000)
-    more = note.with_signatures([line]).whole
+    more = note.with_signatures([line]).full_text
     yield changed("with a cosignature", 0, lambda d: d["anchor"].update(note=more))
     yield changed("another sequence", 3, lambda d: d["records"]["record"].update(seq=5))
     yield changed("another place", 3, lambda d: d["records"]["record"].update(index=0))
@@ -108,7 +110,7 @@ def _others(data: bytes, world: str, other: str) -> Iterator[dict[str, object]]:
     yield changed("a value too many", 3, lambda d: d.update(values=["YQ=="]))
     yield changed("an unknown field", 3, lambda d: d.update(more=1))
     yield changed("another checkpoint", 3, lambda d: d["anchor"].update(
-        note=note.whole.replace("\n", "\n1", 1)))  # fmt: skip
+        note=note.full_text.replace("\n", "\n1", 1)))  # fmt: skip
 
 
 def _signed_again() -> Iterator[dict[str, object]]:

@@ -56,7 +56,7 @@ def decided(data: bytes, policy: TrustPolicy) -> int:
         None if policy.world is None else hash_text(policy.world),
         None if policy.key is None else f"ed25519:{policy.key.hex()}",
         [(each.name, each.public) for each in policy.witnesses],
-        policy.needed,
+        policy.witnesses_min,
     )
     assert ours == theirs, f"ours says {ours}, the independent one {theirs}: {why}"
     return ours

@@ -15,14 +15,14 @@ from nacl.signing import SigningKey
 
 from aos.audit.headerlog.signed_note import COSIGNATURE, NoteKey, cosign, parse_note
 from aos.audit.proofs.checking import check
-from aos.audit.proofs.making import Made
+from aos.audit.proofs.making import MadeProof
 from aos.audit.proofs.proof_file import read_proof
 from aos.audit.proofs.trust import TrustPolicy, judge
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import CellId, Faulted, Receipt, Snapshot, Step
 from aos.errors import BadUsage, Damage, Refused
 from aos.host.checkpoints.checkpointing import make_checkpoint
-from aos.host.checkpoints.proving import Wanted, prove
+from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.host.retention.pruning import prune_world
 from aos.host.transfer.exporting import export_world
 from aos.values.cbor import decode_record, encode
@@ -57,9 +57,12 @@ class Place:
     archives: tuple[Path, ...] = ()
     bundle: Path | None = None
 
-    def prove(self, *words: str, **wanted: Any) -> Made:
+    def prove(self, *words: str, **wanted: Any) -> MadeProof:
         return prove(
-            self.path, Wanted(words=words, **wanted), archives=self.archives, bundle=self.bundle
+            self.path,
+            ProofRequest(words=words, **wanted),
+            archives=self.archives,
+            bundle=self.bundle,
         )
 
     @property
@@ -80,7 +83,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
     split = forked(lived_in(Shop()))
     pruned = on_disk(split, "pruned")
     archive = base / "archive.aos"
-    prune_world(pruned, before="newest", archive=archive)
+    prune_world(pruned, snapshot_name="newest", archive=archive)
     headless = folder_of(plain, base / "headless")
     bundle = base / "bundle.aos"
     export_world(headless, bundle)
@@ -195,7 +198,7 @@ def test_consistency_is_proved_from_an_older_checkpoint(tmp_path: Path) -> None:
     shop.run()
     more_of(shop, path)
     made_new = make_checkpoint(path)
-    made = prove(path, Wanted(words=("since", str(tmp_path / "old"))))
+    made = prove(path, ProofRequest(words=("since", str(tmp_path / "old"))))
 
     assert decided(made.data, TrustPolicy(world=shop.state.world)) == 0
     shown = check(read_proof(made.data))
@@ -203,7 +206,7 @@ def test_consistency_is_proved_from_an_older_checkpoint(tmp_path: Path) -> None:
     assert shown.checkpoint is not None
     assert shown.old.size < shown.checkpoint.size == made_new.checkpoint.size
     # The older checkpoint proves what it covers, and nothing later.
-    older = Wanted(words=(str(before),), checkpoint=tmp_path / "old")
+    older = ProofRequest(words=(str(before),), checkpoint=tmp_path / "old")
     assert decided(prove(path, older).data, TrustPolicy(world=shop.state.world)) == 0
     with pytest.raises(Refused, match="does not cover"):
         prove(path, replace(older, words=(str(before + 1),)))
@@ -217,7 +220,7 @@ def test_a_record_after_the_checkpoint_is_proved_by_the_head(tmp_path: Path) -> 
     shop.run()
     more_of(shop, path)
 
-    made = prove(path, Wanted(words=(str(shop.state.next_seq - 1),)))
+    made = prove(path, ProofRequest(words=(str(shop.state.next_seq - 1),)))
 
     assert made.checkpoint is None
     assert decided(made.data, TrustPolicy(world=shop.state.world)) == 0
@@ -227,7 +230,7 @@ def test_the_head_alone_does_not_prove_a_record_of_an_ancestor(tmp_path: Path) -
     path = folder_of(forked(lived_in(Shop())), tmp_path / "world")
 
     with pytest.raises(Refused, match="aos checkpoint"):
-        prove(path, Wanted(words=("1",)))
+        prove(path, ProofRequest(words=("1",)))
 
 
 def test_a_proof_shows_nothing_of_neighbours_and_no_other_value(
@@ -331,7 +334,9 @@ def samples(places: dict[str, Place]) -> dict[str, tuple[bytes, TrustPolicy]]:
         "head": places["by its head"].prove("5").data,
     }
     policies = {
-        "record": TrustPolicy(world=banked.shop.state.world, witnesses=(WITNESS_KEY,), needed=1)
+        "record": TrustPolicy(
+            world=banked.shop.state.world, witnesses=(WITNESS_KEY,), witnesses_min=1
+        )
     }
     worlds = {"ancestor": split}
     return {
@@ -343,11 +348,11 @@ def samples(places: dict[str, Place]) -> dict[str, tuple[bytes, TrustPolicy]]:
     }
 
 
-def cosigned(made: Made) -> bytes:
+def cosigned(made: MadeProof) -> bytes:
     document = json.loads(made.data)
     note = parse_note(document["anchor"]["note"].encode())
     line = cosign(note.text, WITNESS_NAME, WITNESS, 1_700_000_000)
-    document["anchor"]["note"] = note.with_signatures([line]).whole
+    document["anchor"]["note"] = note.with_signatures([line]).full_text
     return json.dumps(document, indent=1).encode()
 
 
@@ -410,11 +415,20 @@ def test_trust_comes_from_outside(places: dict[str, Place]) -> None:
     assert decided(data, TrustPolicy()) == 1
     assert decided(data, TrustPolicy(world=Hash(bytes(32)))) == 1
     assert decided(data, TrustPolicy(key=bytes(32))) == 1
-    assert decided(data, TrustPolicy(world=world, witnesses=(WITNESS_KEY,), needed=1)) == 0
-    assert decided(data, TrustPolicy(world=world, witnesses=(WITNESS_KEY, other), needed=2)) == 1
-    assert decided(data, TrustPolicy(world=world, witnesses=(WITNESS_KEY, other), needed=1)) == 0
+    assert decided(data, TrustPolicy(world=world, witnesses=(WITNESS_KEY,), witnesses_min=1)) == 0
+    assert (
+        decided(data, TrustPolicy(world=world, witnesses=(WITNESS_KEY, other), witnesses_min=2))
+        == 1
+    )
+    assert (
+        decided(data, TrustPolicy(world=world, witnesses=(WITNESS_KEY, other), witnesses_min=1))
+        == 0
+    )
     twice = NoteKey(name=WITNESS_NAME, kind=COSIGNATURE, public=WITNESS_KEY.public)
-    assert decided(data, TrustPolicy(world=world, witnesses=(WITNESS_KEY, twice), needed=2)) == 1
+    assert (
+        decided(data, TrustPolicy(world=world, witnesses=(WITNESS_KEY, twice), witnesses_min=2))
+        == 1
+    )
 
 
 def altered(data: bytes, change: Any) -> bytes:
@@ -571,8 +585,8 @@ def test_the_verdict_names_its_claims_and_its_limits(places: dict[str, Place]) -
 
     verdict = judge(check(read_proof(place.prove(intent.hex()).data)), place.policy)
 
-    assert any("signed by test" in each for each in verdict.shown)
-    assert any("lists this key as the one of test" in each for each in verdict.shown)
+    assert any("signed by test" in each for each in verdict.shown_lines)
+    assert any("lists this key as the one of test" in each for each in verdict.shown_lines)
     assert any("revoked" in each for each in verdict.not_shown)
     bare = judge(check(read_proof(place.prove(intent.hex(), bare=True).data)), place.policy)
     assert any("whose key" in each for each in bare.not_shown)
@@ -588,9 +602,9 @@ def test_a_proof_of_a_damaged_journal_is_not_made(tmp_path: Path) -> None:
     files[0].write_bytes(bytes(data))
 
     with pytest.raises(Damage, match="--rebuild"):
-        prove(path, Wanted(words=("1",)))
+        prove(path, ProofRequest(words=("1",)))
     make_checkpoint(path, rebuild=True)
-    assert prove(path, Wanted(words=("1",))).checkpoint is not None
+    assert prove(path, ProofRequest(words=("1",))).checkpoint is not None
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.memory_world import MemoryWorld, Module, PythonRunner
 
 def beginnings(source: ShadowSource) -> list[int]:
     """All records where a shadow may begin."""
-    return [place.seq for place in shadow_range._places(source)]
+    return [place.seq for place in shadow_range._start_points(source)]
 
 
 def shadow_bytes(

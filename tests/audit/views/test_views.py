@@ -232,7 +232,7 @@ def test_states_are_listed_on_request_and_long_ones_by_their_hash() -> None:
     world.run()
     store = store_of(world)
     shown = View(restore(store, world.state.world), store)
-    shown.lens = Lens(shown.manifests, store.blob, most=1500)
+    shown.lens = Lens(shown.manifests, store.blob, value_bytes_max=1500)
 
     states = {row["key"]: row["state"] for row in cells(shown, with_state=True)["cells"]}
 
@@ -356,7 +356,7 @@ def test_faults_are_selected_and_ordered_by_a_condition() -> None:
     """A-65, SE-11"""
 
     def keys(where: str, kind: str | None = None) -> list[str]:
-        found = faults(view(), CellSelection(where=where, fault=kind))
+        found = faults(view(), CellSelection(condition=where, fault=kind))
         return [row["key"] for row in found["faults"]]
 
     assert keys("fault = trap") == keys("key ^= ord-4") == ["ord-4"]
@@ -635,7 +635,9 @@ def test_a_value_that_cannot_be_read_is_shown_as_such() -> None:
 def test_a_long_value_is_left_out_of_lists() -> None:
     """A-3."""
     step, ref = long_step()
-    lens = Lens(Manifests.of(a_shop().state, store_of(a_shop())), a_shop().read, most=1000)
+    lens = Lens(
+        Manifests.of(a_shop().state, store_of(a_shop())), a_shop().read, value_bytes_max=1000
+    )
 
     assert document(step, lens)["state"] == {
         "$large": f"blake3:{ref.hash.hex()}", "size": ref.size,

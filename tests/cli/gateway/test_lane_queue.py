@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aos.errors import Damage
 from aos.values.cbor import Value, encode
-from aos_cli.gateway.lane_queue import Place, item_end, place_of, requests
+from aos_cli.gateway.lane_queue import QueuePosition, item_end, place_of, requests
 from tests.cli.gateway.samples import EPOCH, SCORE, WORK, in_flight, lane, queued
 
 VALUES: st.SearchStrategy[Value] = st.recursive(
@@ -47,9 +47,9 @@ def test_the_request_in_flight_is_the_first_and_the_others_follow_in_order() -> 
     state = lane(current=in_flight(WORK, 3), waiting=((SCORE, 1), (EPOCH, 2)))
 
     assert [each["request"] for each in requests(state)] == [3, 1, 2]
-    assert place_of(state, WORK, 3) == Place(request=3, number=1, total=3, ahead=None)
-    assert place_of(state, SCORE, 1) == Place(request=1, number=2, total=3, ahead=WORK)
-    assert place_of(state, EPOCH, 2) == Place(request=2, number=3, total=3, ahead=WORK)
+    assert place_of(state, WORK, 3) == QueuePosition(request=3, number=1, total=3, ahead=None)
+    assert place_of(state, SCORE, 1) == QueuePosition(request=1, number=2, total=3, ahead=WORK)
+    assert place_of(state, EPOCH, 2) == QueuePosition(request=2, number=3, total=3, ahead=WORK)
 
 
 def test_a_request_with_another_number_or_owner_has_no_place() -> None:
@@ -63,8 +63,8 @@ def test_a_request_with_another_number_or_owner_has_no_place() -> None:
 def test_a_parked_lane_without_a_request_in_flight_has_places_too() -> None:
     state = lane(waiting=((SCORE, 1), (EPOCH, 2)))
 
-    assert place_of(state, SCORE, 1) == Place(request=1, number=1, total=2, ahead=None)
-    assert place_of(state, EPOCH, 2) == Place(request=2, number=2, total=2, ahead=None)
+    assert place_of(state, SCORE, 1) == QueuePosition(request=1, number=1, total=2, ahead=None)
+    assert place_of(state, EPOCH, 2) == QueuePosition(request=2, number=2, total=2, ahead=None)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_the_bounds_are_those_of_the_module() -> None:
     bounds = {
         name: (int(low), names.get(high) or int(high.replace("_", ""))) for name, low, high in rows
     }
-    assert bounds == {name: (field.least, field.most) for name, field in FIELDS.items()}
+    assert bounds == {name: (field.least, field.maximum) for name, field in FIELDS.items()}
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -44,9 +44,9 @@ def test_a_bound_is_accepted_and_one_beyond_is_refused(name: str) -> None:
     unit = 10**6 if name.endswith("_ms") else 1
     option = name.removesuffix("_ms")
 
-    for value in (field.least, field.most):
+    for value in (field.least, field.maximum):
         assert policy_of(**{option: value * unit})[name] == value
-    for value in (field.least - 1, field.most + 1):
+    for value in (field.least - 1, field.maximum + 1):
         with pytest.raises(BadUsage, match=f"^{field.option}: expected "):
             policy_of(**{option: value * unit})
 

@@ -23,7 +23,7 @@ from aos.core.kernel import Kernel
 from aos.core.limits import Limits
 from aos.core.snapshot.load import layers, load, parts, references
 from aos.core.snapshot.shape import ITEMS
-from aos.core.snapshot.take import Taken, rebase, take
+from aos.core.snapshot.take import SnapshotLayers, rebase, take
 from aos.core.state.cell import Cell
 from aos.core.state.cells import Cells
 from aos.core.state.entry import pack_keys
@@ -51,7 +51,7 @@ def world() -> MemoryWorld:
     return busy()
 
 
-def taken(state: State, known: Mapping[Hash, bytes] | None = None) -> tuple[Taken, Blobs]:
+def taken(state: State, known: Mapping[Hash, bytes] | None = None) -> tuple[SnapshotLayers, Blobs]:
     blobs: Blobs = dict(known or {})
 
     def put(data: bytes) -> Hash:
@@ -62,7 +62,7 @@ def taken(state: State, known: Mapping[Hash, bytes] | None = None) -> tuple[Take
 
 
 @cache
-def snapped() -> tuple[Taken, Blobs]:
+def snapped() -> tuple[SnapshotLayers, Blobs]:
     """The snapshot of ``world()`` and every blob that there is."""
     return taken(world().state, world().blobs)
 
@@ -484,7 +484,7 @@ def chunk_of(state: State) -> bytes:
 # Records
 
 
-def given_of(found: Taken) -> SnapshotInput:
+def given_of(found: SnapshotLayers) -> SnapshotInput:
     return SnapshotInput(at=found.at, frame=found.frame, document=found.document, size=found.size)
 
 

@@ -161,7 +161,7 @@ class Pair:
             del self.model[id]
 
     def _rest(self, cell: Cell) -> None:
-        self.cells.rest(cell)
+        self.cells.put_to_rest(cell)
         self.blobs.held.update(self.cells.spill())
 
     # Snapshots
@@ -306,7 +306,7 @@ def test_cells_are_a_dict_whatever_holds_them(
     done: list[Any], keep: int, delta_bytes: int, chance: random.Random
 ) -> None:
     pair = Pair(Blobs(), keep=keep, delta_bytes=delta_bytes)
-    pair.cells._most = keep
+    pair.cells._resting_max = keep
     base: Base | None = None
     since: list[Change] = []
     for each in done:
@@ -449,12 +449,12 @@ def test_a_cell_that_is_reached_again_in_its_frame_is_not_spilled() -> None:
     """One record may bring a cell to rest and reach it again: what it holds is in no store yet."""
     cells = Cells(Blobs().read, limits=Limits(delta_bytes=0))
     cells.spilling.is_on = True
-    cells._most = 0
+    cells._resting_max = 0
     cell = Cell(id=IDS[0], workflow_hash=OF, module_hash=OF, state=b"s")
     cell.keys["key"] = OF
     cells.add(cell)
     cells.wake(cell, 1)
-    cells.rest(cell)
+    cells.put_to_rest(cell)
 
     found = cells[IDS[0]]
 
@@ -471,7 +471,7 @@ def at_rest(cells: Cells, id: CellId, seq: int, state: bytes) -> None:
     cell = Cell(id=id, workflow_hash=OF, module_hash=OF, state=state)
     cells.add(cell)
     cells.wake(cell, seq)
-    cells.rest(cell)
+    cells.put_to_rest(cell)
 
 
 def spilled_by_frame(

@@ -79,7 +79,7 @@ class Window:
             # A duplicate, and no event.
             return
         event = Submission(self.seq, PAYLOAD, self.clock)
-        self.window.remember(came.name, event, oldest_ns=oldest, most=came.most)
+        self.window.remember(came.name, event, oldest_ns=oldest, count_max=came.most)
         self.disk.rows[came.name] = max(self.seq, self.disk.rows.get(came.name, 0))
         while self.plain and next(iter(self.plain.values())).at_ns < oldest:
             self.plain.popitem(last=False)
@@ -101,7 +101,7 @@ class Window:
         """The same window where all of it is in memory."""
         whole = Submissions(limits=self.disk.limits)
         for name, event in self.plain.items():
-            whole.remember(name, event, oldest_ns=0, most=10**9)
+            whole.remember(name, event, oldest_ns=0, count_max=10**9)
         return whole
 
 
@@ -156,7 +156,7 @@ def _again(both: Window, came: Came) -> None:
     both.window = window
     if newest is not None and newest.seq == both.seq:
         oldest = both.clock - came.dedup_ns
-        window.remember(came.name, newest, oldest_ns=oldest, most=came.most)
+        window.remember(came.name, newest, oldest_ns=oldest, count_max=came.most)
 
 
 # Chunks
@@ -171,7 +171,9 @@ def filled(count: int, *, chunk: int) -> tuple[Disk, Submissions]:
 
 
 def remember(disk: Disk, window: Submissions, seq: int, *, oldest_ns: int = 0) -> None:
-    window.remember(f"id-{seq}", Submission(seq, PAYLOAD, seq), oldest_ns=oldest_ns, most=1_000_000)
+    window.remember(
+        f"id-{seq}", Submission(seq, PAYLOAD, seq), oldest_ns=oldest_ns, count_max=1_000_000
+    )
     disk.rows[f"id-{seq}"] = seq
 
 
@@ -287,7 +289,7 @@ def test_a_chunk_that_none_writes_is_damage(rows: Value) -> None:
     with pytest.raises(Damage, match="chunk 2 of the dedup window"):
         window.get("b")
     with pytest.raises(Damage):
-        window.remember("c", Submission(31, PAYLOAD, 9), oldest_ns=1, most=10)
+        window.remember("c", Submission(31, PAYLOAD, 9), oldest_ns=1, count_max=10)
 
 
 def test_a_chunk_that_is_no_cbor_is_damage() -> None:

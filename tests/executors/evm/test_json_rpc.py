@@ -125,9 +125,9 @@ def test_anything_else_is_no_quantity(given_: object) -> None:
 def test_a_balance_may_have_256_bits() -> None:
     most = hex_values.U256_MAX
 
-    assert hex_values.quantity(hex(most), most=most) == most
+    assert hex_values.quantity(hex(most), limit=most) == most
     with pytest.raises(BadHex):
-        hex_values.quantity(hex(most + 1), most=most)
+        hex_values.quantity(hex(most + 1), limit=most)
 
 
 @pytest.mark.parametrize("given_", [None, 5, "", "00", "0x0", "0xzz", "0x 00"])

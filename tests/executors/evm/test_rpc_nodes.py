@@ -20,15 +20,19 @@ def test_each_chain_has_a_node() -> None:
     nodes = parse_nodes(" 31337=http://127.0.0.1:8545\n1=https://eth.example/v3/abcdef ")
 
     assert list(nodes) == [31337, 1]
-    assert (nodes[31337].place, nodes[31337].port) == ("127.0.0.1:8545", 8545)
-    assert (nodes[1].place, nodes[1].port, nodes[1].target) == ("eth.example", 443, "/v3/abcdef")
+    assert (nodes[31337].host_port, nodes[31337].port) == ("127.0.0.1:8545", 8545)
+    assert (nodes[1].host_port, nodes[1].port, nodes[1].target) == (
+        "eth.example",
+        443,
+        "/v3/abcdef",
+    )
     assert parse_nodes("") == {}
 
 
 def test_an_ipv6_address_is_a_host() -> None:
     node = node_of("1=http://[::1]:8545")
 
-    assert (node.place, node.host) == ("[::1]:8545", "::1")
+    assert (node.host_port, node.host) == ("[::1]:8545", "::1")
 
 
 def test_user_and_password_become_a_header_and_no_message() -> None:
@@ -37,7 +41,7 @@ def test_user_and_password_become_a_header_and_no_message() -> None:
     assert node.authorization == "Basic dXNlcjpwYXNzQHdvcmQ="
     assert "pass" not in repr(node)
     assert "dXNlc" not in repr(node)
-    said = node.said("no user:pass%40word, no pass@word")
+    said = node.redacted_line("no user:pass%40word, no pass@word")
     assert said == "no [secret AOS_EVM_RPC], no [secret AOS_EVM_RPC]"
 
 

@@ -287,6 +287,6 @@ def test_arguments_and_lines_in_many_parts_take_linear_time() -> None:
     for _ in range(60_000):
         assert list(reader.feed(b"y" * 200)) == []
 
-    assert len(answer.called[0].arguments) == 30_000 * 400
+    assert len(answer.tool_calls[0].arguments) == 30_000 * 400
     assert list(reader.feed(b"\n")) == []
     assert time.process_time() - began < 20

@@ -263,10 +263,10 @@ def test_a_folder_that_is_moved_out_while_it_is_open_gives_no_way_up(bench: Benc
     (bench.folder / "secret").write_text(SECRET)
     root = ContainedFolder(bench.root)
 
-    with root.place((), "a/b/new") as place:
+    with root.resolve((), "a/b/new") as place:
         (bench.root / "a" / "b").rename(bench.folder / "outside" / "b")
-        assert place.found is None
-    with pytest.raises(Declined) as refused, root.place((), "a/b/../../secret"):
+        assert place.stat_result is None
+    with pytest.raises(Declined) as refused, root.resolve((), "a/b/../../secret"):
         pass
 
     assert refused.value.code == "not_found"
@@ -289,7 +289,7 @@ def test_no_descriptor_is_left(bench: Bench, tree: Path) -> None:
 
     for path in [*OUTSIDE, "in/deep/file", "loop", "none/x", "file/x", str(tree)]:
         try:
-            with root.place((), path):
+            with root.resolve((), path):
                 pass
         except Declined:
             pass

@@ -32,4 +32,4 @@ def is_first(message: str) -> bool:
     return True
 
 
-portal = Executors("portal", (send,), setup=effects.opened)
+portal = Executors("portal", (send,), setup=effects.open_destinations)

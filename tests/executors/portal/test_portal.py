@@ -14,7 +14,7 @@ import pytest
 from aos.core.journal.records import Event, slot_bytes
 from aos.errors import BadUsage
 from aos.executors.portal.destinations import VARIABLE, read_worlds
-from aos.executors.portal.effects import opened, portal, send
+from aos.executors.portal.effects import open_destinations, portal, send
 from aos.host.door.protocol import error_fields, pack
 from aos.host.errors import Busy, Stopping
 from aos.values.cbor import decode_record, encode
@@ -59,7 +59,7 @@ def sending(
     """The receipts of some sends of one process, one after the other."""
 
     async def body() -> list[Any]:
-        async with opened() as destinations:
+        async with open_destinations() as destinations:
             return [
                 await send(
                     params_of("sys/portal.send@1", each),

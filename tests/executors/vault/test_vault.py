@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from aos.errors import BadUsage
-from aos.executors.vault.effects import VARIABLE, opened, put, rotate, vault
+from aos.executors.vault.effects import VARIABLE, open_vault, put, rotate, vault
 from aos.executors.vault.vault_file import VaultFile
 from aos.host.executors.enclosures import Enclosed, Enclosing, no_blobs
 from aos.host.folder.sealed_secrets import VARIABLE as KEYRING_VARIABLE
@@ -415,7 +415,7 @@ def test_the_file_comes_from_the_environment(made: Vault, monkeypatch: pytest.Mo
     """AG-80, AG-81."""
 
     async def resource() -> VaultFile | None:
-        async with opened() as found:
+        async with open_vault() as found:
             return found
 
     monkeypatch.setenv(VARIABLE, str(made.path))

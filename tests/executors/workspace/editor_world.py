@@ -209,7 +209,7 @@ def named(store: Store, text: str) -> bytes | None:
     """The blob with this SHA-256 name; None if the world does not have it."""
     name = parse_sha256(text)
     assert name is not None
-    blob = store.named(name)
+    blob = store.hash_by_sha256(name)
     if blob is None or not store.has_blob(blob):
         return None
     data = store.blob(blob)

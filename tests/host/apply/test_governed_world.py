@@ -269,7 +269,8 @@ def test_a_vote_is_signed_with_nothing_but_a_bundle_and_brought_in_later(
         world = bundle.header.world
     change = state_of(path).proposals.open[proposal].change
     given = sign_governance(
-        "approve", proposal, change, world=world, principal="bob", key=key_of("bob"), seen=seen,
+        "approve", proposal, change, world=world, principal="bob", key=key_of("bob"),
+        seen_report=seen,
         note="from afar",
     )  # fmt: skip
     text = json.dumps(VoteFile(world=world, change=change, vote=given).to_json())
@@ -389,10 +390,10 @@ def test_a_writer_reaches_a_running_world(tmp_path: Path) -> None:
         with open_writer(world.path) as writer:
             assert not writer.is_direct
             proposal = seq_of(writer.propose(manifest(version=7), note="why").answer)
-            about = writer.about()
+            about = writer.signed_state()
             assert (about.proposed, [each.seq for each in about.proposals]) == (1, [proposal])
             seq_of(writer.govern("approve", proposal, key=key_of("ann")))
-            assert writer.about().proposals[0].approving == ("ann",)
+            assert writer.signed_state().proposals[0].approving == ("ann",)
             again = writer.govern("approve", proposal, key=key_of("ann"))
             assert rule(again) == "vote_is_taken"
             assert not isinstance(again, Admitted | Duplicate)

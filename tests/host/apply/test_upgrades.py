@@ -304,12 +304,12 @@ def test_a_cell_that_cannot_be_taken_over_leaves_everything_as_it_was(
     assert states(world) == {"0": 1, "1": 7, "2": 2, "waits": 1}
 
     shown = dry_run_of(world, migrating(), mode=MIGRATE, show=2).states
-    assert [(each.cell[1], each.before) for each in shown] == [
-        (encode("1"), encode(7)), (shown[1].cell[1], shown[1].before),
+    assert [(each.cell[1], each.old_state) for each in shown] == [
+        (encode("1"), encode(7)), (shown[1].cell[1], shown[1].old_state),
     ]  # fmt: skip
-    assert isinstance(shown[0].after, Fault)
+    assert isinstance(shown[0].result, Fault)
     doubled = {encode(n): encode([2 * n]) for n in (1, 2)}
-    assert shown[1].after == doubled[shown[1].before]
+    assert shown[1].result == doubled[shown[1].old_state]
     send(world, do("1"))
     steps(world)
     assert states(world)["1"] == 8
@@ -389,7 +389,7 @@ def test_states_are_written_as_they_are_made_and_a_full_disk_refuses_the_manifes
 
     def full(self: object, blobs: object) -> Future[None]:
         failed: Future[None] = Future()
-        failed.set_exception(NoRoom("no room", needed=1, free=0))
+        failed.set_exception(NoRoom("no room", needed_bytes=1, free=0))
         return failed
 
     with monkeypatch.context() as patch:

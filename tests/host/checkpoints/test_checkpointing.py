@@ -23,7 +23,7 @@ from aos.audit.verify.verify_world import verify_world
 from aos.errors import AosError, Damage, Pruned, Refused, Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.log_folder import LogFolder
-from aos.host.checkpoints.proving import Wanted, prove
+from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.host.folder.folder import open_folder
 from aos.host.retention.pruning import prune_world
 from aos.host.transfer.adopting import adopt_world
@@ -182,14 +182,14 @@ def test_a_lost_log_is_written_again_from_frames_and_archives(
     orders(shop, 300, 2)
     more_of(shop, folder)
     archive = tmp_path / "archive.aos"
-    prune_world(folder, before="newest", archive=archive)
+    prune_world(folder, snapshot_name="newest", archive=archive)
     seq = shop.frames[3].header.first
 
     # The pruning extended the log, so that proofs need the archive for the record alone.
     assert check_log(folder, shop) == len(shop.frames)
     with pytest.raises(Pruned, match="archive"):
-        prove(folder, Wanted(words=(str(seq),)))
-    made = prove(folder, Wanted(words=(str(seq),)), archives=[archive])
+        prove(folder, ProofRequest(words=(str(seq),)))
+    made = prove(folder, ProofRequest(words=(str(seq),)), archives=[archive])
     assert made.checkpoint == len(shop.frames)
     kept = tmp_path / "kept"
     shutil.copy(folder / "log/checkpoint", kept)
@@ -247,7 +247,7 @@ def test_a_damaged_tile_at_the_end_is_written_again(
 
     if level == "0" or what != "altered":
         with pytest.raises(Damage, match="tile"):
-            prove(folder, Wanted(words=(str(shop.frames[-1].header.last),)))
+            prove(folder, ProofRequest(words=(str(shop.frames[-1].header.last),)))
     make_checkpoint(folder)
 
     assert tile.read_bytes() == data
@@ -272,7 +272,7 @@ def test_a_link_in_the_place_of_a_tile_is_not_followed(folder: Path, tmp_path: P
     tile.symlink_to(outside)
 
     with pytest.raises(Damage, match="symbolic link"):
-        prove(folder, Wanted(words=("1",)))
+        prove(folder, ProofRequest(words=("1",)))
     with pytest.raises(Damage, match="symbolic link"):
         make_checkpoint(folder, rebuild=True)
 

@@ -26,7 +26,7 @@ from aos.errors import Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.cosigning import cosign_file
 from aos.host.checkpoints.key_files import as_witness, new_key
-from aos.host.checkpoints.proving import Wanted, prove
+from aos.host.checkpoints.proving import ProofRequest, prove
 from tests.audit.journals import Shop
 from tests.cli.shell import Aos
 from tests.host.checkpoints.test_checkpointing import orders
@@ -216,7 +216,7 @@ def test_openssl_stamps_a_checkpoint_and_both_check_it(
     world = f"blake3:{shop.state.world.hex()}"
     for number, chosen in enumerate((None, kept)):
         file = tmp_path / f"proof-{number}"
-        file.write_bytes(prove(folder, Wanted(words=("3",), checkpoint=chosen)).data)
+        file.write_bytes(prove(folder, ProofRequest(words=("3",), checkpoint=chosen)).data)
         right = aos("verify-proof", file, "--ca", authority / "ca.pem", "--json", world=None)
         assert right.code == 1, "no one said whom to trust"
         assert right.json["time"] is not None
@@ -250,11 +250,11 @@ def test_a_time_stamp_of_another_file_is_refused(
     other = folder_of(shop, tmp_path / "other")
     make_checkpoint(other)
     (other / "log/checkpoint.tsr").write_bytes(b"x" * 100)
-    anchor = read_proof(prove(other, Wanted(words=("3",))).data).anchor
+    anchor = read_proof(prove(other, ProofRequest(words=("3",))).data).anchor
     assert isinstance(anchor, CheckpointAnchor)
     assert anchor.timestamp is None, "one of another file is not carried along"
     file = tmp_path / "proof"
-    data = prove(folder, Wanted(words=("3",))).data
+    data = prove(folder, ProofRequest(words=("3",))).data
     file.write_bytes(data)
     world = f"blake3:{shop.state.world.hex()}"
     for changed in (b"AAAA", base64.b64encode(first.timestamp[:-1])):

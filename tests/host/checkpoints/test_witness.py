@@ -23,7 +23,7 @@ from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.cosigning import cosign_file
 from aos.host.checkpoints.key_files import as_witness, new_key
 from aos.host.checkpoints.posting import NamedServer, Posted
-from aos.host.checkpoints.proving import Wanted, prove
+from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.host.checkpoints.timestamps import stamp
 from aos.host.checkpoints.witness_server import WitnessServer
 from aos.host.checkpoints.witness_service import WitnessService, witness_state
@@ -70,7 +70,7 @@ class Log:
 
     def request(self, old: int, size: int, *, key: SigningKey = LOG) -> bytes:
         path = consistency(old, size, self.log.node) if old <= size else []
-        return format_request(old, path, self.checkpoint(size).signed(key).whole)
+        return format_request(old, path, self.checkpoint(size).signed(key).full_text)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_the_answers_have_the_status_codes_that_c2sp_gives_them(service: Witness
     assert answers(log.request(0, 5)) == (409, 7)
     assert answers(other.request(7, 7)) == (409, None)
     assert answers(other.request(7, 9)) == (422, None)
-    assert answers(format_request(7, [], log.checkpoint(9).signed(LOG).whole)) == (422, None)
+    assert answers(format_request(7, [], log.checkpoint(9).signed(LOG).full_text)) == (422, None)
     assert status(service.add_checkpoint(log.request(7, 9))) == 200
 
 
@@ -477,7 +477,7 @@ def test_a_checkpoint_is_cosigned_without_a_server(
     with pytest.raises(Refused, match="--proof"):
         cosign_file(two, key_file=key_file, logs=[own.text])
     proof = tmp_path / "proof"
-    proof.write_bytes(prove(folder, Wanted(words=("since", str(one)))).data)
+    proof.write_bytes(prove(folder, ProofRequest(words=("since", str(one)))).data)
     cosign_file(two, key_file=key_file, logs=[own.text], proof=proof)
     assert parse_note(two.read_bytes()).is_signed_by(key)
 
@@ -496,7 +496,7 @@ def test_a_cosigned_checkpoint_is_an_anchor(folder: Path, shop: Shop, tmp_path: 
     make_checkpoint(folder, out=kept)
     cosign_file(kept, key_file=key_file, logs=[own.text])
 
-    made = prove(folder, Wanted(words=("3",), checkpoint=kept))
+    made = prove(folder, ProofRequest(words=("3",), checkpoint=kept))
 
     assert made.data.count(b"aos-witness/") == 1
 

@@ -59,7 +59,7 @@ def frame(intent: Hash, **more: Any) -> StreamFrame:
 
 
 def opened(world: Served, count: int = 1) -> list[Hash]:
-    before = len([each for found in world.rig.published for each in found.opened])
+    before = len([each for found in world.rig.published for each in found.opened_intents])
     world.rig.ask(*(asking(str(number)) for number in range(count)))
     return [each.intent for each in world.rig.opened(before + count)[before:]]
 

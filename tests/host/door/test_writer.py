@@ -335,7 +335,7 @@ def test_another_world_behind_the_socket_is_noticed(tmp_path: Path) -> None:  # 
     with served(tmp_path / "w") as world, open_writer(world.path) as writer:
         object.__setattr__(writer.folder, "world", bytes(32))
         with pytest.raises(Unavailable, match="runs another world"):
-            writer.about()
+            writer.signed_state()
 
 
 def test_the_running_process_can_be_asked(tmp_path: Path) -> None:  # H-58
@@ -508,7 +508,7 @@ def test_a_command_is_signed_and_given_with_the_lock(world: Path) -> None:  # H-
         assert unknown.rule is Rule.VALUE_IS_UNKNOWN
         with pytest.raises(Refused, match=r"this key may not command this world: .*operator's"):
             writer.control("retry", cell=(PUPPET, encode("a")), key=SigningKey(bytes(32)))
-        assert writer.about().controls == 0
+        assert writer.signed_state().controls == 0
     with open_reader(world) as reader:
         assert reader.seq == 2
 
@@ -530,7 +530,7 @@ def test_erased_values_leave_the_file_when_no_process_runs_the_world(world: Path
         writer._way._store.put_blobs({orphan: long})  # type: ignore[attr-defined]  # it is the direct way
         erased = writer.control("erase", value=orphan)
         assert isinstance(erased, Admitted)
-        assert writer.about().controls == 1
+        assert writer.signed_state().controls == 1
         assert writer.compact()
     with open_reader(world) as reader:
         assert not reader.store.has_blob(orphan)
@@ -548,7 +548,7 @@ def test_the_process_that_runs_a_world_keeps_its_file(tmp_path: Path) -> None:  
         late = writer.control("cancel", intent=intent.intent)
         assert isinstance(late, Refusal)
         assert late.rule is Rule.INTENT_IS_NOT_OPEN
-        assert writer.about().controls == 1
+        assert writer.signed_state().controls == 1
 
 
 def test_a_command_is_signed_again_when_another_came_in_between(

@@ -404,7 +404,7 @@ def test_outcomes_outlive_a_disk_that_is_full_for_a_while() -> None:
     """X-5: those that were submitted wait, later ones are offered again."""
     with desks() as rig:
         asked = paying(rig, 8)
-        rig.store.failures = [NoRoom("the disk is full", needed=1, free=0)] * 3
+        rig.store.failures = [NoRoom("the disk is full", needed_bytes=1, free=0)] * 3
 
         async def settled(receipts: Receipts, each: OpenIntent) -> Answer:
             while True:

@@ -64,9 +64,9 @@ def test_an_unreferenced_blob_is_removed(world: Vault, tmp_path: Path) -> None:
     found = collect_world(folder)
 
     assert orphan not in stored(folder)
-    assert (found.gone.blobs, found.gone.bytes, found.spared) == (1, 3000, 0)
+    assert (found.removed.blobs, found.removed.bytes, found.spared) == (1, 3000, 0)
     assert found.is_compacted
-    assert collect_world(folder).gone.blobs == 0
+    assert collect_world(folder).removed.blobs == 0
 
 
 def test_a_dry_run_says_the_same_and_takes_nothing(world: Vault, tmp_path: Path) -> None:
@@ -81,13 +81,19 @@ def test_a_dry_run_says_the_same_and_takes_nothing(world: Vault, tmp_path: Path)
     dry = collect_world(folder, is_dry=True)
 
     assert stored(folder) == before
-    assert (dry.is_dry, dry.gone.blobs, dry.is_compacted) == (True, 1, None)
-    assert dry.kept[RECORD].blobs > 0
-    assert dry.kept[SNAPSHOT].blobs > 0
-    assert dry.kept[NAMED].blobs == 2, "the blob and its edge"
-    assert sum(each.blobs for each in dry.kept.values()) + dry.gone.blobs == len(before)
+    assert (dry.is_dry, dry.removed.blobs, dry.is_compacted) == (True, 1, None)
+    assert dry.kept_by_reason[RECORD].blobs > 0
+    assert dry.kept_by_reason[SNAPSHOT].blobs > 0
+    assert dry.kept_by_reason[NAMED].blobs == 2, "the blob and its edge"
+    assert sum(each.blobs for each in dry.kept_by_reason.values()) + dry.removed.blobs == len(
+        before
+    )
     real = collect_world(folder)
-    assert (real.gone, real.kept, real.seq) == (dry.gone, dry.kept, dry.seq)
+    assert (real.removed, real.kept_by_reason, real.seq) == (
+        dry.removed,
+        dry.kept_by_reason,
+        dry.seq,
+    )
 
 
 def test_a_blob_named_by_a_hash_field_stays_and_one_named_in_text_does_not(
@@ -170,7 +176,7 @@ def test_a_blob_that_an_instance_put_stays_until_it_is_over(world: Vault, tmp_pa
     found = collect_world(folder, keep=1)
     everything = {content_hash(blob(id)) for id in ("done", "works", "failed", "gone")}
     assert everything <= stored(folder)
-    assert found.kept[PUT].blobs == 8, "each blob, and its edge"
+    assert found.kept_by_reason[PUT].blobs == 8, "each blob, and its edge"
 
     world.do("done", "finish")
     world.do("gone", "delete")
@@ -180,7 +186,7 @@ def test_a_blob_that_an_instance_put_stays_until_it_is_over(world: Vault, tmp_pa
 
     assert everything & stored(folder) == {content_hash(blob(id)) for id in ("works", "failed")}
     assert found.puts_gone == 4
-    assert found.kept[PUT].blobs == 4
+    assert found.kept_by_reason[PUT].blobs == 4
 
 
 def test_a_blob_that_an_operator_named_stays_before_and_after_its_receipt(
@@ -248,7 +254,7 @@ def test_only_the_newest_snapshots_stay(world: Vault, tmp_path: Path) -> None:
 
     first = collect_world(folder, keep=3)
     assert (first.snapshots_kept, first.snapshots_gone) == (tuple(ats[2:]), tuple(ats[:2]))
-    assert first.gone.blobs > 10
+    assert first.removed.blobs > 10
     second = collect_world(folder, keep=1)
     assert second.snapshots_kept == (ats[-1],)
     check(world, folder)

@@ -117,7 +117,7 @@ def test_the_records_are_in_the_archive_and_the_world_is_the_same(
     first, last = snapshots_of(world)
     before, file = root_of(folder), tmp_path / "old.aos"
 
-    done = prune_world(folder, before=str(last), archive=file)
+    done = prune_world(folder, snapshot_name=str(last), archive=file)
 
     assert (done.first, done.last, done.archive) == (1, last, file)
     assert (done.was_begun, done.not_compacted) == (False, None)
@@ -144,7 +144,7 @@ def test_world_and_archive_verify_apart_and_together(
     last = snapshots_of(world)[-1]
     whole = verify_world(folder)
     file = tmp_path / "old.aos"
-    prune_world(folder, before="newest", archive=file)
+    prune_world(folder, snapshot_name="newest", archive=file)
 
     alone, rest = verify_bundle(file), verify_world(folder)
     together = verify_world(folder, archives=[file])
@@ -161,7 +161,7 @@ def test_world_and_archive_verify_apart_and_together(
 def test_the_archive_is_replayed_like_any_bundle(world: Shop, folder: Path, tmp_path: Path) -> None:
     """RT-5."""
     file = tmp_path / "old.aos"
-    prune_world(folder, before="newest", archive=file)
+    prune_world(folder, snapshot_name="newest", archive=file)
 
     with open_bundle(file) as archive:
         report = replay(archive.frames(), archive.blob, runner(world), head=archive.head())
@@ -175,10 +175,10 @@ def test_a_world_is_pruned_again_and_its_archives_lead_to_it(
     """RT-8: a later archive contains the snapshot that it continues from."""
     first, last = snapshots_of(world)
     one, two = tmp_path / "one.aos", tmp_path / "two.aos"
-    prune_world(folder, before=str(first), archive=one)
+    prune_world(folder, snapshot_name=str(first), archive=one)
     before = root_of(folder)
 
-    done = prune_world(folder, before=str(last), archive=two)
+    done = prune_world(folder, snapshot_name=str(last), archive=two)
 
     assert (done.first, done.last) == (first + 1, last)
     assert root_of(folder) == before
@@ -280,7 +280,7 @@ def test_a_refused_prune_gives_its_reason_and_changes_nothing(
     taken.write_text("mine")
 
     with pytest.raises(BadUsage, match=f"expected newest, or the record .*: {first}, {last}, fou"):
-        prune_world(folder, before=str(last + 1))
+        prune_world(folder, snapshot_name=str(last + 1))
     with pytest.raises(BadUsage, match="this is no bundle"):
         prune_world(folder, archive=taken)
     with WorldLock(folder, runs=True), pytest.raises(WorldIsHeld, match="the world is written by"):
@@ -305,14 +305,14 @@ def test_a_world_without_a_snapshot_is_not_pruned(tmp_path: Path) -> None:
 
 def test_pruned_records_are_not_pruned_again(world: Shop, folder: Path) -> None:
     first, last = snapshots_of(world)
-    done = prune_world(folder, before=str(last))
+    done = prune_world(folder, snapshot_name=str(last))
 
-    again = prune_world(folder, before="newest")
+    again = prune_world(folder, snapshot_name="newest")
 
     assert (again.last, again.frames, again.was_begun) == (last, 0, True)
     assert again.archive == done.archive
     with pytest.raises(BadUsage, match="no such snapshot"):
-        prune_world(folder, before=str(first))
+        prune_world(folder, snapshot_name=str(first))
 
 
 def test_an_archive_of_something_else_is_not_taken_for_this_one(
@@ -322,11 +322,11 @@ def test_an_archive_of_something_else_is_not_taken_for_this_one(
     first, last = snapshots_of(world)
     file = tmp_path / "old.aos"
     other = folder_of(shop(), tmp_path / "other")
-    prune_world(other, before=str(first), archive=file)
+    prune_world(other, snapshot_name=str(first), archive=file)
 
     with pytest.raises(Refused, match=f"expected the archive of records 1 to {last}"):
-        prune_world(folder, before=str(last), archive=file)
-    done = prune_world(folder, before=str(first), archive=file)
+        prune_world(folder, snapshot_name=str(last), archive=file)
+    done = prune_world(folder, snapshot_name=str(first), archive=file)
 
     assert sound(folder, file) == 0
     assert done.last == first
@@ -408,7 +408,7 @@ def test_the_archive_of_another_world_does_not_lead_to_this_one(
     first = snapshots_of(world)[0]
     assert snapshots_of(different) == [first]
     file, foreign = tmp_path / "old.aos", tmp_path / "foreign.aos"
-    prune_world(folder, before=str(first), archive=file)
+    prune_world(folder, snapshot_name=str(first), archive=file)
     prune_world(folder_of(different, tmp_path / "different"), archive=foreign)
 
     report = verify_world(folder, archives=[foreign])
@@ -516,12 +516,12 @@ def test_an_unfinished_prune_is_finished_by_any_other(world: Shop, folder: Path)
     with pytest.MonkeyPatch.context() as patch:
         killing(patch, "drop_frames", 1, after=False)
         with pytest.raises(Killed):
-            prune_world(folder, before=str(first))
+            prune_world(folder, snapshot_name=str(first))
 
-    done = prune_world(folder, before=str(last))
+    done = prune_world(folder, snapshot_name=str(last))
 
     assert (done.last, done.was_begun) == (first, True)
-    assert prune_world(folder, before=str(last)).last == last
+    assert prune_world(folder, snapshot_name=str(last)).last == last
     assert sound(folder) == last
 
 
@@ -566,12 +566,12 @@ def test_a_fork_is_pruned_before_a_snapshot_of_its_own_and_never_before_its_pare
         first = writer.snapshot()
 
     with pytest.raises(Refused, match=r"is not this world's key"):
-        prune_world(path, before=str(inherited), archive=one)
-    prune_world(path, before=str(first.at), archive=one)
+        prune_world(path, snapshot_name=str(inherited), archive=one)
+    prune_world(path, snapshot_name=str(first.at), archive=one)
     with open_writer(path) as writer:
         writer.snapshot()
         later = writer.snapshot()
-    prune_world(path, before=str(later.at), archive=two)
+    prune_world(path, snapshot_name=str(later.at), archive=two)
 
     assert sound(path) == later.at
     assert sound(path, two) == first.at
@@ -581,4 +581,4 @@ def test_a_fork_is_pruned_before_a_snapshot_of_its_own_and_never_before_its_pare
     with open_reader(path) as reader:
         assert reader.state.ancestors[-1].world == world.state.world
     with open_writer(path) as writer:
-        assert writer.about().world == open_folder(path).world
+        assert writer.signed_state().world == open_folder(path).world

@@ -148,9 +148,9 @@ def test_a_pruned_world_keeps_the_bases_of_its_states_and_nothing_else(world: Pa
     prune_world(world)
     steps(world, STEPS, STEPS + 3)
     found = collect_world(world, keep=1)
-    needed = found.kept[BASE].blobs
+    needed = found.kept_by_reason[BASE].blobs
 
-    assert found.gone.blobs > 0
+    assert found.removed.blobs > 0
     assert 0 < needed <= 31
     is_sound(world)
-    assert collect_world(world, keep=1).gone.blobs == 0
+    assert collect_world(world, keep=1).removed.blobs == 0

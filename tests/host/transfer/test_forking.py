@@ -83,7 +83,12 @@ def test_a_fork_begins_as_its_parent_was_and_continues_by_itself(
     made = fork_world(parent, tmp_path / "f", at=at, executors=["mail"])
 
     assert world_contents(parent) == before
-    assert (made.at, made.parent, made.canceled, made.kept) == (at, open_folder(parent).world, 2, 0)
+    assert (made.at, made.parent, made.canceled, made.open_intents) == (
+        at,
+        open_folder(parent).world,
+        2,
+        0,
+    )
     assert made.folder == open_folder(tmp_path / "f")
     assert made.folder.world not in (made.parent, init_world(tmp_path / "new").world)
     assert [each.hash for each in frames(tmp_path / "f")][: len(frames(parent))] == [
@@ -128,7 +133,7 @@ def test_a_fork_from_every_record(parent: Path, tmp_path: Path) -> None:  # B-70
             assert {cell.id: cell.state for cell in one.state.cells.values()} == {
                 cell.id: cell.state for cell in other.state.cells.values()
             }
-            assert made.canceled + made.kept == len(one.state.intents)
+            assert made.canceled + made.open_intents == len(one.state.intents)
             assert list(one.state.intents) == list(other.state.intents)
 
 
@@ -151,7 +156,7 @@ def test_kept_effects_are_handed_to_no_executor_and_can_be_canceled(
 ) -> None:
     """B-73"""
     made = fork_world(parent, tmp_path / "f", at=last(parent), open_work=KEEP_OPEN)
-    assert (made.canceled, made.kept) == (0, 2)
+    assert (made.canceled, made.open_intents) == (0, 2)
     adopt_world(tmp_path / "f")
     send(tmp_path / "f", ("own", asks("mine")))
     log = tmp_path / "log"

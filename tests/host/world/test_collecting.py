@@ -138,9 +138,9 @@ def test_a_later_marking_ends_an_earlier_one() -> None:
         with pytest.raises(Unavailable, match="another one began"):
             forget(rig, first, HASH)
         with pytest.raises(Unavailable, match="another one began"):
-            rig.engine.collecting.heard(first)
+            rig.engine.collecting.keep_open(first)
         rig.engine.collecting.end(first)
-        rig.engine.collecting.heard(second)
+        rig.engine.collecting.keep_open(second)
         rig.engine.collecting.end(second)
         with pytest.raises(Unavailable):
             forget(rig, second, HASH)
@@ -155,7 +155,7 @@ def test_a_marking_that_says_nothing_for_long_is_given_up(monkeypatch: pytest.Mo
     arrivals.note([HASH])
 
     with pytest.raises(Unavailable):
-        arrivals.heard(token)
+        arrivals.keep_open(token)
 
 
 def test_a_module_that_a_manifest_relies_on_does_not_go_before_it_comes() -> None:
@@ -203,7 +203,7 @@ def test_no_room_to_take_away_is_no_end_of_the_world() -> None:
     with running() as rig:
 
         def fail(_: Forget) -> None:
-            raise NoRoom("full", needed=1, free=0)
+            raise NoRoom("full", needed_bytes=1, free=0)
 
         token = begin(rig)
         rig.store.store.forget = fail  # type: ignore[method-assign, assignment]
@@ -213,7 +213,7 @@ def test_no_room_to_take_away_is_no_end_of_the_world() -> None:
     assert not rig.stopped
 
 
-FULL = NoRoom("the disk is full", needed=9_000, free=0)
+FULL = NoRoom("the disk is full", needed_bytes=9_000, free=0)
 
 
 def full(rig: Rig, *, reserve: bool = True) -> None:
@@ -455,7 +455,7 @@ def test_a_marking_without_room_for_the_frame_before_it_is_refused() -> None:
         with pytest.raises(NoRoom, match="first commit the frames that wait") as refused:
             begin(rig)
 
-        assert refused.value.needed == FULL.needed
+        assert refused.value.needed_bytes == FULL.needed_bytes
         assert not answer.done()
         assert not rig.engine.collecting.is_open
         rig.store.failures.clear()
@@ -493,11 +493,11 @@ def test_a_removal_without_room_is_split_and_admits_nothing_meanwhile() -> None:
         token = begin(rig)
         remove, sizes = rig.store.store.forget, []
 
-        def one_at_a_time(what: Forget) -> int:
-            sizes.append(len(what))
-            if len(what) > 1:
+        def one_at_a_time(removal: Forget) -> int:
+            sizes.append(len(removal))
+            if len(removal) > 1:
                 raise FULL
-            return remove(what)
+            return remove(removal)
 
         rig.store.store.forget = one_at_a_time  # type: ignore[method-assign]
 
@@ -619,7 +619,7 @@ def test_a_world_with_room_again_admits_inputs_although_the_marking_continues(
         eventually(lambda: rig.engine.stats().no_room is None, "there is room again")
         assert isinstance(rig.ask(add("b"))[0], Admitted)
         assert rig.engine.collecting.is_open
-        rig.engine.collecting.heard(token)
+        rig.engine.collecting.keep_open(token)
         rig.engine.collecting.end(token)
 
 
@@ -637,7 +637,7 @@ def test_a_collection_without_room_ends_at_once_though_a_snapshot_waits(tmp_path
         world.connect() as connection,
     ):
         answer = full_with_one_waiting(rig, reserve=False)
-        with snapshots._one:
+        with snapshots._make_lock:
             for _ in range(2):
                 refused = world.ask(connection, op="collect", step="begin")["error"]
                 assert "first commit the frames that wait" in refused["message"]
@@ -674,7 +674,7 @@ def test_a_marking_lets_frames_pass_until_a_snapshot_has_ended(
         answers += [rig.submit(add("a")) for _ in range(7)]
         eventually(lambda: rig.engine.stats().queued == 5, "the third frame waits to be put")
         full(rig)
-        with snapshots._one:
+        with snapshots._make_lock:
             connection.sendall(pack({"op": "collect", "step": "begin"}))
             eventually(lambda: rig.engine.collecting.is_open, "the marking is prepared")
             rig.store.gate.set()
@@ -799,7 +799,7 @@ def test_a_blob_that_the_world_needs_stays_though_a_client_reports_it_as_gone(
     assert set(found.blobs) == set(everything.blobs) - set(marks.live)
     assert orphan in found.blobs
     assert not set(found.blobs) & set(world.loaded.modules)
-    assert set(found.snapshots) == {row.at for row in marks.gone} != set()
+    assert set(found.snapshots) == {row.at for row in marks.snapshots_gone} != set()
     assert list(found.puts) == [row.key for row in marks.over]
 
 

@@ -52,7 +52,7 @@ from tests.host.rig import (
 )
 from tests.memory_world import OPERATOR_KEY, Envelope
 
-FULL = NoRoom("the disk is full", needed=1, free=0)
+FULL = NoRoom("the disk is full", needed_bytes=1, free=0)
 
 
 def seqs(answers: list[Answer]) -> list[int]:
@@ -562,7 +562,7 @@ def test_a_world_that_stops_while_there_is_no_room_loses_only_unacknowledged_inp
     with pytest.raises(Stopping):
         future.result(TIMEOUT_S)
     assert rig.store.head() == head
-    assert not rig.published[-1].opened
+    assert not rig.published[-1].opened_intents
 
 
 def test_a_core_that_waits_for_the_disk_is_stopped_all_the_same() -> None:  # H-24

@@ -291,7 +291,7 @@ def test_blobs_outside_the_journal_become_durable_between_groups() -> None:
     assert rig.store.blob(content_hash(data)) == data
 
     def full(blobs: Mapping[Hash, bytes]) -> None:
-        raise NoRoom("no room", needed=1, free=0)
+        raise NoRoom("no room", needed_bytes=1, free=0)
 
     rig.store.put_blobs = full  # type: ignore[attr-defined]  # in place of the store's own
     with pytest.raises(NoRoom):
@@ -378,4 +378,4 @@ def test_no_part_of_a_snapshot_that_is_kept_is_erased(world: Path) -> None:
             assert isinstance(answer, Refusal)
             assert answer.rule is Rule.VALUE_IS_IN_USE
             assert f"the snapshot after record {older.at}" in answer.message
-        assert writer.about().controls == 0
+        assert writer.signed_state().controls == 0

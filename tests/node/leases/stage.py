@@ -93,7 +93,7 @@ class MemoryLink:
         self.seen += len(records)
         for record in records:
             for work in self.works:
-                work.taken(record, self.world.state)
+                work.on_record(record, self.world.state)
 
     async def _admit(self, given: AttemptInput | ReceiptInput | StreamInput) -> Answer:
         self.is_asked.set()

@@ -269,7 +269,7 @@ class LeaseMachine(RuleBasedStateMachine):
         if self.leases.standing(intent, given.epoch, given.holder) is not Standing.HOLDER:
             return
         assert task.speaker(given.epoch, given.holder)
-        if self.leases.tasks[intent].place is TaskPlace.PARKED:
+        if self.leases.tasks[intent].task_place is TaskPlace.PARKED:
             return
         pause_ns = self.leases.failed(intent, "no answer", parks=False, now=self.moment)
         assert (pause_ns is None) or not task.is_once

@@ -170,9 +170,9 @@ def test_two_versions_of_a_plan_and_a_new_module_while_instances_wait(tmp_path: 
             }
         )
         with open_writer(path) as writer:
-            before = writer.about().manifest
+            before = writer.signed_state().manifest
             applied = writer.apply(loaded)
-            after = writer.about().manifest
+            after = writer.signed_state().manifest
         assert not applied.blockers
         assert before is not None
         assert after is not None

@@ -178,7 +178,7 @@ class Spoilt(MemoryStore):
 
     rows: Mapping[bytes, Hash]
 
-    def named(self, sha256: bytes) -> Hash | None:
+    def hash_by_sha256(self, sha256: bytes) -> Hash | None:
         return self.rows.get(sha256)
 
     def names(self) -> Iterator[Name]:

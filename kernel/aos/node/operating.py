@@ -34,8 +34,8 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
         "value": hash_named(body.get("value")),
         "status": body.get("status"),
         "payload": await _payload(services, body),
-        "why": body.get("why"),
     }
+    reason = body.get("why")
     if signed:
         control_input = ControlInput(
             action=body["action"],
@@ -43,11 +43,12 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
             serial=body["serial"],
             signature=body["signature"],
             restamp=True if body.get("restamp") else None,
+            why=reason,
             **fields,
         )
         answer = await services.link.control(control_input)
     else:
-        answer = await services.link.operate(body["action"], **fields)
+        answer = await services.link.operate(body["action"], reason=reason, **fields)
     return ApiReply(document=admitted(services, answer))
 
 

@@ -83,7 +83,7 @@ def made(template: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     govern(path)
     proposal = proposed(path)
     seen = reported(path, proposal)
-    assert rule(vote(path, proposal, "ann", seen=seen)) == "admitted"
+    assert rule(vote(path, proposal, "ann", seen_report=seen)) == "admitted"
     return path, proposal, seen
 
 

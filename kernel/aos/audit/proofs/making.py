@@ -77,7 +77,7 @@ class Maker:
         needed_hashes = [
             record.document.hash for record in shown_records if isinstance(record, Manifest)
         ]
-        return self._make_proof("intent", seqs, slots, needed=needed_hashes, intent=intent)
+        return self._make_proof("intent", seqs, slots, needed_hashes=needed_hashes, intent=intent)
 
     def cell(
         self,
@@ -100,7 +100,7 @@ class Maker:
             slots.append(snapshot.document)
         return self._make_proof(
             "cell", seqs, slots, workflow=workflow, key=key,
-            needed=[] if snapshot is None else [snapshot.document.hash],
+            needed_hashes=[] if snapshot is None else [snapshot.document.hash],
             nodes=None if snapshot is None else snapshot.nodes,
         )  # fmt: skip
 

@@ -863,6 +863,22 @@ def liar(
     )
 
 
+@pytest.mark.parametrize("effect", ["7", '{"name": 7, "concurrency": 9}', '{"name": "t/x@1"}'])
+def test_a_process_that_is_ready_for_no_effect_is_ended(effect: str) -> None:
+    """X-50."""
+    source = LIAR.replace('{"name": "test/echo@1", "concurrency": 9}', effect)
+    command = [sys.executable, "-c", source.replace("LIE", "pass")]
+
+    def make(journal: Journal) -> ChildExecutor:
+        return ChildExecutor(label="liar", command=command, world=None, report=journal.report)
+
+    async def play(executor: ChildExecutor, journal: Journal) -> None:
+        pass
+
+    with pytest.raises(BadUsage, match="a ready message with an effect that is none"):
+        act(make, play)
+
+
 @pytest.mark.parametrize(
     ("lie", "message"),
     [

@@ -51,7 +51,17 @@ def test_an_unsigned_outcome_has_no_batch() -> None:
     assert (outcome.executor, outcome.key_id, outcome.batch) == ("node", None, None)
 
 
-@pytest.mark.parametrize("batch", [7, [], [0, 1], [0, "1", []], [0, 1, [b"short"]], [0, 1, [1]]])
+@pytest.mark.parametrize(
+    "batch", [7, [], [0, 1], [0, "1", []], [0, 1, [b"short"]], [0, 1, [1]], [True, 1, []]]
+)
 def test_a_batch_that_is_none_breaks_the_protocol(batch: Any) -> None:
     with pytest.raises(WireProblem, match="message done has a batch that is none"):
         messages.outcome(task(1), done(batch=batch), name="shop", key=KEY)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"blobs": [7]}, {"blobs": {}}, {"cost_cents": True}, {"payload": "text"}]
+)
+def test_an_outcome_with_a_part_of_another_type_breaks_the_protocol(changes: Any) -> None:
+    with pytest.raises(WireProblem, match="message done does not say how its task ended"):
+        messages.outcome(task(1), done(**changes), name="shop", key=KEY)

@@ -233,12 +233,17 @@ def _read_ready(message: Message) -> Ready:
         or not isinstance(effects, list)
     ):
         raise WireProblem("a ready message without name, key and effects")
-    return Ready(
-        name=name,
-        key=key,
-        slots={effect["name"]: effect["concurrency"] for effect in effects},
-        blobs={effect["name"]: tuple(effect.get("blobs", ())) for effect in effects},
-    )
+    ready = Ready(name=name, key=key, slots={}, blobs={})
+    for effect in effects:
+        match effect:
+            case {"name": str(effect_name), "concurrency": int(concurrency), **options} if (
+                isinstance(fields := options.get("blobs", []), list)
+            ):
+                ready.slots[effect_name] = concurrency
+                ready.blobs[effect_name] = tuple(fields)
+            case _:
+                raise WireProblem("a ready message with an effect that is none")
+    return ready
 
 
 def _environment(descriptor: int, base: Mapping[str, str] | None) -> dict[str, str]:

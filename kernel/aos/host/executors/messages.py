@@ -108,10 +108,11 @@ def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Ou
         status in STATUSES
         and message.get("effect") == task.effect.name
         and isinstance(payload, bytes)
-        and isinstance(cost, int | None)
+        and (cost is None or type(cost) is int)
         and isinstance(signature, bytes | None)
         and (signature is None) == (key is None)
         and isinstance(blobs, list)
+        and all(isinstance(blob, bytes) for blob in blobs)
     ):
         raise WireProblem("message done does not say how its task ended")
     return Outcome(
@@ -144,7 +145,9 @@ def _batch(value: Any) -> Batch | None:
     match value:
         case None:
             return None
-        case [int(index), int(size), list(path)] if all(_is_hash(digest) for digest in path):
+        case [index, size, list(path)] if (
+            type(index) is int and type(size) is int and all(_is_hash(digest) for digest in path)
+        ):
             return Batch(index=index, size=size, path=tuple(path))
     raise WireProblem("message done has a batch that is none")
 

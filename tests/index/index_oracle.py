@@ -129,17 +129,17 @@ def check_cells(
         *({"workflow": name} for name in counts),
         *({"key_prefix": prefix} for prefix in prefixes),
         {"key_prefix": "a", "status": "running"},
-        {"where": "order by last_active desc"},
-        {"where": 'key ^= "a" order by last_active'},
-        {"where": 'key ^= "a"'},
+        {"condition": "order by last_active desc"},
+        {"condition": 'key ^= "a" order by last_active'},
+        {"condition": 'key ^= "a"'},
         {"waits_for": "event"},
         {"pinned": True},
     ]
     for given in selections:
-        orders = ORDERS if "where" not in given else (BY_KEY,)
+        orders = ORDERS if "condition" not in given else (BY_KEY,)
         for order in chosen.sample(orders, min(2, len(orders))):
             check_cell_pages(view, by_index, CellSelection(**given), order)
-        if "order" not in given.get("where", ""):
+        if "order" not in given.get("condition", ""):
             check_counts(view, by_index, CellSelection(**given))
         assert by_index.finder is not None
         query = CellSelection(**given).resolved(view.state).query(view.now_ns)

@@ -256,7 +256,8 @@ def _receipt(world: Path, intent: Hash, status: str, payload: object) -> bytes:
                 raise sealing
         return schema.encode(schema.from_json_object(payload))
     except ValueProblem as problem:
-        raise Refused(f"--ok: {schema.name}: {problem}") from problem
+        option = "--ok" if status == "ok" else "--error"
+        raise Refused(f"{option}: {schema.name}: {problem}") from problem
 
 
 def _document(document: Document, seq: int) -> Document:

@@ -342,11 +342,11 @@ def test_the_index_equals_a_scan_after_random_steps(rich: Path, seed: int) -> No
                         writer.apply(manifest(1 + version), mode=PIN)
             for _ in range(12):
                 selected += world.compare(
-                    where=random_where(chosen), limit=chosen.choice([3, 10_000]),
+                    condition=random_where(chosen), limit=chosen.choice([3, 10_000]),
                     offset=chosen.choice([0, 0, 2]),
                 )  # fmt: skip
                 counts = world.compare_counts(
-                    chosen.choice(NAMES), where=random_where(chosen, is_ordered=False)
+                    chosen.choice(NAMES), condition=random_where(chosen, is_ordered=False)
                 )
                 grouped += len(counts["groups"])
             world.compare(status="failed", key_prefix="k-1")
@@ -363,7 +363,7 @@ def test_every_flipped_or_missing_byte_is_noticed(rich: Path) -> None:
     rebuilds = 0
     for _ in range(60 if long_form() else 12):
         with followed(rich) as world:
-            world.compare(where="number >= 0 order by called")
+            world.compare(condition="number >= 0 order by called")
             world.commit()
             rebuilds += bool(world.filled)
         damaged(rich, chosen)
@@ -375,22 +375,22 @@ def test_an_index_that_is_not_damaged_is_not_filled_again(rich: Path) -> None:
     chosen = random.Random("again")
     with followed(rich) as world:
         send(rich, *random_events(chosen))
-        world.compare(where="number >= 0")
+        world.compare(condition="number >= 0")
         world.commit()
         assert len(world.filled) == 1
         assert [each.partition(":")[0] for each in world.said] == [f'search."{PUPPET}".gone']
     send(rich, *random_events(chosen))
     with followed(rich) as world:
-        world.compare(where="number >= 0 order by amount desc")
+        world.compare(condition="number >= 0 order by amount desc")
         world.commit()
         assert world.filled == []
     more = {PUPPET: {**SETTINGS[PUPPET], "other": "n"}, "no/such@1": {"x": "y"}}
     with followed(rich, more) as world:  # another name of the same path
-        world.compare(where="other >= 0")
+        world.compare(condition="other >= 0")
         assert world.filled == []
     fewer = {PUPPET: {"number": "n"}}
     with followed(rich, fewer) as world:
-        world.compare(where="number >= 0")
+        world.compare(condition="number >= 0")
         assert len(world.filled) == 1
 
 
@@ -403,28 +403,28 @@ def test_an_index_of_another_world_or_an_older_backup_is_rebuilt(
     with running(other):
         send(other, *random_events(chosen))
         with followed(other) as world:
-            world.compare(where="number >= 0")
+            world.compare(condition="number >= 0")
             world.commit()
     send(rich, *random_events(chosen))
     with followed(rich) as world:
-        world.compare(where="number >= 0")
+        world.compare(condition="number >= 0")
         world.commit()
     file = Path("node") / "index" / FILE_NAME
     (rich / file).write_bytes((other / file).read_bytes())
 
     with followed(rich) as world:
-        assert world.compare(where="number >= 0")
+        assert world.compare(condition="number >= 0")
         assert len(world.filled) == 1
         assert "another world" in world.said[0]
         index = world.advance()
         index.commit(world.follower.seq + 7, b"")
     with followed(rich) as world:
-        world.compare(where="number >= 0")
+        world.compare(condition="number >= 0")
         assert "older backup" in world.said[0]
         index = world.advance()
         index.commit(world.follower.seq, b"\x00" * 32)
     with followed(rich) as world:
-        world.compare(where="number >= 0")
+        world.compare(condition="number >= 0")
         assert "another history" in world.said[0]
 
 
@@ -435,16 +435,16 @@ def test_migrated_states_are_indexed(tmp_path: Path, *, is_open: bool) -> None:
     where = "status in (running, waiting) order by last_active"
     with running_kernel(path, executors=False):
         with followed(path, {PUPPET: {}}) as world:
-            assert world.compare(where=where) > 0
+            assert world.compare(condition=where) > 0
             world.commit()
             if is_open:
                 migrate(path)
-                assert world.compare(where=where) > 0
+                assert world.compare(condition=where) > 0
                 assert len(world.filled) == 2
         if not is_open:
             migrate(path)
             with followed(path, {PUPPET: {}}) as world:
-                assert world.compare(where=where) > 0
+                assert world.compare(condition=where) > 0
                 assert len(world.filled) == 1
 
 

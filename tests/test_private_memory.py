@@ -149,7 +149,7 @@ def test_the_processes_of_a_node_are_private(world: Path, tmp_path: Path) -> Non
     options = ("--executors", functions, "--worker", worker)
     with started(world, tmp_path / "log", *options, begin=as_user()) as node:
         # A node is ready before its executors are; and each may still import its modules.
-        wait_until(lambda: len(tree(node.process.pid)) >= 4)
+        wait_until(lambda: len(list(tree(node.process.pid))) >= 4)
         processes = [
             (pid, Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" "))
             for pid in tree(node.process.pid)

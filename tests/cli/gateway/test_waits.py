@@ -169,7 +169,7 @@ def at_lane(lane_state: Any, request: int = 1, **more: Any) -> list[Wait]:
         doing=arm("AwaitingTx", {"request": request}), at_lane=request, open=None, **more
     )
     its_lane = cell(LANE, lane_state, effects=[effect("evm/tx.receipt@1")])
-    return why(cell(WORK, waiting), lane=its_lane, place=place_of(lane_state, WORK, request))
+    return why(cell(WORK, waiting), lane=its_lane, position=place_of(lane_state, WORK, request))
 
 
 def test_a_record_at_its_lane_names_its_place_and_the_reason_of_the_lane() -> None:

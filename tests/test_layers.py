@@ -26,7 +26,7 @@ PURE_STDLIB = {
 IMPORTED_AS = {"pynacl": "nacl", "prometheus-client": "prometheus_client"}
 OPTIONAL = {
     ("plugin.py", "pytest"), ("otlp.py", "opentelemetry"), ("otlp.py", "requests"),
-    ("bounded_adapter.py", "requests"), ("bounded_adapter.py", "urllib3"),
+    ("otlp.py", "requests"), ("otlp.py", "urllib3"),
     ("evm_packages.py", "eth_hash"), ("evm_packages.py", "eth_keys"), ("rsa_pss.py", "Crypto"),
 }  # fmt: skip
 """pytest itself loads its plugin; the front loads ``otlp.py`` if the extra ``otel`` is there; the
@@ -60,17 +60,17 @@ ROOMS: dict[str, dict[str, str]] = {
         "fields": "",
         "machine_clock": "",
         "stamps": "machine_clock",
-        "open_work": "",
         "schedules": "",
         "event_checks": "schedules",
-        "package_cells": "",
+        "package_checks": "schedules",
         "ended_flows": "",
         "folder": "stamps",
         "follower": "folder",
         "apply": "folder schedules",
         "transfer": "folder stamps",
-        "world": "errors fields stamps folder schedules event_checks ended_flows package_cells",
+        "world": "errors fields stamps folder schedules event_checks ended_flows package_checks",
         "executors": "machine_clock folder world",
+        "open_work": "executors",
         "door": "errors fields folder apply world executors",
         "checkpoints": "stamps folder",
         "retention": "folder transfer world executors door checkpoints",

@@ -18,9 +18,9 @@ ELSEWHERE: Final = {
     # jsonschema names a missing field in its words only.
     ("kernel/aos/manifest/structure.py", "error.message"),
     # Words of a foreign, compiled module: the message of its fault contains its panic.
-    ("kernel/aos/testing/problems.py", "each.message"),
+    ("kernel/aos/testing/problems.py", "fault.message"),
     # The signed text of a checkpoint, which is data.
-    ("kernel/aos/audit/headerlog/checkpoint.py", "found.text"),
+    ("kernel/aos/audit/headerlog/checkpoint.py", "checkpoint.text"),
     ("kernel/aos/audit/headerlog/checkpoint.py", "note.text"),
     ("kernel/aos/host/checkpoints/checkpointing.py", "extended.note.text"),
     ("kernel/aos/host/checkpoints/checkpointing.py", "note.text"),

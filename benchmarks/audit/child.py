@@ -21,11 +21,9 @@ from typing import Any, Final
 from aos.audit.event_log.event_log import OCEL, write_event_log
 from aos.audit.replay.replay_store import replay_store
 from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_beginning import Proposed
-from aos.audit.shadow.shadow_engine import run_shadow
-from aos.audit.shadow.shadow_range import chosen_range
-from aos.audit.shadow.shadow_source import source_of_store
-from aos.audit.shadow.shadowing import ShadowRequest
+from aos.audit.shadow.shadow_source import chosen_range, source_of_store
+from aos.audit.shadow.shadow_state import Proposed
+from aos.audit.shadow.shadowing import ShadowRequest, run_shadow
 from aos.core.decide.answers import Admitted
 from aos.core.state.fold import fold_frame
 from aos.host.apply.manifest_files import load_manifest_files, read_manifest_files
@@ -35,7 +33,7 @@ from aos.host.folder.folder import init_world, open_folder
 from aos.host.world.snapshots import Every
 from aos.manifest.load import load
 from aos.store.lmdb_store import LmdbStore
-from aos.store.snapshots import empty_state
+from aos.store.stored_world import empty_state
 from benchmarks.audit.frames import checkpoint, make_frames, proofs
 from benchmarks.memory import peaks, rss_anon_mib
 from benchmarks.rest.feed import feed, settle

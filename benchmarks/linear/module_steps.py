@@ -9,10 +9,9 @@ from typing import Any, Final
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.linear.outcomes import outcome_value
 from aos.manifest.linear_names import CLAIM, LINEAR_PACKAGE, RESULT
-from aos.manifest.linear_starting import chosen_plan, start_event
 from aos.manifest.packages import package
-from aos.manifest.plans import StepPlan
-from aos.manifest.schedule_names import SCHEDULE_PACKAGE, SET, TRIGGER
+from aos.manifest.plans import StepPlan, chosen_plan, start_event
+from aos.manifest.schedules import SCHEDULE_PACKAGE, SET, TRIGGER
 from aos.values.cbor import Value, encode
 from benchmarks.bench_world import BenchWorld, Turn
 from benchmarks.figures import median

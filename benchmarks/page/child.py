@@ -27,7 +27,7 @@ from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.index.cached_index import folder_for, index_cache
 from aos.index.world_index import WorldIndex
-from aos.store.snapshots import empty_state
+from aos.store.stored_world import empty_state
 from aos.values.cbor import encode
 from benchmarks.figures import percentile
 from benchmarks.memory import peaks, rss_anon_mib

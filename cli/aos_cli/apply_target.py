@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Final
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.errors import Refused
 from aos.host.apply.apply import Applied
-from aos.host.apply.dry_run import dry_run_of
-from aos.host.apply.flow_gating import gate_flows
+from aos.host.apply.dry_run import dry_run_of, gate_flows, ways_out
 from aos.host.apply.report import ApplyReport, apply_report
-from aos.host.apply.ways_out import ways_out
 from aos.host.door.writer import Writer, open_writer
 from aos.manifest.load import Loaded
 from aos_cli.node_option import client_of
 from aos_cli.open_writing import patience
-from aos_cli.progress import progress
+from aos_cli.output import progress
 
 if TYPE_CHECKING:
     from aos.client import Client

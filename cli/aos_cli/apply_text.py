@@ -1,12 +1,24 @@
-"""Print what a manifest changes, and what became of it (spec/cli.md, C-21)."""
+"""Print the changes of a manifest, its blockers and the ways out, and the result of an apply
+(spec/cli.md, C-21, C-21a).
+
+Show what blocks a manifest, in groups, and what to do about it (spec/cli.md, C-21).
+
+Show the flows in progress that a new manifest would continue or stop (spec/cli.md, C-21a).
+
+Show stored states before and after a migration: ``aos apply --dry-run --show`` (C-21).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from aos.host.apply.forecast import (
+from aos.audit.lens.words import compact, count
+from aos.audit.views.record_view import name_cell
+from aos.core.journal.inputs import MIGRATE, PIN, STRICT
+from aos.core.limits import LIMITS
+from aos.host.apply.apply import (
     FAILED,
     FATES,
     GOES_ON,
@@ -18,7 +30,7 @@ from aos.host.apply.forecast import (
     WAITED_FOR,
 )
 from aos.host.apply.report import ApplyReport
-from aos_cli.apply_blockers import show_blockers
+from aos.shell_text import shell_text
 from aos_cli.output import line, note
 
 ALIKE_SHOWN: Final = 8
@@ -123,3 +135,157 @@ def _definitions(changes: Sequence[str]) -> list[str]:
         else:
             lines.append(f"{sign} {len(group_lines)} {word}s (--json lists them)")
     return lines
+
+
+GROUPS_SHOWN: Final = 20
+
+_MEANINGS: Final[Mapping[str, str]] = {
+    STRICT: "every instance continues on the new version",
+    MIGRATE: "the new modules convert the stored states, all or none",
+    PIN: "instances in flight, and finished ones that do not fit, stay with their version",
+}
+
+Document = Mapping[str, Any]
+"""A part of the report of an apply (H-71b)."""
+
+Command = Callable[[str, bool], Sequence[str]]
+"""The words of the command that applies the manifest in a mode, and with ``--leave-cells``."""
+
+MigrationCommand = Callable[[str], Sequence[str]]
+"""The words of the command that writes the skeleton of a workflow's migration."""
+
+
+def show_blockers(groups: Sequence[Document], count: int) -> None:
+    """Print one line for each group, with a count and examples if it has several blockers."""
+    for group in groups[:GROUPS_SHOWN]:
+        note(f"  {group_text(group)}")
+    if len(groups) > GROUPS_SHOWN:
+        note(f"  and {len(groups) - GROUPS_SHOWN} more groups (--json lists them all)")
+    if count >= LIMITS.blockers:
+        note(f"  these are the first {count:,}; there may be more")
+
+
+def group_text(group: Document) -> str:
+    """One group of blockers as a line."""
+    names = [cell_text(cell) for cell in group["examples"]]
+    if group["count"] == 1:
+        name = names[0] if names else group["workflow"]
+        return f"{name}: {group['kind']}, {group['detail']}"
+    examples = f", such as {', '.join(names)}" if names else ""
+    return (
+        f"{group['workflow']}: {group['count']:,} times {group['kind']}{examples}; "
+        f"the first: {group['detail']}"
+    )
+
+
+def cell_text(cell: Document) -> str:
+    """A cell of a report as text, such as ``shop/order@1 ord-1``."""
+    return name_cell(cell["workflow"], cell["key"])
+
+
+def show_ways_out(ways: Document, command: Command, migration: MigrationCommand) -> None:
+    """Print the commands that would work now, and what else the manifest could declare."""
+    for mode in ways["modes"]:
+        words = shell_text(command(mode, ways["leaves_cells"]))
+        note(f"would work now: {words}  ({_MEANINGS[mode]})")
+    if ways["in_place"]:
+        names = ", ".join(ways["in_place"])
+        note(
+            f'would work now: the same command, if the manifest declares upgrade: "in_place" for '
+            f"{names}  (their instances continue with the new module at their next step)"
+        )
+    for workflow in ways["to_migrate"]:
+        words = shell_text(migration(workflow))
+        note(
+            f"to convert the stored states of {workflow}: {words}  (writes the skeleton of a "
+            "migration; complete it, build, and apply with --mode migrate)"
+        )
+
+
+def ways_document(
+    ways: Document | None, command: Command, migration: MigrationCommand
+) -> dict[str, object] | None:
+    """The ways out, with the commands to type."""
+    if ways is None:
+        return None
+    return {
+        "modes": [
+            {"mode": mode, "command": list(command(mode, ways["leaves_cells"]))}
+            for mode in ways["modes"]
+        ],
+        "in_place": ways["in_place"],
+        "to_migrate": ways["to_migrate"],
+        "migrations": [
+            {"workflow": workflow, "command": list(migration(workflow))}
+            for workflow in ways["to_migrate"]
+        ],
+    }
+
+
+FLOWS_SHOWN: Final = 10
+RULE: Final = "flows_diverge"
+
+Gate = Mapping[str, Any]
+"""The flows of a report (A-90)."""
+
+
+def refusal_text(gate: Gate) -> str:
+    """Return why the manifest is refused, in one sentence."""
+    return (
+        f"the new code does not fit the history of {len(gate['diverge']):,} of "
+        f"{count(gate['checked'], 'flow')} in progress"
+    )
+
+
+def show_flows(gate: Gate, *, is_refused: bool) -> None:
+    """Print how many flows in progress continue, and those that the new code would stop, or, if it
+    is applied all the same, will stop."""
+    stopped = gate["diverge"]
+    if gate["go_on"]:
+        line(f"{count(gate['go_on'], 'flow')} in progress: they continue on the new version")
+    if is_refused:
+        note(f"aos: refused: {refusal_text(gate)}", style="red")
+    elif stopped:
+        note(f"{count(len(stopped), 'flow')} in progress: the next step ends with a fault")
+    for flow in stopped[:FLOWS_SHOWN]:
+        note(f"  {_stopped_text(flow)}")
+    if len(stopped) > FLOWS_SHOWN:
+        note(f"  and {len(stopped) - FLOWS_SHOWN:,} more (--json lists them all)")
+
+
+def show_advice(command: str) -> None:
+    """Print what to do about flows that diverge; ``command`` applies the same manifest."""
+    note("either keep the old form for flows in progress, with cx.version in the code")
+    note(
+        'or let them end on their own code: leave out upgrade = "in_place" in the new version, and '
+        f"{command} --mode pin"
+    )
+    note(
+        f"or {command} --allow-diverged: each of them stops with a fault at its next step, until "
+        "code that fits its history is applied and aos flow resume continues it"
+    )
+
+
+def _stopped_text(flow: Mapping[str, Any]) -> str:
+    cell = cell_text(flow["cell"])
+    if flow["expected"] is None and flow["path"] is None:
+        return f"{cell}: {flow['fault']['kind']}: {flow['fault']['message']}"
+    path = flow["path"] or "its end"
+    return f"{cell}: at {path} the history has {flow['expected']}, the new code {flow['found']}"
+
+
+def show_states(states: Sequence[Mapping[str, Any]]) -> None:
+    """Print each state of a report before and after, and the places that differ."""
+    if states:
+        line("states, those that fail first", style="bold")
+    for state in states:
+        line(f"  {cell_text(state['cell'])}")
+        line(f"    before   {compact(state['before'])}")
+        if state["fault"] is not None:
+            fault = state["fault"]
+            line(f"    fails    {fault['kind']}: {fault['message']}", style="red")
+            continue
+        line(f"    after    {compact(state['after'])}")
+        for change in state["changed"]:
+            was, now = compact(change["before"]), compact(change["after"])
+            line(f"    changed  {change['path']}: {was} -> {now}", style="yellow")

@@ -1,21 +1,37 @@
-"""The cells that a command is for, in the world of a folder or of a node (spec/cli.md, C-26 to
-C-26c, C-92)."""
+"""The cells that a command names or means, and a command for each of them, in the world of a folder
+or of a node (spec/cli.md, C-24b, C-26 to C-26c, C-92).
+
+Send one command of an operator for each of several cells (spec/cli.md, C-26 to C-26c).
+
+Name existing instances whose keys resemble one that does not exist (C-24b).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
+from typing import Final, TypeAlias
 
+from aos.audit.lens.lens import as_json
 from aos.audit.lens.lookup import find_cell, find_workflow
 from aos.audit.lens.words import compact
 from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
+from aos.core.decide.answers import Answer
 from aos.core.state.cell import Cell
 from aos.core.state.version import is_pinned
+from aos.host.door.writer import Item
 from aos.manifest.effective import Effective
 from aos_cli.cell_names import NamedCell, named_cell
+from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
+from aos_cli.open_writing import writing_to
+from aos_cli.output import progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +61,9 @@ def cell_by_key(world: Path, node: str | None, workflow: str, key: str | None) -
 def failed(world: Path, node: str | None, workflow: str | None) -> list[NamedCell]:
     """Every cell that a fault failed, of one workflow or of all, the earliest fault first."""
     if node is not None:
-        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+        from aos_cli import node_world  # noqa: PLC0415  # it imports much
 
-        return [_of_row(row).cell for row in node_reading.faults(node, workflow=workflow)][::-1]
+        return [_of_row(row).cell for row in node_world.faults(node, workflow=workflow)][::-1]
     with looking_at(world) as view:
         name = None if workflow is None else find_workflow(view.state, workflow)
         cells = [
@@ -62,9 +78,9 @@ def failed(world: Path, node: str | None, workflow: str | None) -> list[NamedCel
 def pinned(world: Path, node: str | None, workflow: str | None) -> list[NamedCell]:
     """Every pinned cell, of one workflow or of all, by workflow and key."""
     if node is not None:
-        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+        from aos_cli import node_world  # noqa: PLC0415  # it imports much
 
-        rows = node_reading.cells(node, workflow=workflow, pinned=True)
+        rows = node_world.cells(node, workflow=workflow, pinned=True)
         return [_of_row(row).cell for row in rows]
     with looking_at(world) as view:
         state = view.state
@@ -98,9 +114,9 @@ def keyed(
 
 
 def _keyed_on_node(node: str, workflow: str, keys: Iterable[str | None]) -> list[ChosenCell]:
-    from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+    from aos_cli import node_world  # noqa: PLC0415  # it imports much
 
-    rows = [node_reading.one_cell(node, workflow, key) for key in dict.fromkeys(keys)]
+    rows = [node_world.one_cell(node, workflow, key) for key in dict.fromkeys(keys)]
     return list({row["key_cbor"]: _of_row(row) for row in rows}.values())
 
 
@@ -114,11 +130,11 @@ def matching(
         BadUsage: The world has no such workflow.
     """
     if node is not None:
-        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+        from aos_cli import node_world  # noqa: PLC0415  # it imports much
 
         return [
             _of_row(row)
-            for row in node_reading.cells(node, workflow=workflow)
+            for row in node_world.cells(node, workflow=workflow)
             if (ended or not _row_is_over(row)) and _matches(_key_text(row["key"]), pattern)
         ]
     with looking_at(world) as view:
@@ -159,3 +175,100 @@ def _of_row(row: Document) -> ChosenCell:
         row["mailbox"],
         row.get("in_flight", 0),
     )
+
+
+Command: TypeAlias = Callable[[NamedCell], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A cell, and the world's answer to its command."""
+
+    cell: NamedCell
+    answer: Answer
+
+
+def command_each(
+    world: Path,
+    node: str | None,
+    action: str,
+    cells: Sequence[NamedCell],
+    *,
+    doing: str,
+    status: str | None = None,
+    reason: str | None = None,
+) -> list[Answered]:
+    """Send the command for each cell, to ``node`` or else to the world of a folder: one record
+    each. A refusal does not stop the others.
+
+    ``doing`` names the work on the progress line, such as ``retrying``. Without a cell, the world
+    is not opened.
+    """
+    if not cells:
+        return []
+    way = (
+        _in_folder(world, action, status, reason) if node is None
+        else _on_node(node, action, status, reason)
+    )  # fmt: skip
+    with way as command, progress(doing) as advance:
+        answered = []
+        for cell in cells:
+            answered.append(Answered(cell, command(cell)))
+            advance(len(answered), len(cells))
+    return answered
+
+
+@contextmanager
+def _in_folder(
+    world: Path, action: str, status: str | None, reason: str | None
+) -> Iterator[Command]:
+    with writing_to(world) as writer:
+        yield lambda cell: writer.control(action, cell=cell.id, status=status, reason=reason)
+
+
+@contextmanager
+def _on_node(node: str, action: str, status: str | None, reason: str | None) -> Iterator[Command]:
+    with client_of(node) as client:
+        yield lambda cell: client.command(
+            action, workflow=cell.workflow, key=cell.key, status=status, why=reason
+        )
+
+
+CELLS_READ: Final = 10_000
+"""Instances of the workflow that are compared, so that a large world answers soon, too."""
+
+NAMED_MAX: Final = 3
+
+
+def near_keys(world: Path, item: Item) -> tuple[str, list[str]] | None:
+    """Find the instance that ``item`` is for and that does not exist: return its workflow and at
+    most three keys of that workflow that resemble its key. None if there is no such instance by
+    now, or its workflow has no key."""
+    with looking_at(world) as view:
+        target = _missing(view, item)
+        if target is None:
+            return None
+        workflow, key = target
+        key_texts = (
+            _text(view, workflow, cell.id[1])
+            for cell in islice(view.state.cells.of(workflow), CELLS_READ)
+        )
+        return workflow, difflib.get_close_matches(
+            _text(view, workflow, key), list(key_texts), n=NAMED_MAX
+        )
+
+
+def _missing(view: View, item: Item) -> tuple[str, bytes] | None:
+    manifest = view.state.effective
+    schema = manifest.schemas[item.schema]
+    value = schema.from_record(schema.encode(schema.from_json_object(item.value)))
+    for route in manifest.routes(item.schema):
+        key = route.key(value)
+        if key and not route.creates and (route.workflow, key) not in view.state.cells:
+            return route.workflow, key
+    return None
+
+
+def _text(view: View, workflow: str, key: bytes) -> str:
+    value = as_json(view.state.effective.workflows[workflow].key, key)
+    return value if isinstance(value, str) else compact(value)

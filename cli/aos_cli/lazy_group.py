@@ -1,14 +1,22 @@
-"""Click groups that list commands from the registry and import a command when it is called."""
+"""Click groups that list commands from the registry and import a command when it is called, without
+pydantic.
+
+Read texts, paths and parsed numbers without pydantic, which Typer would import for them.
+
+Pydantic takes longer to import than a small command takes to run. A parameter of any other type,
+such as an ``Enum`` or a number with bounds, is left to Typer.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from aos_cli import registry
-from aos_cli.parameters import read_without_pydantic
 
 
 class LeafCommand(TyperCommand):
@@ -82,7 +90,7 @@ def _function(command: registry.Command) -> Any:
     if command.path not in registry.WRITING:
         return function
     # Commands that only read do not need what makes the option.
-    from aos_cli.writing_timeout import with_timeout  # noqa: PLC0415
+    from aos_cli.open_writing import with_timeout  # noqa: PLC0415
 
     return with_timeout(function)
 
@@ -92,3 +100,38 @@ def _epilog(command: registry.Command) -> str:
     title = "Examples:" if len(command.examples) > 1 else "Example:"
     lines = [title, *(f"  {example}" for example in command.examples)]
     return "\n".join(lines).replace("[", r"\[")
+
+
+_MAKERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    str: str,
+    Path: Path,
+    bool: bool,
+    list[str]: str,
+    list[Path]: Path,
+}
+
+
+class _Reader:
+    """Makes the value of one parameter; Typer calls it."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make = make
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        is_many = param.multiple or param.nargs == -1
+        if value is None:
+            return () if is_many else None
+        try:
+            return [self._make(element) for element in value] if is_many else self._make(value)
+        except typer.BadParameter as problem:
+            raise typer.BadParameter(problem.message, ctx=ctx, param=param) from problem
+
+
+def read_without_pydantic(parameters: list[Any]) -> list[Any]:
+    """Give each parameter of a simple type a ``_Reader``; returns the same list."""
+    for parameter in parameters:
+        descriptor = parameter.type_descriptor
+        make = descriptor.parameter_info.parser or _MAKERS.get(descriptor.annotation)
+        if make is not None:
+            parameter._runtime_param = _Reader(make)  # noqa: SLF001  # Typer uses its own if this is None
+    return parameters

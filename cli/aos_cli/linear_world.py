@@ -13,19 +13,19 @@ from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
 from aos.core.journal.records import CellId
 from aos.manifest.linear_names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
-from aos.manifest.linear_starting import (
+from aos.manifest.plans import (
+    StepPlan,
     check_name,
     chosen_plan,
     context_of,
     must_have_linear,
+    plan_of,
     start_event,
 )
-from aos.manifest.plans import StepPlan, plan_of
 from aos.values.cbor import encode
 from aos_cli.cell_answers import ask, wait_for_answer
 from aos_cli.node_option import client_of, from_node
-from aos_cli.open_view import looking_at
-from aos_cli.search_names import search_names
+from aos_cli.open_view import looking_at, search_names
 
 if TYPE_CHECKING:
     from aos.values.cbor import Value
@@ -153,8 +153,7 @@ class LinearWorld:
             with client_of(self.node) as client:
                 client.wait(LINEAR, instance, timeout_s=seconds)
             return
-        from aos.client.current import CurrentState  # noqa: PLC0415  # only a wait needs it
-        from aos.client.instance import reached  # noqa: PLC0415
+        from aos.client.current import CurrentState, reached  # noqa: PLC0415  # only a wait needs it
 
         current = CurrentState(self.world)
         try:

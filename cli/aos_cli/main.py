@@ -53,7 +53,7 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     output.prepare()
     code = run_command(sys.argv[1:])
-    calls = sys.modules.get("aos.worker.call_threads")  # a command that runs functions has it
+    calls = sys.modules.get("aos.worker.calls")  # a command that runs functions has it
     if calls is not None:
         calls.end_process(code)
     sys.exit(code)

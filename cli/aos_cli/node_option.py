@@ -50,9 +50,9 @@ def from_node(node: str, path: str, **query: object) -> Document:
     """Return the document of a reading route of a node. Parameters that are None or False are left
     out. Raises as ``Client``."""
     # The client of a node imports much that the reader of a folder does not need.
-    from aos_cli import node_reading  # noqa: PLC0415
+    from aos_cli import node_world  # noqa: PLC0415
 
     parameters = {
         name: value for name, value in query.items() if value is not None and value is not False
     }
-    return node_reading.document(node, path, **parameters)
+    return node_world.document(node, path, **parameters)

@@ -1,20 +1,22 @@
-"""Open a world for reading; every reading command begins with this."""
+"""Open a world for reading; every reading command begins with this.
+
+The names that ``node.toml`` gives to paths of states, for conditions (spec/search.md, SE-21).
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from aos.audit.views.record_view import Document
-from aos.audit.views.running_effects import Running, RunningTask
-from aos.audit.views.view import View
+from aos.audit.views.view import Running, RunningTask, View
 from aos.errors import AosError
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.machine_clock import now_ns
-from aos_cli.progress import progress
+from aos_cli.output import progress
 
 
 @contextmanager
@@ -80,3 +82,11 @@ def running_of(work: Document | None) -> Running | None:
             for intent, phase, attempt, since_ns in work["tasks"]
         },
     )
+
+
+def search_names(world: Path) -> Mapping[str, Mapping[str, str]]:
+    """The names by workflow. Raises: BadUsage: ``node.toml`` is invalid."""
+    # Most lists have no condition, and need none of the node.
+    from aos.node.node_settings import read_settings  # noqa: PLC0415
+
+    return read_settings(world).search

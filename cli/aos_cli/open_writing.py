@@ -1,16 +1,27 @@
-"""Open a world for writing; every command that sends something begins with this."""
+"""Open a world for writing, for the time that ``--timeout`` gives; every command that sends
+something begins with this (spec/cli.md, C-8a).
+
+``--timeout`` of every command that writes to a world (spec/cli.md, C-8a).
+
+The option is the same everywhere, so the functions of commands do not name it: ``Listed`` adds it
+to those of ``registry.WRITING``, and ``open_writing`` reads it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
+from typing import Annotated, Any, Final
 
-from aos.host.door.patience import WaitPatience
+import typer
+
+from aos.host.door.way import WaitPatience
 from aos.host.door.writer import Writer, open_writer
-from aos_cli.output import note
-from aos_cli.progress import progress
-from aos_cli.writing_timeout import chosen_timeout_s
+from aos_cli.options import span
+from aos_cli.output import note, progress
 
 
 @contextmanager
@@ -27,3 +38,48 @@ def writing_to(world: Path) -> Iterator[Writer]:
 def patience() -> WaitPatience:
     """How long this command waits for a world that makes nothing durable, and reports it (C-8a)."""
     return WaitPatience(chosen_timeout_s(), report=lambda text: note(f"aos: {text}"))
+
+
+_SECOND_NS: Final = 10**9
+_DEFAULT_NS: Final = 30 * _SECOND_NS
+
+Timeout = Annotated[
+    int | None,
+    typer.Option(
+        "--timeout",
+        metavar="D",
+        parser=span,
+        help="How long to wait for a running world that makes nothing durable, such as on a full "
+        "disk (default 30s).",
+    ),
+]
+
+
+class _CurrentTimeout:
+    """The ``--timeout`` of the command that runs."""
+
+    timeout_ns: int = _DEFAULT_NS
+
+
+def chosen_timeout_s() -> float:
+    """The value of this command's ``--timeout``, in seconds."""
+    return _CurrentTimeout.timeout_ns / _SECOND_NS
+
+
+def with_timeout(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option to the function of a command that writes."""
+
+    @wraps(function)
+    def wrapper(*words: Any, timeout: int | None = None, **options: Any) -> Any:
+        _CurrentTimeout.timeout_ns = _DEFAULT_NS if timeout is None else timeout
+        try:
+            return function(*words, **options)
+        finally:
+            _CurrentTimeout.timeout_ns = _DEFAULT_NS
+
+    option = Parameter("timeout", Parameter.KEYWORD_ONLY, default=None, annotation=Timeout)
+    function_signature = signature(function, eval_str=True)
+    parameters = [*function_signature.parameters.values(), option]
+    wrapper.__signature__ = function_signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper

@@ -2,6 +2,8 @@
 
 On a terminal there are colours, tables and bars; elsewhere plain lines. ``aos_cli.terminal`` draws
 them; it is imported only if there is a terminal.
+
+Show progress: a bar on a terminal, elsewhere a line every 2 s (spec/cli.md, C-4).
 """
 
 from __future__ import annotations
@@ -10,16 +12,19 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from aos.document_text import CONTROLS, document_text
 from aos.errors import Unavailable
 from aos_cli.styled import Styled
 
-if TYPE_CHECKING:  # rich would double the start-up of a small command
+if TYPE_CHECKING:
     from aos_cli.terminal import Screen
+
 
 STATUS_STYLES: Final = {
     "failed": "red",
@@ -341,3 +346,30 @@ def _forget(stream: Any) -> None:
 
 def _unwritable(error: OSError) -> Unavailable:
     return Unavailable(f"stdout: cannot be written: {error.strerror or error}")
+
+
+PLAIN_EVERY_S: Final = 2.0
+"""Interval of plain progress lines, in seconds. Shorter work prints none."""
+
+Advance = Callable[[int, int], None]
+"""Called with the number done and the total, which is 0 if unknown."""
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Advance]:
+    """Show the progress of ``label`` while the block runs."""
+    with errors_screen().bar(label) if errors_are_on_terminal() else _lines(label) as advance:
+        yield advance
+
+
+@contextmanager
+def _lines(label: str) -> Iterator[Advance]:
+    last = monotonic()
+
+    def advance(completed: int, total: int) -> None:
+        nonlocal last
+        if monotonic() - last >= PLAIN_EVERY_S:
+            last = monotonic()
+            note(f"{label}: {completed:,} of {total:,}" if total else f"{label}: {completed:,}")
+
+    yield advance

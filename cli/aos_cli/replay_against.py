@@ -17,8 +17,7 @@ from aos.host.folder.folder import open_folder
 from aos.manifest.load import Loaded
 from aos.sandbox.caps import FILE_BYTES_MAX
 from aos.store.bundle.reader import open_bundle
-from aos_cli.output import line, print_json
-from aos_cli.progress import Advance, progress
+from aos_cli.output import Advance, line, print_json, progress
 from aos_cli.replay_start import snapshot_named, until_interrupted
 
 STEPS_SHOWN: Final = 10

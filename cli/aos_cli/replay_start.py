@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from aos.errors import BadUsage
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
-from aos_cli.progress import Advance
+from aos_cli.output import Advance
 
 T = TypeVar("T")
 

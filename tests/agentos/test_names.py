@@ -16,10 +16,10 @@ from aos.host.executors.task import Outcome, Task
 from aos.host.folder.folder import open_folder
 from aos.manifest.named import BlobReferences
 from aos.store.derived import DerivedRows, differences
-from aos.store.forget import Forget
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore
 from aos.store.packs import PACKED_BYTES
+from aos.store.rows import Forget
 from aos.store.store import Store
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text

@@ -33,8 +33,8 @@ from aos.errors import Damage
 from aos.host.executors.redelivery import left_open
 from aos.host.folder.restore import restore
 from aos.store.derived import differences
-from aos.store.identity import identity_at
 from aos.store.memory_store import MemoryStore
+from aos.store.stored_world import identity_at
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import Hash, content_hash
 from tests.audit.desks import Desk, erasing, told_long

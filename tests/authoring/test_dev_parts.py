@@ -13,12 +13,11 @@ from nacl.signing import SigningKey
 from aos.audit.trace.render import Branch, plain
 from aos.authoring.build import build
 from aos.authoring.follow import shortened
-from aos.authoring.in_force import for_scratch
 from aos.authoring.project import Project
 from aos.authoring.running import Console
-from aos.authoring.scratch import prepare
-from aos.authoring.typed import LINE_BYTES_MAX, Command, Typed, parse_line
-from aos.authoring.watch import Changes, Watch
+from aos.authoring.scratch import for_scratch, prepare
+from aos.authoring.screen import LINE_BYTES_MAX, Command, Typed, parse_line
+from aos.authoring.source_files import Changes, Watch
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.writer import Item
 from aos.host.folder.folder import UNFINISHED_FILE, init_world, open_folder

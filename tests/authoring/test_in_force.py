@@ -12,9 +12,9 @@ import wasmtime
 
 from aos.audit.trace.render import Branch
 from aos.authoring.build import Built, build
-from aos.authoring.in_force import put_in_force
 from aos.authoring.project import Project
 from aos.authoring.running import Console
+from aos.authoring.scratch import put_in_force
 from aos.core.decide.answers import Blocker
 from aos.core.journal.records import slot_bytes
 from aos.errors import AosError, Refused

@@ -11,8 +11,7 @@ import pytest
 
 from aos.authoring.migration.assemblyscript import script_text
 from aos.authoring.migration.plan import Plan, file_stem, named_workflow, plan
-from aos.authoring.migration.rust import rust_text
-from aos.authoring.migration.rust_source import rust_types
+from aos.authoring.migration.rust import rust_text, rust_types
 from aos.authoring.migration.skeleton import write_files
 from aos.authoring.project import Project
 from aos.errors import BadUsage, Refused, Unavailable

@@ -10,11 +10,21 @@ from pathlib import Path
 import pytest
 
 from aos import __version__
-from aos.authoring import sdk_update
+from aos.authoring import sdk
 from aos.authoring.new import new_project
 from aos.authoring.project import Project, read_project
-from aos.authoring.sdk import NO_FILE, RECORD, Release, hashes, recorded, release
-from aos.authoring.sdk_update import BEFORE, Updated, outdated, update_sdk
+from aos.authoring.sdk import (
+    BEFORE,
+    NO_FILE,
+    RECORD,
+    Release,
+    Updated,
+    hashes,
+    outdated,
+    recorded,
+    release,
+    update_sdk,
+)
 from aos.errors import Refused, Unavailable
 from tests.authoring.test_new import tree
 from tests.cli.shell import Aos
@@ -180,7 +190,7 @@ def test_an_interrupted_copy_leaves_the_old_copy_unchanged(
         (folder / "src").mkdir(parents=True)
         raise error
 
-    monkeypatch.setattr(sdk_update, "copy_sdk", fails)
+    monkeypatch.setattr(sdk, "copy_sdk", fails)
 
     with pytest.raises((Unavailable, KeyboardInterrupt)) as failed:
         update_sdk(shop)
@@ -199,7 +209,7 @@ def test_a_new_copy_that_cannot_take_its_place_leaves_the_old_one_in_it(
     rename = Path.rename
 
     def fails(self: Path, target: Path) -> Path:
-        if sdk_update.UNFINISHED in str(self):
+        if sdk.UNFINISHED in str(self):
             raise OSError(5, "Input/output error")
         return rename(self, target)
 

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from aos.authoring import asc, toolchain
+from aos.authoring.compiled_sdk import cache_folder
 from aos.authoring.errors import BuildFailed, ToolMissing
 from aos.authoring.running import Console, Stopped
-from aos.authoring.rust import compile_rust
-from aos.authoring.rust_std import built_std
+from aos.authoring.rust import built_std, compile_rust
 from aos.authoring.toolchain import find_toolchain
-from aos.authoring.user_cache import cache_folder
 from aos.errors import Unavailable
 from tests.authoring import fakes
 from tests.authoring.fakes import ROOT, path, program

@@ -34,8 +34,7 @@ from aos.executors.evm.chain_reads import ChainReads
 from aos.executors.evm.fate_wait import Pacing, await_fate
 from aos.executors.evm.inputs import call_params, quote_params, receipt_params, submit_params
 from aos.executors.evm.json_rpc import RpcCall, RpcError
-from aos.executors.evm.rpc_connections import RpcConnections
-from aos.executors.evm.rpc_nodes import RpcNode, parse_nodes
+from aos.executors.evm.rpc_connections import RpcConnections, RpcNode, parse_nodes
 from aos.executors.evm.tx_quote import quote
 from aos.executors.evm.tx_submit import submit
 from aos.executors.evm.view_call import call_view

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.host.door.patience import WaitPatience
+from aos.host.door.way import WaitPatience
 from aos_cli.registry import WRITING
 from tests.cli.shell import Result, run
 from tests.copies import copied

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from aos.client import Client
-from aos.client.node_address import SOCKET
+from aos.client.node_connection import SOCKET
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.host.apply.manifest_files import load_manifest_files
 from tests.cli.shell import Result, here

@@ -13,7 +13,7 @@ import pytest
 
 from aos.errors import Unavailable
 from aos_cli import output
-from aos_cli.progress import progress
+from aos_cli.output import progress
 from tests.cli.shell import AOS, Aos, environment, run, start
 from tests.cli.terminal import Terminal
 from tests.copies import copied
@@ -149,7 +149,7 @@ def test_progress_is_a_line_now_and_then_without_a_terminal(
 ) -> None:
     """C-4"""
     now = 0.0
-    monkeypatch.setattr("aos_cli.progress.monotonic", lambda: now)
+    monkeypatch.setattr("aos_cli.output.monotonic", lambda: now)
 
     with progress("counting") as advance:
         for now in (1.0, 2.0, 2.5, 4.0):  # the clock reads it

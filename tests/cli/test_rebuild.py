@@ -10,9 +10,9 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Event, Ref
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
-from aos.store.forget import Forget
+from aos.store.derived import TABLES
 from aos.store.lock import WorldLock
-from aos.store.rebuilt import TABLES
+from aos.store.rows import Forget
 from tests.cli.shell import Aos, in_silence
 from tests.copies import copied
 from tests.host import puppet

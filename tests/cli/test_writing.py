@@ -21,11 +21,11 @@ from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Blocker, Refusal, Rule
 from aos.errors import Unavailable
-from aos.host.apply.ways_out import groups
+from aos.host.apply.dry_run import groups
 from aos.host.door.writer import Item, Writer, open_writer
 from aos.host.folder.folder import init_world
 from aos.values.cbor import encode
-from aos_cli import run_screen
+from aos_cli import run_process
 from aos_cli.commands import send
 from tests.cli.shell import ROOT, Aos
 from tests.copies import copied
@@ -694,8 +694,8 @@ def test_a_run_that_is_stopped_while_it_reads_the_journal_ends_well(
         time.sleep(0.2)
         return "reading"
 
-    monkeypatch.setattr(run_screen, "_folding", interrupted)
-    monkeypatch.setattr(run_screen, "PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr(run_process, "_folding", interrupted)
+    monkeypatch.setattr(run_process, "PLAIN_EVERY_S", 0.0)
 
     found = aos("run", world=world)
 

@@ -22,8 +22,8 @@ from aos.client import (
     Refusal,
     Rule,
     WaitTimedOut,
-    bounded_answer,
     connect,
+    node_connection,
     node_steps,
 )
 from aos.client.node_errors import NodeUnavailable
@@ -376,7 +376,7 @@ def test_an_answer_that_does_not_end_is_given_up(
     monkeypatch: pytest.MonkeyPatch, *, is_async: bool, most: int
 ) -> None:
     """W-4b: it is too long, or comes too slowly."""
-    monkeypatch.setattr(bounded_answer, "ANSWER_BYTES_MAX", most)
+    monkeypatch.setattr(node_connection, "ANSWER_BYTES_MAX", most)
     monkeypatch.setattr(node_steps, "ANSWER_S", 0.3)
 
     def dripping() -> Iterator[bytes]:

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from nacl.signing import SigningKey
 
-from aos.core.decide.answers import Refusal
-from aos.core.decide.decided import Decided
+from aos.core.decide.answers import Decided, Refusal
 from aos.core.decide.settle import admit_receipt, admit_stream
 from aos.core.journal.inputs import ReceiptInput, StreamInput
 from aos.core.journal.records import Batch, Receipt, Stamp, Stream

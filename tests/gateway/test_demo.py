@@ -14,7 +14,7 @@ import pytest
 
 from aos.errors import Unavailable
 from aos_cli.commands import gateway_demo as command
-from aos_cli.demo import gateway_chain, gateway_files, gateway_story
+from aos_cli.demo import gateway_chain, gateway_story
 from tests.cli.conftest import aos
 from tests.cli.shell import ROOT, Aos, run, start
 from tests.cli.test_demo import living
@@ -135,7 +135,7 @@ def no_chain(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
     monkeypatch.setattr(command, "local_chain", Silent)
-    monkeypatch.setattr(gateway_files, "_find_anvil", lambda _: None)
+    monkeypatch.setattr(gateway_chain, "_find_anvil", lambda _: None)
 
 
 @pytest.mark.usefixtures("no_chain")
@@ -201,7 +201,7 @@ def test_without_the_packages_one_sentence_names_the_extra(
     aos: Aos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-126"""
-    monkeypatch.setattr(gateway_files, "PACKAGES", ("no_such_package",))
+    monkeypatch.setattr(gateway_chain, "PACKAGES", ("no_such_package",))
 
     found = aos("gateway", "demo", tmp_path / "d")
 

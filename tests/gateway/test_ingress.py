@@ -17,7 +17,7 @@ from aos.core.decide.answers import Refusal
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world
 from aos.manifest.load import Loaded
-from aos.page.example_value import example_value
+from aos.page.send_form import example_value
 from aos.testing import World
 from aos.testing.problems import InputRefused
 from tests.cli.shell import Result, here

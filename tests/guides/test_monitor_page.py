@@ -44,7 +44,7 @@ def test_each_command_of_the_check_reads_the_world_and_each_field_is_in_its_docu
 
 def test_each_part_of_the_status_line_is_one_that_the_command_prints() -> None:
     cli = ROOT / "cli" / "aos_cli"
-    run = "".join((cli / name).read_text("utf-8") for name in ("commands/run.py", "run_screen.py"))
+    run = "".join((cli / name).read_text("utf-8") for name in ("commands/run.py", "run_process.py"))
     parts = re.findall(r"^\| `([^`]*)` \|", section("The status line"), re.MULTILINE)
 
     assert len(parts) == 9

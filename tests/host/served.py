@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aos.core.journal.records import Principal
-from aos.host.door.address import short_path
-from aos.host.door.protocol import LENGTH_BYTES, pack, unpack
+from aos.host.door.protocol import LENGTH_BYTES, pack, short_path, unpack
 from aos.host.door.server import Server
 from aos.host.executors.receipts import Receipts
 from aos.host.fields import Message

@@ -15,7 +15,7 @@ import pytest
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.store.lmdb_store import LmdbStore
-from aos.store.reserve import RESERVE_BYTES, RESERVE_NAME, make_reserve
+from aos.store.room import RESERVE_BYTES, RESERVE_NAME, make_reserve
 from aos.values.digests import Hash, content_hash
 from tests.cli.shell import here, run
 from tests.copies import copied

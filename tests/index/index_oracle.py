@@ -10,14 +10,13 @@ import pytest
 
 from aos.audit.lens.ports import first_kept
 from aos.audit.search.attributes import OF_EVERY_CELL
-from aos.audit.trace.cell_inputs import inputs_by_cell, reaching
+from aos.audit.trace.timeline import inputs_by_cell, reaching
 from aos.audit.trace.trace import trace
 from aos.audit.views import cell_view, count_view, intent_view, world_view
 from aos.audit.views.cell_selection import BY_KEY, ORDERS, CellSelection
 from aos.audit.views.intent_view import intents as intents_document
-from aos.audit.views.journal_view import Selection, cells_of
+from aos.audit.views.journal_view import Selection, cells_of, minutes
 from aos.audit.views.journal_view import journal as journal_document
-from aos.audit.views.minute_view import minutes
 from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (

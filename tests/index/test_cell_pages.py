@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 
 from aos.audit.search.attributes import OF_EVERY_CELL
-from aos.audit.search.finder import CellQuery
-from aos.audit.search.matching import Condition
+from aos.audit.search.matching import CellQuery, Condition
 from aos.core.journal.records import CellId
 from aos.index.cell_pages import CellPages
 from aos.index.index_layout import (

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.audit.lens.words import span_text
-from aos.testing.times import read_span
+from aos.testing.plain import read_span
 from tests.linear.stage import (
     Stage,
     Tagged,

@@ -17,7 +17,7 @@ from aos.manifest.effective import Effective
 from aos.manifest.limits import StepLimits
 from aos.manifest.linear_names import RELEASED, RESERVED, SENT_TO_LINEAR
 from aos.manifest.load import load
-from aos.manifest.schedule_names import SENT_TO_SCHEDULES
+from aos.manifest.schedules import SENT_TO_SCHEDULES
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash, digest
 from aos.values.errors import ValueProblem

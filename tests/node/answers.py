@@ -9,8 +9,8 @@ from typing import Any, Final
 import httpx
 
 from aos.node import openapi
-from aos.node.answer_schemas import PREFIX
 from aos.node.bodies import JSON, PROBLEM
+from aos.node.json_schema import PREFIX
 from aos.node.routes import BY_PATH
 
 OPEN: Final = frozenset({"Definition"})

@@ -11,9 +11,8 @@ from aos.flow.operation import OperationKind as Kind
 from aos.flow.operation import OperationState, UndoState
 from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import init_world
-from aos.manifest.linear_starting import start_event
 from aos.manifest.load import load
-from aos.manifest.plans import plan_of
+from aos.manifest.plans import plan_of, start_event
 from aos.values.cbor import Value, encode
 from tests.cli.shell import in_silence
 from tests.flow import shop

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from aos.manifest.builtins import SCHEMAS
-from aos.page.example_value import PARTS_MAX, example_value
+from aos.page.send_form import PARTS_MAX, example_value
 from aos.values.schema import Schema, compile_schemas
 from tests.values.strategies import types
 

@@ -7,14 +7,14 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aos.page.layered_graph import (
+from aos.page.page_graphs import (
     BOX_HEIGHT,
     BOX_WIDTH,
     NODES_MAX,
     GraphNode,
     graph_picture,
+    trace_graph,
 )
-from aos.page.page_graphs import trace_graph
 from aos.page.page_links import PageLinks
 from tests.page.browser import Browser, read_page
 from tests.page.test_timeline import TRACE

@@ -16,7 +16,7 @@ import pytest
 
 from aos.host.folder.folder import init_world
 from aos.host.transfer.exporting import export_world
-from aos.page import live_figures, live_stream
+from aos.page import live_stream
 from aos.page.live_stream import STREAMS_MAX
 from aos.page.page_headers import HEADERS
 from tests.cli.shell import run
@@ -149,7 +149,7 @@ def test_a_stream_begins_with_the_figures_unless_the_browser_has_them(
         stream.leave()
 
     stream = Watched(browser, f"{live}?after=1", last_event_id=str(record))
-    browser.wait(3 * live_figures.FIGURES_S)
+    browser.wait(3 * live_stream.FIGURES_S)
     assert stream.events == []
     stream.leave()
 
@@ -163,7 +163,7 @@ def test_a_new_record_makes_one_event_and_nothing_makes_none(
 
     send(world, "newest")
     stream.until(lambda: len(stream.events) == 1)
-    browser.wait(3 * live_figures.FIGURES_S)
+    browser.wait(3 * live_stream.FIGURES_S)
 
     [(name, found)] = stream.events
     assert (name, found["record"]) == ("figures", record + 1)
@@ -174,19 +174,19 @@ def test_there_are_at_most_four_events_a_second_however_much_happens(
     browser: Browser, live: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PG-121: all streams of a world share one reading of it."""
-    assert live_figures.FIGURES_S == 0.25
+    assert live_stream.FIGURES_S == 0.25
     readings = 0
 
     async def now(self: Any) -> dict[str, Any]:
         nonlocal readings
         async with self._reading:
-            if time.monotonic() - self._read_s >= live_figures.FIGURES_S:
+            if time.monotonic() - self._read_s >= live_stream.FIGURES_S:
                 readings += 1
                 self._read_s = time.monotonic()
             return {"record": readings}
 
     browser.get(f"{live}.json")
-    monkeypatch.setattr(live_figures.SharedFigures, "now", now)
+    monkeypatch.setattr(live_stream.SharedFigures, "now", now)
     streams = [Watched(browser, live) for _ in range(10)]
     browser.wait(1.1)
 
@@ -221,7 +221,7 @@ def test_a_browser_that_does_not_read_gets_no_queue_and_resumes(
 
     for number in range(3):
         send(world, f"unread {number}")
-        browser.wait(2 * live_figures.FIGURES_S)
+        browser.wait(2 * live_stream.FIGURES_S)
     stream.leave()
 
     assert stream.events == []

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from aos.index import kept_index
-from aos.page.open_worlds import OPEN_MAX
 from aos.page.page_world import PageWorld
+from aos.page.page_worlds import OPEN_MAX
 from tests.copies import copied
 from tests.page.browser import Browser
 from tests.page.test_live_stream import Watched

@@ -22,8 +22,7 @@ from aos.node.list_time import ListTime
 from aos.node.problems import Problem
 from aos.page import page_world
 from aos.page.page_links import PageLinks
-from aos.page.page_text import render
-from aos.page.page_trees import tree_lines
+from aos.page.page_text import render, tree_lines
 from aos.page.page_worlds import PageWorlds
 from tests.cli.shell import AOS, environment, here, run
 from tests.copies import copied

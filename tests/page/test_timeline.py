@@ -11,9 +11,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aos.page.cell_timeline import cell_timeline
-from aos.page.time_axis import FOLDED_FROM, TimeAxis
-from aos.page.timeline_picture import LEFT, RIGHT, WIDTH, timeline_picture
+from aos.page.cell_timeline import (
+    FOLDED_FROM,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    TimeAxis,
+    cell_timeline,
+    timeline_picture,
+)
 from tests.page.browser import Browser, read_page
 
 GOLDEN = Path(__file__).parent / "timeline.json"

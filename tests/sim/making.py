@@ -17,7 +17,7 @@ from aos.core.snapshot.take import Put, SnapshotLayers, rebase, take
 from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.host.folder.restore import restore
-from aos.store.snapshots import empty_state
+from aos.store.stored_world import empty_state
 from aos.values.digests import Hash, content_hash
 from tests.sim import model_follow
 from tests.sim.failure import SimFailure

@@ -17,8 +17,7 @@ import pytest
 
 from aos.core import kernel
 from aos.core.decide import admit, control, owed, routing, settle, step
-from aos.core.decide.answers import Refusal, Rule
-from aos.core.decide.decided import Decided
+from aos.core.decide.answers import Decided, Refusal, Rule
 from aos.core.journal import frame, identity, signing
 from aos.core.journal.records import Attempt, CellId, Receipt, Record
 from aos.core.kernel import Kernel

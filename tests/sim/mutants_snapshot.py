@@ -11,8 +11,7 @@ import pytest
 
 from aos.core import kernel
 from aos.core.decide import admit
-from aos.core.decide.answers import Refusal, Rule
-from aos.core.decide.decided import Decided
+from aos.core.decide.answers import Decided, Refusal, Rule
 from aos.core.journal.records import CellId, Ref, Snapshot
 from aos.core.journal.vocabulary import TerminalStatus
 from aos.core.pending import Pending

@@ -20,9 +20,9 @@ from aos.store.delta import CHAIN_MAX, DELTA_BYTES
 from aos.store.derived import differences
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.first_look import structure_problems
-from aos.store.forget import Forget
 from aos.store.lmdb_store import LmdbStore
 from aos.store.packs import PACKED_BYTES
+from aos.store.rows import Forget
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.store.children import end, line, spawn
 from tests.store.delta_writer import group

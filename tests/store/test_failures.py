@@ -12,7 +12,7 @@ import lmdb
 import pytest
 
 from aos.errors import Damage, Unavailable
-from aos.store import environment, lmdb_errors
+from aos.store import environment, lmdb_binding
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.lmdb_store import LmdbStore
 from aos.store.room import has_room
@@ -32,8 +32,8 @@ def store(tmp_path: Path) -> Iterator[LmdbStore]:
 
 
 def free_is(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(lmdb_errors, "free_bytes", lambda _: size)
-    monkeypatch.setattr(lmdb_errors, "has_room", lambda _, needed: needed <= size)
+    monkeypatch.setattr(lmdb_binding, "free_bytes", lambda _: size)
+    monkeypatch.setattr(lmdb_binding, "has_room", lambda _, needed: needed <= size)
 
 
 def more(journal: Journal) -> None:

@@ -12,11 +12,10 @@ from aos.core.journal.frame import Tip, follow
 from aos.core.journal.merkle import Tree
 from aos.errors import Damage, Pruned
 from aos.store.cut import Archive, Cut
-from aos.store.forget import Forget
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore
 from aos.store.packs import PACKED_BYTES
-from aos.store.rows import PutRow
+from aos.store.rows import Forget, PutRow
 from aos.store.store import first_kept
 from aos.values.digests import content_hash
 from tests.store.journal import CELL, WORLD, AnyStore, Journal, grown, put

@@ -16,7 +16,7 @@ import pytest
 
 from aos.core.journal.frame import Tip, follow, seal
 from aos.errors import Damage, Erased, Refused, Unavailable
-from aos.store import first_look, lmdb_frames, lmdb_rows, shared
+from aos.store import first_look, lmdb_journal, lmdb_rows, shared
 from aos.store.errors import CommitFailed
 from aos.store.first_look import structure_problems
 from aos.store.lmdb_store import LmdbStore
@@ -215,7 +215,7 @@ def test_no_transaction_is_open_between_two_frames(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-6: a reader that stops in the middle does not keep pages from being reused."""
-    monkeypatch.setattr(lmdb_frames, "SLICE_FRAMES", 4)
+    monkeypatch.setattr(lmdb_journal, "SLICE_FRAMES", 4)
     monkeypatch.setattr(lmdb_rows, "SLICE_ROWS", 4)
     with LmdbStore.create(folder) as store:
         journal = grown(store, 0)
@@ -235,7 +235,7 @@ def test_no_transaction_is_open_between_two_frames(
 
 def test_a_slice_is_bounded_in_bytes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ST-6."""
-    monkeypatch.setattr(lmdb_frames, "SLICE_BYTES", 3000)
+    monkeypatch.setattr(lmdb_journal, "SLICE_BYTES", 3000)
     with LmdbStore.create(folder) as store:
         journal = grown(store, 10, value=bytes(1000))
         assert len(store._frames._slice(2, 11)[0]) == 3

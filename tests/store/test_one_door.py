@@ -43,7 +43,7 @@ NOT_OF_A_WORLD: Final = {
     "kernel/aos/manifest/packages.py": "the packages that AOS ships",
     "kernel/aos/manifest/structure.py": "JSON Schemas of the package itself",
     "kernel/aos/sandbox/cache.py": "the user's cache of compiled code, outside of every world",
-    "kernel/aos/worker/folder_places.py": "the system's list of mounts",
+    "kernel/aos/worker/host_root.py": "the system's list of mounts",
     "kernel/aos/testing/scenario.py": "a scenario file of the author's project",
     "cli/aos_cli/demo/": "the folder of a demo, and the logs of its processes",
     "cli/aos_cli/output.py": "the null device",
@@ -61,12 +61,12 @@ NAMED_BY_THE_USER: Final = {
     ("cli/aos_cli/commands/linear.py", "file.read_text"): "a plan",
     ("kernel/aos/host/folder/folder.py", "path.mkdir"): "the folder of a new world",
     ("kernel/aos/host/retention/pruning.py", "path.parent.mkdir"): "the folder of an archive",
-    ("cli/aos_cli/gateway/evidence.py", "file.open"): "the evidence of a record",
+    ("cli/aos_cli/gateway/requests.py", "file.open"): "the evidence of a record",
 }
 """Openings of files that the user names on the command line, which may be links."""
 
 REASONED: Final = {
-    ("kernel/aos/host/door/address.py", "os.open"): (
+    ("kernel/aos/host/door/protocol.py", "os.open"): (
         "the folder of a socket whose path is too long: bind and connect take no descriptor"
     ),
     ("kernel/aos/host/door/listener.py", "path.chmod"): (

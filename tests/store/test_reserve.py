@@ -8,7 +8,7 @@ import pytest
 
 from aos.errors import Damage
 from aos.store.lmdb_store import LmdbStore
-from aos.store.reserve import RESERVE_BYTES, RESERVE_NAME, make_reserve, release_reserve
+from aos.store.room import RESERVE_BYTES, RESERVE_NAME, make_reserve, release_reserve
 from tests.store.disk import SmallDisk
 
 

@@ -13,8 +13,8 @@ from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.host.folder import restore
 from aos.store.rows import SnapshotRow
-from aos.store.snapshots import state_of
 from aos.store.store import Store
+from aos.store.stored_world import state_of
 from aos.testing import InputRefused, World, WorldProblem, desk, like
 from aos.testing.play import ScenarioFailure, play
 from aos.testing.scenario import parse

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from aos.values.finite_json import finite_json
+from aos.values.json_text import finite_json
 from aos.values.scalars import held_by
 
 

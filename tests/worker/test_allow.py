@@ -6,7 +6,7 @@ import pytest
 
 from aos.errors import BadUsage
 from aos.manifest.hosts import HostPort, as_address
-from aos.worker.allow import AllowedPlace, AllowList, is_public, parse_entry
+from aos.worker.http_settings import AllowedPlace, AllowList, is_public, parse_entry
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from aos.worker.body import Body, BodyProblem
+from aos.worker.http import Body, BodyProblem
 
 DATA = b"The quick brown fox. " * 500
 RAW = zlib.compressobj(wbits=-zlib.MAX_WBITS)

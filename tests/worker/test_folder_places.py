@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from aos.worker.folder_places import are_apart
+from aos.worker.host_root import are_apart
 from tests.cli.shell import environment
 from tests.tools import missing
 

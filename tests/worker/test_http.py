@@ -20,11 +20,10 @@ from aos.errors import BadUsage
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.task import Halted
 from aos.values.digests import content_hash, hash_text
-from aos.worker.allow import AllowList
 from aos.worker.connections import Outside
 from aos.worker.failure import EffectFailed, NotConfigured
 from aos.worker.http import Client
-from aos.worker.http_limits import HttpLimits
+from aos.worker.http_settings import AllowList, HttpLimits
 from aos.worker.job import RequestContext
 from aos.worker.results import WithBlobs, payload_of
 from aos.worker.worker_secrets import SecretValue

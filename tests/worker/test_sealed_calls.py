@@ -23,7 +23,7 @@ from aos.sealing import Keyring, SealingKey
 from aos.sealing.keyring_file import new_keyring, rotate_keyring
 from aos.values.cbor import Value, encode
 from aos.values.digests import hash_text
-from aos.worker.plaintext_redaction import RUN, WITHHELD, PlaintextRedactor
+from aos.worker.sealed_calls import RUN, WITHHELD, PlaintextRedactor
 from tests.worker.stage import WORLD, Journal, act, error_code, intent_of, payload, store_of
 
 VAULT: Final = Path(__file__).parent / "effects" / "vault.py"

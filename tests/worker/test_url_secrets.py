@@ -6,8 +6,8 @@ import pytest
 
 from aos.errors import BadUsage
 from aos.worker.failure import AttemptFailure
-from aos.worker.process_secrets import process_secrets, without_process_secrets
 from aos.worker.redaction import SEARCHED_CHARS_MAX, Redactor
+from aos.worker.secret_leaks import process_secrets, without_process_secrets
 from aos.worker.url_secrets import is_usual, url_secrets
 from aos.worker.worker_secrets import SecretValue
 

@@ -14,8 +14,7 @@ from aos.node.batches.batch_files import stop_batches
 from aos.node.leases.table import clear_table
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import line, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, print_json, progress
 
 
 def adopt(

@@ -16,12 +16,20 @@ from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, either, sentence
 from aos.shell_text import shell_text
-from aos_cli.apply_blockers import show_ways_out, ways_document
-from aos_cli.apply_flows import RULE, refusal_text, show_advice, show_flows
 from aos_cli.apply_loading import load_named
-from aos_cli.apply_states import show_states
 from aos_cli.apply_target import ApplyTarget
-from aos_cli.apply_text import is_fine, show_changes, show_report
+from aos_cli.apply_text import (
+    RULE,
+    is_fine,
+    refusal_text,
+    show_advice,
+    show_changes,
+    show_flows,
+    show_report,
+    show_states,
+    show_ways_out,
+    ways_document,
+)
 from aos_cli.node_option import NodeUrl
 from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, World
 from aos_cli.output import note, print_json

@@ -22,8 +22,7 @@ from aos.errors import BadUsage, Damage, sentence
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.store.bundle.reader import open_bundle
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
-from aos_cli.output import line, note, print_json, write
-from aos_cli.progress import Advance, progress
+from aos_cli.output import Advance, line, note, print_json, progress, write
 from aos_cli.replay_start import until_interrupted
 from aos_cli.report_file import page_of, write_page
 

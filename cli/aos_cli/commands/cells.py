@@ -14,9 +14,9 @@ from aos.core.journal.inputs import END, REMOVE, RETRY, SKIP, UNPIN
 from aos.core.journal.vocabulary import TERMINAL
 from aos.errors import BadUsage, Refused
 from aos_cli import chosen_cells
-from aos_cli.cell_commands import Answered, command_each
 from aos_cli.cell_names import NamedCell
 from aos_cli.cells_end import Order, carry_out
+from aos_cli.chosen_cells import Answered, command_each
 from aos_cli.node_option import NodeUrl
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json

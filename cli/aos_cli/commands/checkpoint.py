@@ -16,8 +16,7 @@ from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos.values.spelling import time_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import line, note, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, note, print_json, progress
 
 _SECOND_NS = 10**9
 

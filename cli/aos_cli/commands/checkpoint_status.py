@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from aos.audit.headerlog.checkpoint import Checkpoint
-from aos.audit.headerlog.outside import cosigners
+from aos.audit.headerlog.stored_log import cosigners
 from aos.audit.lens.words import count
 from aos.host.checkpoints.checkpoint_status import CheckpointStatus, checkpoint_status
 from aos.values.digests import hash_text

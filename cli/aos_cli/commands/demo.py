@@ -10,9 +10,8 @@ import typer
 from aos.errors import BadUsage
 from aos_cli.demo.files import Files, find_files
 from aos_cli.demo.node_story import NodeStory
-from aos_cli.demo.place import place_of
 from aos_cli.demo.processes import Children, stoppable
-from aos_cli.demo.stages import conclude
+from aos_cli.demo.stages import conclude, place_of
 from aos_cli.demo.story import Story
 from aos_cli.options import number
 

@@ -24,8 +24,7 @@ from aos.core.decide.answers import Blocker
 from aos.errors import AosError
 from aos.host.apply.report import changes_document, groups_document
 from aos.manifest.difference import Difference
-from aos_cli.apply_blockers import show_blockers
-from aos_cli.apply_text import show_changes
+from aos_cli.apply_text import show_blockers, show_changes
 from aos_cli.commands import build, trace
 from aos_cli.options import AllowHttp, HostRoot, ProjectPath, SecretsFile
 from aos_cli.output import line, note

@@ -175,10 +175,10 @@ def _halted(
         Refused: A named intent is neither parked nor held.
     """
     if node is not None:
-        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+        from aos_cli import node_world  # noqa: PLC0415  # it imports much
 
         if not intents:
-            return list(node_reading.parked(node, effect=effect, code=code))
+            return list(node_world.parked(node, effect=effect, code=code))
         rows = [_intent(world, node, intent) for intent in intents]
     else:
         with looking_at(world) as view:

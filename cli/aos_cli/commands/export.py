@@ -1,5 +1,8 @@
 """``aos export FILE``: write the world, or an event log of it, into one file (spec/cli.md, C-42,
-C-42a)."""
+C-42a).
+
+Export an event log for process mining (spec/cli.md, C-42a; spec/exports.md).
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,56 @@ import typer
 
 from aos.audit.lens.words import count
 from aos.errors import BadUsage, either, sentence
+from aos.host.folder.folder import open_folder
 from aos.host.transfer.exporting import Exported, export_world
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
-from aos_cli.export_log import LOG_FORMATS, export_log
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
-from aos_cli.output import line, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, print_json, progress
+
+LOG_FORMATS: Final = ("ocel", "xes", "jsonl")
+
+
+def export_log(
+    world: Path,
+    file: Path,
+    *,
+    format: str,
+    workflow: str | None,
+    with_values: bool,
+    force: bool,
+    json: bool,
+) -> None:
+    """Write the log and print what was written."""
+    # `aos export` of a bundle need not import this.
+    from aos.audit.event_log.event_log import write_event_log  # noqa: PLC0415
+
+    with open_folder(world).open_store(readonly=True) as store, progress("exporting") as advance:
+        log = write_event_log(
+            store, file, format=format, workflow=workflow, with_values=with_values, force=force,
+            progress=advance,
+        )  # fmt: skip
+    if json:
+        print_json(
+            {
+                "file": str(log.path),
+                "format": log.format,
+                "world": hash_text(log.world),
+                "first": log.first,
+                "seq": log.seq,
+                "workflow": log.workflow,
+                "events": log.events,
+                "objects": log.objects,
+                "bytes": log.size,
+            }
+        )
+        return
+    noun = "trace" if log.format == "xes" else "object"
+    line(f"exported to record {log.seq:,}: {log.path}", style="bold")
+    line(f"  {count(log.events, 'event')} and {count(log.objects, noun)}, {log.size:,} bytes")
+    if log.first > 1:
+        line(f"  from record {log.first:,} on: earlier records were pruned")
+
 
 BUNDLE: Final = "bundle"
 FORMATS: Final = (BUNDLE, *LOG_FORMATS)

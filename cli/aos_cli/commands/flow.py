@@ -7,10 +7,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from aos.audit.lens.flow_lookup import find_message
 from aos.audit.lens.words import count
 from aos.audit.views import flow_view
-from aos.audit.views.flow_reading import FAULTED, SHOWN_STATUSES, SeenFlow
+from aos.audit.views.flow_reading import FAULTED, SHOWN_STATUSES, SeenFlow, find_message
 from aos.audit.views.view import LIMIT
 from aos.core.decide.answers import Admitted, Answer
 from aos.core.journal.inputs import RETRY, SKIP
@@ -23,11 +22,18 @@ from aos.host.door.writer import Item
 from aos.host.machine_clock import now_ns
 from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
-from aos_cli.flow_cancelling import Skipping, skip_to_cancel
-from aos_cli.flow_naming import NamedInstance, admitted, find_instance, json_argument
-from aos_cli.flow_signals import message_value, refuse_after_the_end, refuse_to_begin
-from aos_cli.flow_starting import start_flow
-from aos_cli.flow_waiting import wait_for_end
+from aos_cli.flow_instance import (
+    NamedInstance,
+    Skipping,
+    admitted,
+    find_instance,
+    json_argument,
+    message_value,
+    refuse_after_the_end,
+    refuse_to_begin,
+    skip_to_cancel,
+)
+from aos_cli.flow_starting import start_flow, wait_for_end
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to

@@ -14,8 +14,7 @@ from aos.manifest.keys import key_text
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, NewWorld, World, number
-from aos_cli.output import line, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, print_json, progress
 
 
 class Intents(Enum):

@@ -13,7 +13,10 @@ import typer
 from aos.audit.views.view import LIMIT, check_word, page
 from aos.errors import BadUsage, Refused, Unavailable, sentence
 from aos_cli.gateway import text
-from aos_cli.gateway.commanding import (
+from aos_cli.gateway.hex_text import read_address
+from aos_cli.gateway.keys import KIND_NAMES, KINDS, Kind, read_key
+from aos_cli.gateway.rows import STALLED, STATES, read_state
+from aos_cli.gateway.sending import (
     CANCEL,
     PARK,
     RECONCILE,
@@ -24,9 +27,6 @@ from aos_cli.gateway.commanding import (
     cells_of_keys,
     command,
 )
-from aos_cli.gateway.hex_text import read_address
-from aos_cli.gateway.keys import KIND_NAMES, KINDS, Kind, read_key
-from aos_cli.gateway.rows import STALLED, STATES, read_state
 from aos_cli.gateway.world import Filter, gateway_of, rows
 from aos_cli.gateway.world import show as show_cell
 from aos_cli.options import DEFAULT_WORLD, Json, Limit, Offset, World

@@ -13,9 +13,6 @@ from aos.audit.views.view import check_word
 from aos.errors import BadUsage, excerpt, sentence
 from aos_cli.gateway import policy as policies
 from aos_cli.gateway import text
-from aos_cli.gateway.creating import create, input_of_work
-from aos_cli.gateway.evidence import content_type as type_of
-from aos_cli.gateway.evidence import read_evidence
 from aos_cli.gateway.hex_text import read_address, read_hash
 from aos_cli.gateway.keys import read_work_key
 from aos_cli.gateway.policy import policy_of
@@ -24,10 +21,13 @@ from aos_cli.gateway.requests import (
     Request,
     check_nat,
     epoch_request,
+    read_evidence,
     read_scores,
     score_request,
     work_request,
 )
+from aos_cli.gateway.requests import content_type as type_of
+from aos_cli.gateway.sending import create, input_of_work
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
 from aos_cli.output import note, print_json
 

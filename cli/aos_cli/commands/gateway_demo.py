@@ -9,12 +9,10 @@ from typing import Annotated, Final
 import typer
 
 from aos.errors import BadUsage
-from aos_cli.demo.gateway_chain import local_chain
-from aos_cli.demo.gateway_files import find_gateway_files
+from aos_cli.demo.gateway_chain import find_gateway_files, local_chain
 from aos_cli.demo.gateway_story import GatewayStory
-from aos_cli.demo.place import place_of
 from aos_cli.demo.processes import Children, python, stoppable
-from aos_cli.demo.stages import conclude
+from aos_cli.demo.stages import conclude, place_of
 from aos_cli.options import number
 from aos_cli.output import line
 

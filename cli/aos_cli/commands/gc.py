@@ -13,8 +13,7 @@ from aos.host.retention.marking import BASE, MANIFEST, NAMED, PUT, RECORD, SNAPS
 from aos.values.digests import hash_text
 from aos_cli.open_writing import patience
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
-from aos_cli.output import line, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, print_json, progress
 
 WORDS: Final = {
     MANIFEST: "manifests and modules that were ever in force",

@@ -1,35 +1,54 @@
-"""``aos gov``: propose manifests, show proposals, apply them (spec/cli.md, C-140 to C-144)."""
+"""``aos gov``: propose manifests, show proposals, apply them (spec/cli.md, C-140 to C-144).
+
+Check what a proposer or approver gives: patches, votes and notes (spec/cli.md, C-140, C-147).
+
+Print proposals and votes as text (spec/cli.md, C-142 and C-143).
+"""
 
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from aos.audit.lens.words import count, time_text
 from aos.audit.views.proposal_view import proposal_list
 from aos.core.decide.answers import Refusal
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, either, sentence
+from aos.host.apply.vote_file import VoteFile, read_vote_file
+from aos.host.checkpoints.named_files import read_named
 from aos.host.folder.folder import read_key
 from aos.manifest.load import Loaded
-from aos.manifest.patch import Patch
+from aos.manifest.patch import Patch, read_patch
 from aos.manifest.patching import apply_patch, patch_between
-from aos_cli.apply_flows import RULE, refusal_text, show_flows
+from aos.shell_text import shell_text
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
 from aos_cli.apply_loading import load_named
 from aos_cli.apply_target import ApplyTarget
-from aos_cli.apply_text import is_fine, show_changes, show_fates, show_open_events, show_report
-from aos_cli.gov_files import check_note, patch_at
-from aos_cli.gov_node import governing
-from aos_cli.gov_reading import in_force, proposal_document, report_document, stored
-from aos_cli.gov_text import command, show_list, show_one
+from aos_cli.apply_text import (
+    GROUPS_SHOWN,
+    RULE,
+    group_text,
+    is_fine,
+    refusal_text,
+    show_changes,
+    show_fates,
+    show_flows,
+    show_open_events,
+    show_report,
+)
+from aos_cli.gov_world import governing, in_force, proposal_document, report_document, stored
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, LeaveCells, World, number
-from aos_cli.output import line, note, print_json, write
+from aos_cli.output import fields, line, note, print_json, table, write
 from aos_cli.shadow_text import show_shadow
 
 SEQ_END: Final = 1 << 63
@@ -224,3 +243,153 @@ def _proposed(
         return load_named(path, abi), change
     assert change is not None, "one of the two is there"
     return Loaded(effective=apply_patch(in_force(world, node), change), modules={}), change
+
+
+PATCH_BYTES_MAX: Final = 16 << 20
+VOTE_BYTES_MAX: Final = 16 << 20
+"""A vote names the workflows that the manifest leaves, of which there may be many."""
+
+
+def patch_at(file: Path) -> Patch:
+    """Read a patch.
+
+    Raises:
+        BadUsage: The file cannot be read, or is not JSON.
+        PatchInvalid: It is no patch.
+    """
+    return read_patch(_json(file, PATCH_BYTES_MAX))
+
+
+def check_note(text: str | None) -> None:
+    """Check the note of a proposal or vote. Raises: BadUsage: It is no text."""
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError as problem:
+        raise BadUsage(f"--note: expected UTF-8 text, found {text!r:.80}") from problem
+
+
+def vote_at(file: Path) -> VoteFile:
+    """Read a vote. Raises: BadUsage: The file cannot be read, or is no vote."""
+    value = _json(file, VOTE_BYTES_MAX)
+    try:
+        return read_vote_file(value)
+    except BadUsage as problem:
+        raise BadUsage(f"{file}: {problem}") from problem
+
+
+def _json(file: Path, bytes_max: int) -> object:
+    try:
+        return parse_json(read_named(file, bytes_max).decode(), max_bytes=bytes_max)
+    except UnicodeDecodeError as problem:
+        raise BadUsage(f"{file}: expected JSON in UTF-8") from problem
+    except ValueProblem as problem:
+        raise BadUsage(f"{file}: {problem}") from problem
+
+
+Document = Mapping[str, Any]
+
+
+def command(world: Path | str, *words: object) -> str:
+    """A command line of ``aos gov`` for this world, or for the one of a node's URL."""
+    world_options = [] if world == DEFAULT_WORLD else ["--world", str(world)]
+    if isinstance(world, str):
+        world_options = ["--node", world]
+    return shell_text(["aos", "gov", *words, *world_options])
+
+
+def show_list(rows: Sequence[Document]) -> None:
+    """Print one line for each proposal."""
+    table(
+        ["proposal", "status", "by", "at", "mode", "approvals", "note"],
+        [
+            [
+                str(row["proposal"]),
+                row["status"],
+                row["principal"] or "",
+                _time(row["at_ns"]),
+                row["mode"] or "",
+                _approvals(row),
+                row["note"] or "",
+            ]
+            for row in rows
+        ],
+        right_aligned=("proposal",),
+    )
+    note(count(len(rows), "proposal"))
+
+
+def show_one(proposal: Document, world: Path | str) -> None:
+    """Print a proposal with its votes, its changes and what it still needs."""
+    fields(
+        [
+            ("proposal", str(proposal["proposal"])),
+            ("status", proposal["status"]),
+            *((name, text) for name, text in _head(proposal) if text),
+        ]
+    )
+    for row in proposal["votes"]:
+        line(f"{row['approver']}: {row['vote']}, in record {row['seq']}{_remarks(row)}")
+    for row in proposal["reports"]:
+        line(f"report {row['hash']}, of {count(row['records'] or 0, 'record')}")
+    if proposal["changes"] is None:
+        line("its changes are not kept")
+    else:
+        show_changes(proposal["changes"])
+    if proposal["missing"] is not None:
+        show_fates(proposal["fates"])
+        obstacles = list(_obstacles(proposal, world))
+        line("before it can be applied" if obstacles else "nothing blocks it", style="bold")
+        for text in obstacles:
+            line(f"  {text}")
+        if not obstacles:
+            line(f"next: {command(world, 'apply', proposal['proposal'])}")
+
+
+def _head(proposal: Document) -> Iterator[tuple[str, str]]:
+    yield "by", proposal["principal"] or ""
+    yield "at", _time(proposal["at_ns"])
+    yield "in the place of", proposal["base"] or ""
+    yield "manifest", proposal["document"] or ""
+    yield "patch", proposal["patch"] or ""
+    yield "mode", proposal["mode"] or ""
+    yield "leaves", ", ".join(proposal["leaves"] or ())
+    yield "note", proposal["note"] or ""
+    if proposal["quorum"] is not None:
+        yield "quorum", f"{proposal['quorum']} of {', '.join(proposal['approvers'])}"
+
+
+def _obstacles(proposal: Document, world: Path | str) -> Iterator[str]:
+    """The obstacles that are left before the proposal can be applied."""
+    missing = proposal["missing"]
+    if missing["report"] and missing["approvals"]:
+        yield (
+            f"approvals name a shadow report of {count(proposal['shadow_records'], 'record')}, and "
+            f"there is none yet ({command(world, 'shadow', proposal['proposal'], '--record')})"
+        )
+    if missing["approvals"]:
+        vote = command(world, "approve", proposal["proposal"], "--key", "FILE")
+        approvals_text = count(missing["approvals"], "more approval")
+        voters = either(missing["from"]) if missing["from"] else "no one"
+        yield f"expected {approvals_text}, of {voters} ({vote})"
+    groups = proposal["groups"]
+    yield from (group_text(group) for group in groups[:GROUPS_SHOWN])
+    if len(groups) > GROUPS_SHOWN:
+        yield f"and {len(groups) - GROUPS_SHOWN} more groups (--json lists them all)"
+    if proposal["flows"]["diverge"]:
+        yield refusal_text(proposal["flows"])
+
+
+def _approvals(proposal: Document) -> str:
+    if proposal["quorum"] is None or "votes" not in proposal:
+        return ""
+    approvals = [vote for vote in proposal["votes"] if vote["vote"] == "approve"]
+    return f"{len(approvals)} of {proposal['quorum']}"
+
+
+def _remarks(vote: Document) -> str:
+    report_text = "" if vote["seen"] is None else f", has seen {vote['seen']}"
+    return report_text + ("" if vote["note"] is None else f": {vote['note']}")
+
+
+def _time(ns: int | None) -> str:
+    return "" if ns is None else time_text(ns)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_beginning import Proposed
 from aos.audit.shadow.shadow_source import ShadowSource
+from aos.audit.shadow.shadow_state import Proposed
 from aos.audit.views.proposal_view import proposal as proposal_of
 from aos.core.decide.answers import Refusal
 from aos.core.journal.governing import REPORT
@@ -20,15 +20,20 @@ from aos.host.folder.folder import read_key
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
-from aos_cli.commands.gov import N
-from aos_cli.gov_files import check_note
-from aos_cli.gov_text import command
+from aos_cli.commands.gov import N, check_note, command
+from aos_cli.commands.shadow import (
+    All,
+    Answers,
+    For,
+    FromRecord,
+    ShadowOptions,
+    ToRecord,
+    make_shadow,
+)
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, print_json
-from aos_cli.shadow_making import ShadowOptions, make_shadow
-from aos_cli.shadow_options import All, Answers, For, FromRecord, ToRecord
 from aos_cli.shadow_text import show_shadow
 
 

@@ -12,8 +12,7 @@ from aos.host.transfer.importing import Imported, import_world
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import Json, NewWorld
-from aos_cli.output import line, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, print_json, progress
 
 
 def import_(

@@ -23,7 +23,7 @@ from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.errors import BadUsage, either
 from aos_cli import inspect_text as text
 from aos_cli.node_option import NodeUrl, from_node
-from aos_cli.open_view import looking_at
+from aos_cli.open_view import looking_at, search_names
 from aos_cli.options import (
     DEFAULT_WORLD,
     At,
@@ -39,7 +39,6 @@ from aos_cli.options import (
     span,
 )
 from aos_cli.output import has_reader, print_bytes, print_json_line
-from aos_cli.search_names import search_names
 from aos_cli.unsealed_output import Unseal, unsealed_with
 
 FOLLOW_S: Final = 0.2
@@ -345,12 +344,12 @@ def inspect_value(
 
 
 def _show_value_of_node(node: str, value: str, *, raw: bool, json: bool) -> None:
-    from aos_cli import node_reading  # noqa: PLC0415  # the client imports much
+    from aos_cli import node_world  # noqa: PLC0415  # the client imports much
 
     if raw:
-        print_bytes(node_reading.value_bytes(node, value))
+        print_bytes(node_world.value_bytes(node, value))
         return
-    document = node_reading.document(node, "/v1/value", value=value)
+    document = node_world.document(node, "/v1/value", value=value)
     text.show(document, text.whereabouts, json=json)
 
 
@@ -400,10 +399,10 @@ def inspect_journal(
     kinds = tuple(kind) if kind else None
     newest = limit or (FOLLOWED_FIRST if follow else LIMIT)
     if node is not None:
-        from aos_cli import node_reading  # noqa: PLC0415  # the client imports much
+        from aos_cli import node_world  # noqa: PLC0415  # the client imports much
 
         _show_records(
-            node_reading.records(
+            node_world.records(
                 node, first=first, last=last, limit=limit, newest=newest, follow=follow,
                 kinds=kinds, workflow=workflow, key=key, is_spelled=not json,
             ),

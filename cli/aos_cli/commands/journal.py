@@ -13,8 +13,7 @@ from aos.host.retention.pruning import PrunedRecords, prune_world
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import line, note, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, note, print_json, progress
 
 
 def prune(

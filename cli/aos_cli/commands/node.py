@@ -33,8 +33,7 @@ from aos_cli.options import (
     World,
 )
 from aos_cli.output import line, note, print_json
-from aos_cli.run_screen import run_screen
-from aos_cli.run_start import RunStart, standard_executors
+from aos_cli.run_process import RunStart, run_screen, standard_executors
 
 FRONT: Final = (sys.executable, "-m", "aos.page.node_front")
 """The front with the page. It is a process of its own: the kernel process imports none of it."""

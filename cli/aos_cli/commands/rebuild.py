@@ -8,8 +8,7 @@ from aos.audit.lens.words import count
 from aos.host.retention.rebuilding import rebuild_world
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import line, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, print_json, progress
 
 
 def rebuild(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:

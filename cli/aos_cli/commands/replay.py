@@ -19,8 +19,7 @@ from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Abi, Bundle, Json, World, check_abi
-from aos_cli.output import line, note, print_json
-from aos_cli.progress import Advance, progress
+from aos_cli.output import Advance, line, note, print_json, progress
 from aos_cli.replay_against import run_against
 from aos_cli.replay_start import snapshot_named, until_interrupted
 

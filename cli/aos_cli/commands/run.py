@@ -37,8 +37,7 @@ from aos_cli.options import (
     span,
 )
 from aos_cli.output import line, note, print_json
-from aos_cli.run_screen import run_screen
-from aos_cli.run_start import RunStart, standard_executors
+from aos_cli.run_process import RunStart, run_screen, standard_executors
 
 WAITS_EVERY_S: Final = 10.0
 """Least interval of notes about what a run that ends by itself waits for, in seconds."""
@@ -142,7 +141,7 @@ def run(
 def _checkpoints(world: Path, every_ns: int | None) -> AbstractContextManager[None]:
     if every_ns is None:
         return nullcontext()
-    from aos.host.checkpoints.periodic import periodic_checkpoints  # noqa: PLC0415  # for this only
+    from aos.host.checkpoints.checkpoint_child import periodic_checkpoints  # noqa: PLC0415  # for this only
 
     return periodic_checkpoints(world, every_ns / SECOND, note)
 

@@ -10,7 +10,7 @@ import typer
 from aos import __version__
 from aos.audit.lens.words import count
 from aos.authoring.project import find_project
-from aos.authoring.sdk_update import Updated, update_sdk
+from aos.authoring.sdk import Updated, update_sdk
 from aos_cli.options import Json, ProjectPath
 from aos_cli.output import line, note, print_json
 

@@ -1,4 +1,7 @@
-"""``aos send``: send events to a world (spec/cli.md, C-22 to C-24)."""
+"""``aos send``: send events to a world (spec/cli.md, C-22 to C-24).
+
+Print the refusals of many events: one line for each reason, with a count (C-23).
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,13 @@ from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.node_option import NodeUrl
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import line, note, print_json_line
-from aos_cli.progress import Advance, progress
-from aos_cli.refusals import Refusals
+from aos_cli.output import Advance, line, note, print_json_line, progress
 from aos_cli.sealed_sending import Seal, in_force, sealer
 
 if TYPE_CHECKING:
     from aos.client.sending import Accepted
-    from aos_cli.node_writing import NodeWriter
+    from aos_cli.node_world import NodeWriter
+
 
 LINE_BYTES_MAX: Final = 20 * 1024 * 1024
 CHUNK_BYTES: Final = 256 * 1024
@@ -97,7 +99,7 @@ def _receiver(
     if node is None:
         return writing_to(world)
     # The client of a node imports much that the folder's does not need.
-    from aos_cli.node_writing import writing_to_node  # noqa: PLC0415
+    from aos_cli.node_world import writing_to_node  # noqa: PLC0415
 
     return writing_to_node(node)
 
@@ -105,7 +107,7 @@ def _receiver(
 def _show_near_keys(world: Path, item: Item) -> None:
     """Name instances with a key that resembles the one that does not exist (C-24b)."""
     # Reading the world imports much that a successful send does not need.
-    from aos_cli.near_keys import near_keys  # noqa: PLC0415
+    from aos_cli.chosen_cells import near_keys  # noqa: PLC0415
 
     workflow_and_keys = near_keys(world, item)
     if workflow_and_keys is None:
@@ -393,3 +395,47 @@ def _item(data: bytes, source: str) -> Item:
     if submission_id is not None and not isinstance(submission_id, str):
         raise BadUsage(f"{source}: submission_id: expected text")
     return Item(schema=schema, value=event["value"], submission_id=submission_id)
+
+
+REASONS_SHOWN: Final = 10
+"""How many different reasons are printed. Refusals for others are only counted."""
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Refusals for one reason: the number of the first event and of the last, and how many came
+    after the first."""
+
+    first: int
+    last: int
+    repeats: int = 0
+
+
+class Refusals:
+    """Prints the first refusal for each reason immediately, the counts of the others at the end."""
+
+    def __init__(self) -> None:
+        self._alike: dict[str, _Alike] = {}
+        self._hidden = 0
+
+    def add(self, number: int, message: str) -> None:
+        alike = self._alike.get(message)
+        if alike is not None:
+            alike.repeats += 1
+            alike.last = number
+        elif len(self._alike) == REASONS_SHOWN:
+            self._hidden += 1
+        else:
+            self._alike[message] = _Alike(first=number, last=number)
+            note(f"aos: event {number}: {message}", style="red")
+
+    def finish(self) -> None:
+        for alike in self._alike.values():
+            if alike.repeats:
+                note(
+                    f"and {alike.repeats:,} more for the same reason as event {alike.first}, up to "
+                    f"event {alike.last:,} (--json lists them all)",
+                    style="red",
+                )
+        if self._hidden:
+            note(f"and {self._hidden:,} more were refused (--json lists them all)", style="red")

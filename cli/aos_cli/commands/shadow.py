@@ -1,22 +1,48 @@
-"""``aos shadow``: what a journal would have been under another manifest (spec/cli.md, C-149)."""
+"""``aos shadow``: what a journal would have been under another manifest (spec/cli.md, C-149).
+
+The options of ``aos shadow`` and ``aos gov shadow`` (spec/cli.md, C-149).
+
+Make a shadow of a world or of a bundle (spec/cli.md, C-149 and C-149a).
+"""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_beginning import Proposed
+from aos.audit.shadow.shadow_answers import (
+    ANSWERS_BYTES_MAX,
+    ScriptAnswers,
+    read_script_answers,
+)
+from aos.audit.shadow.shadow_source import (
+    ShadowSource,
+    chosen_range,
+    source_of_bundle,
+    source_of_store,
+)
+from aos.audit.shadow.shadow_state import Proposed
+from aos.audit.shadow.shadowing import ShadowRequest, run_shadow
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES, word_of
 from aos.errors import BadUsage, Refused, either, sentence
+from aos.host.checkpoints.named_files import read_named
+from aos.host.executors.carrying import carry_out
+from aos.host.folder.folder import open_folder
+from aos.manifest.effective import Effective
+from aos.store.bundle.reader import open_bundle
+from aos.store.store import Store
+from aos.values.digests import Hash
 from aos_cli.apply_loading import load_named
-from aos_cli.options import DEFAULT_WORLD, Abi, Json, LeaveCells, World
-from aos_cli.output import print_json
-from aos_cli.shadow_making import ShadowOptions, make_shadow
-from aos_cli.shadow_options import All, Answers, For, FromRecord, ToRecord
+from aos_cli.options import DEFAULT_WORLD, Abi, Json, LeaveCells, World, number, span
+from aos_cli.output import print_json, progress
+from aos_cli.replay_start import until_interrupted
 from aos_cli.shadow_text import show_shadow
 
 
@@ -61,3 +87,117 @@ def shadow(
     else:
         show_shadow(document)
     return 0 if document["same"] else Refused.exit_code
+
+
+FromRecord = Annotated[
+    int | None,
+    typer.Option(
+        "--from", metavar="SEQ", parser=number,
+        help="Begin at this record, or at the nearest manifest, start or snapshot before it "
+        "(default: the last one with 10,000 records behind it).",
+    ),
+]  # fmt: skip
+ToRecord = Annotated[
+    int | None,
+    typer.Option(
+        "--to", metavar="SEQ", parser=number, help="End after this record (default: the last one)."
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Begin when the manifest in force came into force.")
+]
+For = Annotated[
+    int | None,
+    typer.Option(
+        "--for", metavar="SPAN", parser=span,
+        help="Follow the running world for this time, such as 10m.",
+    ),
+]  # fmt: skip
+Answers = Annotated[
+    Path | None,
+    typer.Option(
+        "--answers", metavar="FILE",
+        help="Answers to effects that the journal does not answer: a JSON object a line, with "
+        "effect, params, status and payload.",
+    ),
+]  # fmt: skip
+
+
+NS_PER_S = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowOptions:
+    """The options that ``aos shadow`` and ``aos gov shadow`` share."""
+
+    first: int | None = None
+    last: int | None = None
+    is_all: bool = False
+    for_ns: int | None = None
+    answers: Path | None = None
+
+    def check(self, bundle: Path | None = None) -> None:
+        """Raise BadUsage for options that exclude each other."""
+        if self.first is not None and self.is_all:
+            raise BadUsage("--all goes without --from: it begins with the manifest in force")
+        if self.for_ns is not None and self.last is not None:
+            raise BadUsage("--for goes without --to: it ends when the time is over")
+        if self.for_ns is not None and bundle is not None:
+            raise BadUsage("--for goes with a world: a bundle does not grow")
+
+
+def make_shadow(
+    world: Path,
+    bundle: Path | None,
+    options: ShadowOptions,
+    proposed: Callable[[ShadowSource], Proposed],
+    modules: Mapping[Hash, bytes],
+    *,
+    base: Hash | None = None,
+    around: int | None = None,
+    records: int = 0,
+) -> bytes:
+    """Return the report of a shadow. ``proposed`` finds the manifest; ``base`` must be in force
+    where the shadow begins, if it is given; ``around`` and ``records`` are those of
+    ``chosen_range``. Raises as ``shadow_of``."""
+    options.check(bundle)
+    with progress("shadowing") as advance, _open_source(world, bundle) as (source, store):
+        manifest = proposed(source)
+        request = ShadowRequest(
+            proposed=manifest,
+            range=chosen_range(
+                source, first=options.first, last=options.last, is_all=options.is_all,
+                around=around, records=records,
+            ),
+            answers=_answers(options.answers, manifest.effective),
+            base=base,
+        )  # fmt: skip
+        follows = None
+        if options.for_ns is not None and store is not None:
+            follows = store, options.for_ns / NS_PER_S
+        return until_interrupted(
+            lambda tell: run_shadow(
+                source, request, modules, carry_out=carry_out, follows=follows, on_progress=tell
+            ),
+            advance,
+        )
+
+
+def _answers(file: Path | None, manifest: Effective) -> ScriptAnswers | None:
+    if file is None:
+        return None
+    return read_script_answers(read_named(file, ANSWERS_BYTES_MAX), manifest)
+
+
+@contextlib.contextmanager
+def _open_source(world: Path, bundle: Path | None) -> Iterator[tuple[ShadowSource, Store | None]]:
+    if bundle is not None:
+        with open_bundle(bundle) as bundle_reader:
+            yield source_of_bundle(bundle_reader), None
+    else:
+        with open_folder(world).open_store(readonly=True) as store:
+            if store.head() is None:
+                raise BadUsage(
+                    "the journal is empty: it has no genesis (make a world: aos init DIR)"
+                )
+            yield source_of_store(store), store

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from aos.audit.lens.words import count, span_text
-from aos.client.node_address import NodeAddress
+from aos.client.node_connection import NodeAddress
 from aos.errors import BadUsage
 from aos.node.worker.node_requests import NodeRequests
 from aos_cli.node_option import NodeUrl, node_token

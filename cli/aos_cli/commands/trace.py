@@ -49,13 +49,13 @@ def trace(
 ) -> None:
     width = screen().width if is_terminal() else None
     if node is not None:
-        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+        from aos_cli import node_world  # noqa: PLC0415  # it imports much
 
         if json:
-            print_json(node_reading.trace(node, words, follow_events=follow_events))
+            print_json(node_world.trace(node, words, follow_events=follow_events))
         else:
             show_branches(
-                node_reading.drawn_trace(node, words, follow_events=follow_events, width=width)
+                node_world.drawn_trace(node, words, follow_events=follow_events, width=width)
             )
         return
     with looking_at(world, asks=True, by_index=True) as view:

@@ -16,8 +16,7 @@ from aos.errors import BadUsage, Damage, sentence
 from aos.host.folder.folder import open_folder
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
-from aos_cli.output import line, note, print_json
-from aos_cli.progress import progress
+from aos_cli.output import line, note, print_json, progress
 
 FINDINGS_SHOWN: Final = 20
 

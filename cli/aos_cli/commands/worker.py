@@ -13,9 +13,8 @@ import typer
 from aos.errors import BadUsage
 from aos.node.worker import Worker
 from aos.node.worker.remote_worker import LEASE_S
-from aos.worker.console import flush
 from aos.worker.load_executors import load
-from aos.worker.redacted_output import protect_output
+from aos.worker.redacted_output import flush, protect_output
 from aos_cli.node_option import NodeUrl, node_token
 from aos_cli.output import note
 

@@ -13,9 +13,12 @@ from aos.audit.lens.words import count
 from aos.errors import Unavailable
 from aos.store.store import Store
 from aos_cli.demo.gateway_chain import LocalChain, post
-from aos_cli.demo.gateway_outcomes import TYPES, Outcomes, confirmed_after, first_in_its_lane
 from aos_cli.demo.gateway_report import (
     LAWS,
+    TYPES,
+    Outcomes,
+    confirmed_after,
+    first_in_its_lane,
     show_broken,
     show_figures,
     show_mischief,

@@ -1,25 +1,31 @@
-"""A demo as a series of stages: their titles, commands, processes, progress, checks and times."""
+"""A demo as a series of stages in its folder: their titles, commands, processes, progress, checks
+and times.
+
+The folder of a demo: one that the user names and keeps, or a temporary one.
+"""
 
 from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
 
-from aos.errors import AosError, Unavailable
+from aos.errors import AosError, Refused, Unavailable
 from aos.host.folder.folder import open_folder
 from aos.store.store import Store
-from aos_cli.demo.place import DemoFolder
+from aos_cli.demo.files import short
 from aos_cli.demo.processes import Children, Command, aos, ask, run, show
-from aos_cli.output import line, note
-from aos_cli.progress import progress
+from aos_cli.output import line, note, progress
 
 POLL_S: Final = 0.02
 NO_PROGRESS_S: Final = 60.0
@@ -181,3 +187,46 @@ def conclude(stages: Stages, demo_folder: DemoFolder, *, command: str) -> int:
     else:
         line(f"keep the world to look around in it: {command} DIR")
     return 0
+
+
+@dataclass(slots=True)
+class DemoFolder:
+    folder: Path
+    is_kept: bool
+
+
+@contextmanager
+def place_of(directory: Path | None, *, is_kept: bool) -> Iterator[DemoFolder]:
+    """The folder of the demo. A temporary one is removed at the end, unless the user asked to keep
+    it or an error occurred.
+
+    Raises:
+        Refused: The directory is a file, or has anything in it.
+    """
+    if directory is not None:
+        yield DemoFolder(short(_empty_folder(directory)), is_kept=True)
+        return
+    demo_folder = DemoFolder(Path(tempfile.mkdtemp(prefix="aos-demo-")), is_kept)
+    try:
+        yield demo_folder
+    except AosError:
+        demo_folder.is_kept = True
+        raise
+    finally:
+        if demo_folder.is_kept:
+            note(f"kept: {demo_folder.folder}")
+        else:
+            shutil.rmtree(demo_folder.folder, ignore_errors=True)
+
+
+def _empty_folder(directory: Path) -> Path:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        entry = next(directory.iterdir(), None)
+    except OSError as error:
+        if directory.exists() and not directory.is_dir():
+            raise Refused(f"{directory}: expected an empty or new folder, found a file") from error
+        raise Unavailable(f"{directory}: the folder cannot be made: {error.strerror}") from error
+    if entry is not None:
+        raise Refused(f"{directory}: expected an empty or new folder, found {entry.name!r} in it")
+    return directory.resolve()

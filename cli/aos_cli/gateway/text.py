@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from aos.audit.lens.words import count, span_text, time_text
-from aos_cli.gateway.commanding import Commanded, Sent
-from aos_cli.gateway.creating import Created
 from aos_cli.gateway.keys import KINDS, LANE
 from aos_cli.gateway.policy import MS, fee_text
 from aos_cli.gateway.rows import AUTO, COMPLETED, FAILED, PENDING, RUNNING, STALLED, Row
+from aos_cli.gateway.sending import Commanded, Created, Sent
 from aos_cli.inspect_text import reason, section
 from aos_cli.output import fields, line, note, table
 from aos_cli.styled import Styled

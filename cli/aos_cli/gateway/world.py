@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from aos.audit.views.view import View
-from aos_cli.gateway.cells import GatewayCell, cells_of, find_cell, must_have_gateway, the_cell
+from aos_cli.gateway.cells import (
+    GatewayCell,
+    QueuePosition,
+    cells_of,
+    find_cell,
+    must_have_gateway,
+    place_of,
+    requests,
+    the_cell,
+)
 from aos_cli.gateway.keys import KINDS, LANE, Key, Kind, lane_key
-from aos_cli.gateway.lane_queue import QueuePosition, place_of, requests
 from aos_cli.gateway.rows import Row, order, row, tag
 from aos_cli.gateway.waits import REGISTERING, waits
 from aos_cli.open_view import looking_at

@@ -1,4 +1,5 @@
-"""Keep the compiled Rust SDK for the next project (spec/authoring.md, AU-36, AU-37).
+"""Keep the compiled Rust SDK for the next project, in the cache that all projects of a user share
+(spec/authoring.md, AU-34 to AU-36, AU-37).
 
     CACHE/<key>/files.json              SHA-256 of each other file
     CACHE/<key>/release/...             cargo's output for the macros of the SDK
@@ -15,6 +16,8 @@ Rule 2: the macros are a program that the compiler runs. So the output is read o
 that this user owns and no one else may write to. The hashes detect damage.
 
 Rule 3: the cache only saves time. A problem with it is reported, and cargo compiles the SDK.
+
+The folders in which builds keep what all projects of a user share (AU-34, AU-36).
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import time
 import tomllib
@@ -36,7 +40,6 @@ from aos.authoring.project import Project
 from aos.authoring.running import Report
 from aos.authoring.sdk import SDK, hashes
 from aos.authoring.toolchain import TARGET, Toolchain
-from aos.authoring.user_cache import UnusableCache, require_own_folder
 
 RECIPE: Final = 1
 """Part of the key. Increase it whenever the kept files or the build change."""
@@ -249,3 +252,42 @@ def _make_room(cache: Path) -> None:
 
 def _hashes(content: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(data).hexdigest() for name, data in sorted(content.items())}
+
+
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+class UnusableCache(Exception):  # internal: the build reports it and continues without the cache
+    """The reason why a cache folder cannot be used."""
+
+
+def cache_folder(kind: str, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The folder for this kind of content: ``kind`` in ``AOS_CACHE_DIR``, else ``aos/kind`` in
+    ``XDG_CACHE_HOME`` or ``~/.cache``. None if the environment names none."""
+    cache_dir = environment.get("AOS_CACHE_DIR")
+    if cache_dir is not None:
+        return Path(cache_dir) / kind if cache_dir else None
+    shared, home = Path(environment.get("XDG_CACHE_HOME", "")), Path(environment.get("HOME", ""))
+    if not shared.is_absolute():  # the XDG specification: ignore it
+        shared = home / ".cache"
+    return shared / "aos" / kind if shared.is_absolute() else None
+
+
+def require_own_folder(folder: Path) -> None:
+    """Create the folder if it is missing.
+
+    Raises:
+        UnusableCache: Another user owns it or may write to it, or it is a link: its content may be
+            someone else's program.
+        OSError: It cannot be created or read.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise UnusableCache("expected a folder, found a link")
+    if status.st_uid != os.geteuid():
+        raise UnusableCache(f"the folder belongs to user {status.st_uid}")
+    if status.st_mode & _OTHERS_WRITE:
+        mode = stat.S_IMODE(status.st_mode)
+        raise UnusableCache(f"others may write to the folder: expected 0700, found {mode:04o}")

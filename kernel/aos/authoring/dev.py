@@ -4,23 +4,25 @@
 One loop polls all sources in turn: typed lines, messages of the world's process, new durable
 records, changed files, a finished build. Only a build has its own thread, so that the world
 continues to run meanwhile.
+
+Run a build in the background of ``aos dev``.
 """
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from aos.authoring.build import Built, build
-from aos.authoring.builder import Builder
-from aos.authoring.in_force import put_in_force
 from aos.authoring.live import LiveWorld, NoExecutors, short_path
-from aos.authoring.project import Project
+from aos.authoring.project import Project, read_project
 from aos.authoring.running import Console, Stopped
-from aos.authoring.scratch import prepare
-from aos.authoring.screen import Options, Screen
-from aos.authoring.typed import Command, Typed, parse_line
-from aos.authoring.watch import Changes, Watch
+from aos.authoring.scratch import prepare, put_in_force
+from aos.authoring.screen import Command, Options, Screen, Typed, parse_line
+from aos.authoring.source_files import Changes, Watch
 from aos.core.decide.answers import Admitted, Refusal
 from aos.errors import AosError, Refused
 from aos.host.door.writer import Item, open_writer
@@ -207,3 +209,35 @@ class Dev:
 
 def _names_text(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+class Builder:
+    """A build in its own thread."""
+
+    def __init__(self, folder: Path, console: Console) -> None:
+        self._results: queue.SimpleQueue[Built | AosError] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(folder, console))
+        self._thread.start()
+
+    def _run(self, folder: Path, console: Console) -> None:
+        try:
+            self._results.put(build(read_project(folder), console=console))
+        except AosError as problem:
+            self._results.put(problem)
+
+    def result(self) -> Built | AosError | None:
+        """The build, or why it failed; None while it runs. Other exceptions are raised here.
+
+        Raises:
+            RuntimeError: The thread has ended without a result.
+        """
+        is_alive = self._thread.is_alive()
+        try:
+            return self._results.get_nowait()
+        except queue.Empty:
+            if not is_alive:
+                raise RuntimeError("the build ended without a result") from None
+            return None
+
+    def join(self) -> None:
+        self._thread.join()

@@ -1,29 +1,45 @@
-"""Compile a project's Rust packages to WASM (spec/authoring.md, AU-30 to AU-35)."""
+"""A project's Rust packages: compiled to WASM (spec/authoring.md, AU-30 to AU-35), and their tests
+found (spec/cli.md, C-46).
+
+Build Rust's standard library for WASM from its sources, once (spec/authoring.md, AU-34).
+
+For a toolchain without a compiled library for WASM, such as Debian's. The result is a sysroot in
+the user's cache folder, which all projects share.
+
+Find a project's tests in Rust, and the command that runs them (spec/cli.md, C-46).
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
+import re
+import shutil
 import tempfile
+import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.authoring.compiled_sdk import compiled_sdk
-from aos.authoring.errors import BuildFailed
-from aos.authoring.project import ModuleSource, Project
-from aos.authoring.running import Console, run
-from aos.authoring.rust_std import built_std
+from aos.authoring.compiled_sdk import cache_folder, compiled_sdk
+from aos.authoring.errors import BuildFailed, ToolMissing
+from aos.authoring.project import RUST, ModuleSource, Project
+from aos.authoring.running import Console, Stopped, run
 from aos.authoring.toolchain import (
     MODULE_FLAGS,
+    TARGET,
     WRAPPER,
+    Toolchain,
     cargo_build,
     find_toolchain,
+    programs,
     sysroot_flags,
 )
-from aos.authoring.user_cache import cache_folder
 from aos.errors import Unavailable, sentence
 
 TARGET_FOLDER: Final = "target"
@@ -173,3 +189,177 @@ def _read(
             )
         )
     return files[0].read_bytes()
+
+
+RECIPE: Final = 1
+"""Part of the folder's name. Increase it whenever the content or the build changes."""
+
+CRATE: Final = """\
+[package]
+name = "aos-std"
+version = "0.0.0"
+edition = "2021"
+
+[lib]
+path = "lib.rs"
+
+[workspace]
+
+[profile.release]
+opt-level = "s"
+codegen-units = 1
+panic = "abort"
+debug = false
+"""
+SOURCE: Final = "#![no_std]\nextern crate alloc;\n"
+LIBRARIES: Final = ("core", "alloc", "compiler_builtins")
+
+UNFINISHED: Final = ".unfinished-"
+
+_LOOK_S: Final = 0.1
+
+
+def built_std(toolchain: Toolchain, cache: Path, *, console: Console) -> Path:
+    """Return a sysroot with the library of exactly this toolchain; build it if necessary.
+
+    Raises:
+        BuildFailed: The compiler failed, or the folder cannot be written.
+    """
+    sysroot = cache / _identity(toolchain)
+    if sysroot.is_dir():
+        return sysroot
+    try:
+        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _alone(cache, console):
+            for leftover in cache.glob(f"{UNFINISHED}*"):  # left by a build that was killed
+                shutil.rmtree(leftover, ignore_errors=True)
+            if not sysroot.is_dir():
+                _build(toolchain, sysroot, console)
+    except OSError as error:
+        raise BuildFailed(f"{cache}: the standard library cannot be stored: {error}") from error
+    return sysroot
+
+
+def _identity(toolchain: Toolchain) -> str:
+    """A digest of everything that the library depends on. The compiler's modification time
+    distinguishes two packages of the same version."""
+    status = toolchain.rustc.resolve().stat()
+    facts = [RECIPE, toolchain.identity(), str(toolchain.rustc), status.st_size, status.st_mtime_ns]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+@contextmanager
+def _alone(cache: Path, console: Console) -> Iterator[None]:
+    """Hold a lock: of two builds that need the same library, one builds it, the other waits."""
+    with (cache / "lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if console.given_up.is_set():
+                    raise Stopped("the build was stopped") from None
+                time.sleep(_LOOK_S)
+        yield
+
+
+def _build(toolchain: Toolchain, sysroot: Path, console: Console) -> None:
+    console.report(
+        "building Rust's standard library for WASM from its sources: half a minute, once"
+    )
+    scratch = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=sysroot.parent))
+    try:
+        (scratch / "Cargo.toml").write_text(CRATE, "utf-8")
+        (scratch / "lib.rs").write_text(SOURCE, "utf-8")
+        target = scratch / "target"
+        call = cargo_build(
+            toolchain,
+            remap={},
+            target=target,
+            arguments=["--offline", "--quiet"],
+            flags=["-Cembed-bitcode=yes"],  # for projects with link-time optimisation and without
+        )
+        run(
+            call.command,
+            cwd=scratch,
+            environment=call.environment,
+            program="the Rust compiler, at its own standard library,",
+            console=console,
+        )
+        library = scratch / "sysroot" / "lib" / "rustlib" / TARGET / "lib"
+        library.mkdir(parents=True)
+        for name in LIBRARIES:
+            for rlib in (target / TARGET / "release" / "deps").glob(f"lib{name}-*.rlib"):
+                shutil.copy2(rlib, library)
+        (scratch / "sysroot").rename(sysroot)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+CARGO_FILE: Final = "Cargo.toml"
+
+_TEST: Final = re.compile(r"^[ \t]*#\[test\]", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CargoTests:
+    """The tests in Rust of one package. ``file`` is the first source file with one."""
+
+    package: Path
+    file: Path
+
+    def command(self) -> list[str]:
+        """The command that runs them.
+
+        Raises:
+            Unavailable: ``[lib]`` says ``test = false``, so cargo would pass over those in ``src``.
+            ToolMissing: There is no cargo on the PATH.
+        """
+        manifest = self.package / CARGO_FILE
+        if self.file.is_relative_to(self.package / "src") and _has_no_tests(manifest):
+            raise Unavailable(
+                sentence(
+                    f"the tests in {self.file} were not run, because [lib] has test = false",
+                    location=str(manifest),
+                    hint="remove that line, or run aos test --no-cargo",
+                )
+            )
+        cargo = next(programs("cargo"), None)
+        if cargo is None:
+            raise ToolMissing(
+                f"cargo was not found on the PATH, so the tests in {self.file} were not run "
+                "(install Rust, or run aos test --no-cargo)"
+            )
+        return [str(cargo), "test", "--quiet", "--manifest-path", str(manifest)]
+
+
+def cargo_tests(project: Project) -> tuple[CargoTests, ...]:
+    """The packages of a project that contain a function with ``#[test]``."""
+    if project.lang != RUST:
+        return ()
+    tests = []
+    for module in project.modules:
+        package = project.folder / module.source
+        file = next(_files_with_tests(package), None)
+        if file is not None:
+            tests.append(CargoTests(package=package, file=file))
+    return tuple(tests)
+
+
+def _files_with_tests(package: Path) -> Iterator[Path]:
+    for folder in ("src", "tests"):
+        for file in sorted((package / folder).rglob("*.rs")):
+            if file.is_file() and _TEST.search(file.read_text("utf-8", "replace")):
+                yield file
+
+
+def _has_no_tests(manifest: Path) -> bool:
+    try:
+        document: Any = tomllib.loads(manifest.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False  # cargo reports it
+    match document:
+        case {"lib": {"test": False}}:
+            return True
+        case _:
+            return False

@@ -1,5 +1,11 @@
-"""Find the SDKs, copy them into projects, and record what was copied
-(spec/authoring.md, AU-22, AU-22a)."""
+"""Find the SDKs, copy them into projects, record what was copied, and replace a project's copy by
+that of this aos (spec/authoring.md, AU-22, AU-22a, AU-23 to AU-27).
+
+Replace a project's copy of the SDK by that of this aos (spec/authoring.md, AU-24 to AU-27).
+
+The new copy is written next to the old one, then the two are exchanged by two renames. Between
+these there is no ``sdk/``: the old copy is in ``.sdk.before``, and the next update restores it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +13,15 @@ import fnmatch
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from aos import __version__
-from aos.errors import Unavailable
+from aos.authoring.project import Project
+from aos.errors import Refused, Unavailable, sentence
 from aos.values.digests import content_hash, hash_text
 
 FOLDERS: Final[Mapping[str, str]] = {"rust": "sdk-rust", "assemblyscript": "sdk-assemblyscript"}
@@ -123,3 +131,148 @@ def _hash(file: Path) -> str:
     if file.is_symlink() or not file.is_file():
         return NO_FILE
     return hash_text(content_hash(file.read_bytes()))
+
+
+BEFORE: Final = ".sdk.before"
+UNFINISHED: Final = ".sdk.unfinished-"
+NAMED: Final = 5
+"""Maximum number of edited files that are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updated:
+    """The result of an update. ``previous_release`` is the release of the old copy, or None if
+    unknown. Paths are relative to ``sdk/``."""
+
+    previous_release: str | None
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    is_same: bool = False
+
+
+def update_sdk(project: Project, *, force: bool = False) -> Updated:
+    """Replace a project's copy of the SDK by that of this aos.
+
+    Raises:
+        Refused: There is no copy, or it was edited and ``force`` is not set. Nothing has changed.
+        Unavailable: It cannot be written. The copy is unchanged.
+    """
+    folder = project.folder / SDK
+    try:
+        _put_back(folder)
+        if folder.is_symlink() or not folder.is_dir():
+            raise _no_copy(folder)
+        copy_hashes, was, new = hashes(folder), recorded(folder), release(project.lang)
+        if copy_hashes == new.files and was == new:
+            return Updated(previous_release=was.aos, added=(), changed=(), removed=(), is_same=True)
+        if not force:
+            _check_unedited(folder, copy_hashes, was, new)
+        _replace(project, folder)
+    except OSError as error:
+        raise Unavailable(
+            f"{folder}: the SDK cannot be updated, and is unchanged: {error.strerror or error}"
+        ) from error
+    return Updated(
+        previous_release=None if was is None else was.aos,
+        added=tuple(sorted(new.files.keys() - copy_hashes.keys())),
+        changed=tuple(
+            sorted(n for n in copy_hashes if new.files.get(n, copy_hashes[n]) != copy_hashes[n])
+        ),
+        removed=tuple(sorted(copy_hashes.keys() - new.files.keys())),
+    )
+
+
+def outdated(project: Project) -> str | None:
+    """A sentence if a project's copy is of another release than this aos; otherwise, or if that
+    cannot be determined, None. Edited files do not count."""
+    folder = project.folder / SDK
+    if not folder.is_dir():
+        is_interrupted = (project.folder / BEFORE).is_dir()
+        return f"{SDK}/: its update was interrupted (aos sdk update)" if is_interrupted else None
+    try:
+        was, new = recorded(folder), release(project.lang)
+        actual_hashes = was.files if was is not None else hashes(folder)
+    except (OSError, Unavailable):
+        return None  # code that needs these files reports the problem
+    if actual_hashes == new.files:
+        return None
+    if was is None:
+        return (
+            f"{SDK}/ is not that of this aos {__version__}, and {SDK}/{RECORD} is missing or "
+            "invalid (aos sdk update --force replaces it)"
+        )
+    of = f"{'another ' if was.aos == __version__ else ''}aos {was.aos}"
+    return f"{SDK}/ is of {of}, and this is aos {__version__} (aos sdk update updates it)"
+
+
+def _check_unedited(
+    folder: Path, copy_hashes: Mapping[str, str], was: Release | None, new: Release
+) -> None:
+    """Raise Refused if an edited file would be lost: one that is neither as it was copied nor as it
+    will be. A deleted file does not count."""
+    if was is None:
+        if all(new.files.get(name) == digest for name, digest in copy_hashes.items()):
+            return
+        raise Refused(
+            sentence(
+                f"its files may have been edited: the {RECORD} that aos new writes is missing or "
+                "invalid",
+                location=str(folder),
+                hint="save your changes elsewhere, then replace the folder with --force",
+            )
+        )
+    edited = [
+        f"{name} was {'changed' if name in was.files else 'added'}"
+        for name, digest in sorted(copy_hashes.items())
+        if digest not in (was.files.get(name), new.files.get(name))
+    ]
+    if edited:
+        suffix = f" and {len(edited) - NAMED} more" if len(edited) > NAMED else ""
+        raise Refused(
+            sentence(
+                f"edits would be lost: {', '.join(edited[:NAMED])}{suffix}",
+                location=str(folder),
+                hint="save your changes elsewhere, then replace the folder with --force",
+            )
+        )
+
+
+def _no_copy(folder: Path) -> Refused:
+    is_link = folder.is_symlink()
+    return Refused(
+        sentence(
+            "this is a link, which is not changed" if is_link else "there is no such folder",
+            location=str(folder),
+            expected="a project's own copy of the SDK, as aos new creates it",
+            hint="update the folder that it points to" if is_link else None,
+        )
+    )
+
+
+def _replace(project: Project, folder: Path) -> None:
+    """Write the new copy and exchange the two. Raises: OSError: The copy is unchanged."""
+    previous_copy = project.folder / BEFORE
+    with tempfile.TemporaryDirectory(
+        prefix=UNFINISHED, dir=project.folder, ignore_cleanup_errors=True
+    ) as beside:
+        new_copy = Path(beside, SDK)
+        copy_sdk(project.lang, new_copy)
+        folder.rename(previous_copy)
+        try:
+            new_copy.rename(folder)
+        except BaseException:
+            previous_copy.rename(folder)
+            raise
+    # The new copy is in place. If the old one cannot be removed now, the next update removes it.
+    shutil.rmtree(previous_copy, ignore_errors=True)
+
+
+def _put_back(folder: Path) -> None:
+    """Finish a killed update: between its renames restore the old copy, else keep the new one."""
+    previous_copy = folder.with_name(BEFORE)
+    if previous_copy.is_dir() and not previous_copy.is_symlink():
+        if folder.exists():
+            shutil.rmtree(previous_copy)
+        else:
+            previous_copy.rename(folder)

@@ -13,8 +13,7 @@ use the world of a node, over HTTP.
 
 from aos.client.async_node_client import AsyncClient
 from aos.client.connecting import WorldClient, connect
-from aos.client.current import WaitTimedOut
-from aos.client.instance import Instance
+from aos.client.current import Instance, WaitTimedOut
 from aos.client.node_client import Client
 from aos.client.sending import Accepted, SendAnswer
 from aos.core.decide.answers import Duplicate, Refusal, Rule

@@ -14,15 +14,12 @@ import httpx
 
 from aos.audit.views.record_view import Document
 from aos.client import node_steps as steps
-from aos.client.bounded_answer import AnswerParts
-from aos.client.event_stream import EventStream
-from aos.client.following_node import FollowedNode
-from aos.client.instance import Instance, reached
-from aos.client.node_address import NodeAddress
+from aos.client.current import Instance, reached
+from aos.client.following_node import EventStream, FollowedNode
 from aos.client.node_client import TIMEOUT_S, check_served, token_headers, unreachable
+from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_context
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
-from aos.client.node_tls import Certificate, tls_context
 from aos.client.sending import SendAnswer
 from aos.core.decide.answers import Admitted, Refusal
 from aos.core.journal.inputs import STRICT

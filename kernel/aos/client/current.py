@@ -1,20 +1,83 @@
-"""The durable state of a world now, kept current from its journal while another process runs it."""
+"""The durable state of a world and its instances now, kept current from its journal while another
+process runs it.
+
+One instance of a workflow, as a service sees it.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from aos.audit.lens.lookup import find_cell
 from aos.audit.views import cell_view
+from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
-from aos.client.instance import Instance
 from aos.errors import BadUsage, Damage, Erased, Unavailable, excerpt, sentence
 from aos.host.folder.reader import WorldReader, open_reader
 from aos.host.machine_clock import now_ns
+
+_ENDED = ("completed", "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An instance after record ``seq`` of the world.
+
+    ``status`` is that of ``aos inspect cell`` (spec/guides/statuses.md). ``key`` and ``state`` are
+    JSON values, decoded by the schemas of the workflow: the forms that ``send`` takes. ``state`` is
+    None before the first step. ``queued`` counts the events and receipts that the instance has not
+    handled yet. ``fault`` is the message of the fault that stopped it. ``reasons`` say why it does
+    not advance, one sentence each.
+    """
+
+    workflow: str
+    key: object
+    status: str
+    state: Any
+    queued: int
+    fault: str | None
+    reasons: tuple[str, ...]
+    seq: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is completed or failed, and no event waits for it. A fault ends it in any
+        case, because events wait behind a fault."""
+        return self.status in _ENDED and (self.fault is not None or not self.queued)
+
+    @classmethod
+    def of(cls, document: Document, *, seq: int) -> Self:
+        """Read the document of ``aos inspect cell``, made after record ``seq``."""
+        fault = document["fault"]
+        reasons: list[Mapping[str, str]] = document["reasons"]
+        return cls(
+            workflow=document["workflow"],
+            key=document["key"],
+            status=document["status"],
+            state=document["state"],
+            queued=document["mailbox"] + document["mail_uncounted"],
+            fault=None if fault is None else f"{fault['kind']}: {fault['message']}",
+            reasons=tuple(reason["text"] for reason in reasons),
+            seq=seq,
+        )
+
+
+def reached(
+    until: str | Collection[str] | Callable[[Instance], bool] | None,
+) -> Callable[[Instance], bool]:
+    """The condition of a wait: a status, several, a function; by default that it has ended."""
+    if until is None:
+        return lambda instance: instance.has_ended
+    if callable(until):
+        return until
+    statuses = (until,) if isinstance(until, str) else tuple(until)
+    return lambda instance: instance.status in statuses
+
 
 POLL_S: Final = 0.02
 """Seconds between two looks at the end of the journal."""

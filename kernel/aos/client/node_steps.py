@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from aos.audit.views.record_view import Document
-from aos.client.current import WaitTimedOut, key_words, too_late
-from aos.client.instance import Instance
+from aos.client.current import Instance, WaitTimedOut, key_words, too_late
 from aos.client.node_errors import NodeUnavailable, NoSuchInstance, error_of, read_json, refusal_of
 from aos.client.sending import Accepted, SendAnswer
 from aos.core.decide.answers import Admitted, Duplicate, Refusal

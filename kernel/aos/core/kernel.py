@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from aos.core.decide.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
-from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
+from aos.core.decide.answers import Admitted, Answer, Decided, Duplicate, Refusal
 from aos.core.decide.control import admit_control
-from aos.core.decide.decided import Decided
 from aos.core.decide.governed import admit_governance
 from aos.core.decide.migration import Failed, Keep, MigratedCells, Puts, migrate
 from aos.core.decide.owed import decide_owed

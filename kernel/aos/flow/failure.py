@@ -1,4 +1,8 @@
-"""A failure of an operation or of a whole flow, as its state keeps it (spec/flow.md, FL-12)."""
+"""How a flow fails: the failure of an operation or of the whole flow, as its state keeps it
+(spec/flow.md, FL-12), and the fault ``diverged`` (FL-5).
+
+The fault ``diverged``: the code of a flow no longer fits its history (spec/flow.md, FL-5).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any, Self
 
 from aos.flow.shapes import expect_list, expect_text
 from aos.values.cbor import Value, decode_record
+from aos.values.errors import ValueProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +68,31 @@ def failure_text(failure: dict[str, Any]) -> str:
     message_text = f": {failure['message']}" if failure["message"] else ""
     path_text = f" (at {failure['path']})" if failure["path"] else ""
     return f"{failure['kind']}{code}{message_text}{path_text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowDivergence:
+    """Where the code and the history differ: ``expected`` is what the history has at ``path``,
+    ``found`` what the code asks for."""
+
+    path: str
+    expected: str
+    found: str
+
+    @classmethod
+    def read(cls, detail: bytes | None) -> Self | None:
+        """Read the detail of a fault; None if it is that of another fault."""
+        try:
+            fields = None if detail is None else decode_record(detail)
+        except ValueProblem:
+            return None
+        if not isinstance(fields, dict) or set(fields) != {"path", "expected", "found"}:
+            return None
+        path, expected, found = (fields[name] for name in ("path", "expected", "found"))
+        if not (isinstance(path, str) and isinstance(expected, str) and isinstance(found, str)):
+            return None
+        return cls(path=path, expected=expected, found=found)
+
+    def to_document(self) -> dict[str, object]:
+        """The same as JSON."""
+        return {"path": self.path, "expected": self.expected, "found": self.found}

@@ -14,7 +14,6 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Self, TypeVar
 
-from aos.flow.details import read_details
 from aos.flow.failure import Failure
 from aos.flow.operation import (
     SCOPES,
@@ -23,6 +22,7 @@ from aos.flow.operation import (
     OperationKind,
     OperationState,
     UndoState,
+    read_details,
 )
 from aos.flow.shapes import expect_bytes, expect_list, expect_nat, expect_text, optional_nat
 from aos.values.cbor import Value, decode_record

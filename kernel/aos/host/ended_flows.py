@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from aos.audit.lens.lens import as_json
 from aos.audit.lens.words import key_text
 from aos.audit.views.reason import command_words
-from aos.core.decide.answers import Answer, Refusal, Rule
-from aos.core.decide.decided import Decided
+from aos.core.decide.answers import Answer, Decided, Refusal, Rule
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Event, Stamp, slot_bytes

@@ -38,7 +38,6 @@ from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.pool import Coverage, Pool
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.redelivery import NO_LEASES, Redelivery, left_open, telling_losses
-from aos.host.executors.running_tasks import work_fields
 from aos.host.executors.task import (
     ExecutorStats,
     Halted,
@@ -50,7 +49,7 @@ from aos.host.executors.task import (
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.lock_waiting import acquire_to_run
 from aos.host.folder.restore import Progress, check_key, restore
-from aos.host.open_work import OpenEffect, OpenEffects
+from aos.host.open_work import OpenEffect, OpenEffects, work_fields
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.stamps import Sources
 from aos.host.world.engine import Engine, EngineStats

@@ -17,9 +17,8 @@ from aos.core.journal.records import CellId, slot_bytes
 from aos.core.limits import LIMITS
 from aos.core.state.state import State
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
-from aos.manifest.schedule_names import DELETE, SCHEDULE, SET
 from aos.manifest.schedule_setting import changes, check_set_value, set_value
-from aos.manifest.schedules import ScheduleInvalid
+from aos.manifest.schedules import DELETE, SCHEDULE, SET, ScheduleInvalid
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem

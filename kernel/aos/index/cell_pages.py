@@ -19,8 +19,7 @@ from typing import Final, TypeAlias
 
 from aos.audit.search.attributes import OF_EVERY_CELL, Attribute
 from aos.audit.search.counting import CountedCells, Group, ranked
-from aos.audit.search.finder import CellPage, CellQuery
-from aos.audit.search.matching import CombinedCondition
+from aos.audit.search.matching import CellPage, CellQuery, CombinedCondition
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.index.index_layout import (

@@ -11,7 +11,7 @@ from typing import Final
 import lmdb
 
 from aos.errors import AosError, Damage, Unavailable, sentence
-from aos.store.lmdb_errors import found_no_room
+from aos.store.lmdb_binding import found_no_room
 from aos.store.room import FULL
 
 BYTES_MAX: Final = 4 << 30

@@ -29,8 +29,8 @@ from aos.index.index_errors import BYTES_MAX, damaged, index_errors
 from aos.index.index_head import IndexHead
 from aos.index.index_layout import IndexTable
 from aos.index.index_rows import FileRows
-from aos.store.lmdb_types import Table as LmdbTable
-from aos.store.lmdb_types import Txn
+from aos.store.lmdb_binding import Table as LmdbTable
+from aos.store.lmdb_binding import Txn
 from aos.store.plain_files import PlainFolder
 from aos.store.room import allocate, lock_file_bytes
 from aos.values.digests import HASH_BYTES

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from aos.index.index_layout import NUMBER_BYTES, IndexTable, after_prefix, number_of
-from aos.store.lmdb_types import Table as LmdbTable
-from aos.store.lmdb_types import Txn
+from aos.store.lmdb_binding import Table as LmdbTable
+from aos.store.lmdb_binding import Txn
 
 SUM_MODULUS = 1 << 64
 

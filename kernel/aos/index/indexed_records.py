@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from aos.audit.trace.cell_inputs import inputs_by_cell
+from aos.audit.trace.timeline import inputs_by_cell
 from aos.audit.views.journal_view import KINDS, cells_of
 from aos.core.journal.journal_clock import clock_after
 from aos.core.journal.records import (

@@ -21,11 +21,10 @@ from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective, definition_hash, make
 from aos.manifest.expressions import COMMENT, without_comments
 from aos.manifest.forms import AGENTOS, KINDS, Misshapen, Node, canonical
-from aos.manifest.ingress_rules import SENT_TO_PACKAGES
-from aos.manifest.meaning import SECTIONS
+from aos.manifest.meaning import SECTIONS, SENT_TO_PACKAGES
 from aos.manifest.names import is_name, is_system
 from aos.manifest.packages import IMPLIED, PACKAGES, package
-from aos.manifest.schedule_fitting import schedules_fit
+from aos.manifest.schedule_setting import schedules_fit
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json

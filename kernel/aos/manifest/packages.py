@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from aos.manifest.builtins import WORKSPACE
 from aos.manifest.linear_names import LINEAR_PACKAGE
-from aos.manifest.schedule_names import SCHEDULE_PACKAGE
+from aos.manifest.schedules import SCHEDULE_PACKAGE
 from aos.manifest.sealed_places import SEALED_PACKAGE
 
 PACKAGES: Final[Mapping[str, str]] = MappingProxyType(

@@ -1,4 +1,9 @@
-"""A schedule -> the event that sets it, checked by the schemas of a manifest (SC-22, SC-23)."""
+"""A schedule -> the event that sets it, checked by the schemas of a manifest (M-75b, SC-22, SC-23).
+
+The events and times of an author's schedules, checked when the manifest is loaded (M-75b).
+
+A manifest that a journal has is not checked so: the rules of time zones may have changed since.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,31 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from aos.errors import excerpt
+from aos.manifest.catalog import Catalog, Findings, Node
+from aos.manifest.expressions import closure
 from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE, START
-from aos.manifest.linear_starting import (
+from aos.manifest.plans import (
     LinearRefused,
+    StepPlan,
     chosen_plan,
     context_of,
+    plan_of,
+    plan_problems,
     start_event,
 )
-from aos.manifest.plans import StepPlan
-from aos.manifest.schedule_names import NOT_SCHEDULED, SCHEDULE, SCHEDULE_PACKAGE
-from aos.manifest.schedules import ScheduleEntry, ScheduleInvalid
+from aos.manifest.schedules import (
+    NOT_SCHEDULED,
+    SCHEDULE,
+    SCHEDULE_PACKAGE,
+    ScheduleEntry,
+    ScheduleInvalid,
+    schedule_of,
+    schedule_problems,
+)
 from aos.manifest.sealed_places import is_sealing, sealing_problem
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
-from aos.values.schema import Schema
+from aos.values.schema import Schema, compile_schemas
 from aos.values.spelling import time_ns
 
 VALUE_BYTES_MAX: Final = 256 << 10
@@ -185,3 +201,27 @@ def changes(
         [schedule for id, schedule in declared.items() if existing.get(id) != schedule],
         [id for id, schedule in existing.items() if schedule["by_manifest"] and id not in declared],
     )
+
+
+def schedules_fit(manifest: Node, catalog: Catalog) -> Findings:
+    """Every schedule whose event, plan, cron text or time zone does not fit (M-75b)."""
+    plans = tuple(
+        plan_of(plan) for plan in manifest.get("plans", ()) if not list(plan_problems(plan))
+    )
+    for index, node in enumerate(manifest.get("schedules", ())):
+        if list(schedule_problems(node)):
+            continue
+        try:
+            entry = schedule_of(node)
+            set_value(entry, _schemas(entry, catalog), plans)
+        except ScheduleInvalid as problem:
+            yield f"/schedules/{index}{problem.pointer}", str(problem), None
+
+
+def _schemas(entry: ScheduleEntry, catalog: Catalog) -> dict[str, Schema]:
+    """The schema of its event, as far as it is valid."""
+    name = START if entry.event is None else entry.event
+    if not catalog.is_sound(name):
+        return {}
+    names = closure([name], catalog.types)
+    return compile_schemas({schema_name: catalog.types[schema_name] for schema_name in names})

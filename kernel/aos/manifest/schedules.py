@@ -1,6 +1,11 @@
-"""A schedule as a manifest has it, and as a user creates it (M-75; spec/schedule.md).
+"""Schedules: as a manifest has them, as a user creates them, and what their package is called
+(M-75; spec/schedule.md).
 
 Times are RFC 3339 texts and milliseconds here, and nanoseconds in events.
+
+The names of the package ``aos/schedule@1``: workflow and schemas (spec/schedule.md).
+
+The rules of the schedules of a manifest (M-75).
 """
 
 from __future__ import annotations
@@ -10,7 +15,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from aos.errors import BadUsage, excerpt
+from aos.manifest.catalog import Catalog, Findings
 from aos.manifest.limits import Range
+from aos.manifest.names import SYSTEM
 from aos.values.spelling import time_ns
 
 CATCHUP_MS_DEFAULT: Final = 3_600_000
@@ -151,3 +158,41 @@ def _length(text: str) -> int:
         return len(text.encode())
     except UnicodeEncodeError:
         return 2**31
+
+
+SCHEDULE_PACKAGE: Final = "aos/schedule@1"
+
+SCHEDULE: Final = "aos/schedule@1"
+"""The workflow of schedules."""
+
+SET: Final = "aos/ScheduleSet@1"
+PAUSE: Final = "aos/SchedulePause@1"
+RESUME: Final = "aos/ScheduleResume@1"
+TRIGGER: Final = "aos/ScheduleTrigger@1"
+DELETE: Final = "aos/ScheduleDelete@1"
+
+SENT_TO_SCHEDULES: Final = frozenset({SET, PAUSE, RESUME, TRIGGER, DELETE})
+"""Events of senders, and those that set the schedules of a manifest (spec/schedule.md, SC-30)."""
+
+NOT_SCHEDULED: Final = (SYSTEM, "aos/Schedule")
+"""Beginnings of schemas that a schedule cannot emit."""
+
+
+def schedule_rules(nodes: list[object], catalog: Catalog) -> Findings:
+    """Every broken rule of the form of a manifest's schedules (M-75)."""
+    if nodes and not catalog.exists("defworkflow", SCHEDULE):
+        yield (
+            "/schedules",
+            f"schedules need the workflow {SCHEDULE}",
+            f'add "uses": ["{SCHEDULE_PACKAGE}"] to the manifest',
+        )
+    index_by_id: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        problems = list(schedule_problems(node))
+        for pointer, message in problems:
+            yield f"/schedules/{index}{pointer}", message, None
+        if problems:
+            continue
+        id = schedule_of(node).id
+        if index_by_id.setdefault(id, index) != index:
+            yield f"/schedules/{index}", f"{id} is there twice", "give each its own id"

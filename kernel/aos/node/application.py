@@ -1,5 +1,5 @@
-"""The ASGI application of a front: from a request to the handler of its route
-(spec/node-api.md, N-103).
+"""The ASGI application of a front: from a request to the handler of its route, and to its line in
+the access log (spec/node-api.md, N-103, N-137).
 
     route -> origin -> token -> scope -> query -> body -> handler -> answer
 
@@ -7,21 +7,24 @@ Rule 1: a request is refused at the first check that it fails. Nothing of a body
 token and the query are valid.
 
 Rule 2: every answer that is not a success is a problem document.
+
+The access log: one JSON line for each request, without bodies, queries and tokens
+(spec/node-api.md, N-137).
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
 
-from aos.errors import AosError
+from aos.errors import AosError, excerpt
 from aos.node import bodies, json_schema
 from aos.node.access import Door, caller_of, check_origin, check_scope, headers_of
-from aos.node.access_log import AccessLog
 from aos.node.bodies import ClientGoneError
 from aos.node.calls import ApiCall, ApiReply, ApiStream
 from aos.node.delivery import connection_of
@@ -36,6 +39,7 @@ from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
 from aos.node.sessions import POLL, READING, STREAM, WAIT, raced
 from aos.node.tokens import Token
+from aos.values.spelling import time_text
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -289,3 +293,46 @@ def _waits(call: ApiCall) -> str | None:
     if operation.startswith("read_") and operation not in ("read_metrics", "read_openapi"):
         return READING
     return None
+
+
+_PATH_CHARACTERS_MAX: Final = 200
+
+
+class AccessLog:
+    """Writes to a stream. A stream that can no longer be written ends the log, not the node."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def write(
+        self,
+        *,
+        method: str,
+        path: str,
+        status: int,
+        seconds: float,
+        received: int,
+        sent: int,
+        token: str | None,
+        peer: str,
+    ) -> None:
+        """Write one line. ``received`` and ``sent`` are bytes of bodies."""
+        if self._stream is None:
+            return
+        line = {
+            "time": time_text(time.time_ns()),
+            "method": method,
+            "path": excerpt(path, characters_max=_PATH_CHARACTERS_MAX),
+            "status": status,
+            "ms": round(seconds * 1000, 3),
+            "received": received,
+            "sent": sent,
+            "token": token,
+            "peer": peer,
+        }
+        try:
+            # ASCII: a path may contain control characters and lone surrogates.
+            self._stream.write(json.dumps(line) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._stream = None

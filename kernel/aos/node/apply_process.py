@@ -21,10 +21,8 @@ from aos.audit.lens.lens import as_json
 from aos.core.journal.records import CellId
 from aos.errors import AosError
 from aos.host.apply.apply import left_by
-from aos.host.apply.dry_run import dry_run_of
-from aos.host.apply.flow_gating import gate_flows
+from aos.host.apply.dry_run import dry_run_of, gate_flows, ways_out
 from aos.host.apply.report import apply_report
-from aos.host.apply.ways_out import ways_out
 from aos.host.folder.reader import open_reader
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded

@@ -1,4 +1,8 @@
-"""Send events over HTTP, and wait for their outcome (spec/node-api.md, N-115)."""
+"""Send events over HTTP, and wait for their outcome or for the answer of a cell (spec/node-api.md,
+N-115).
+
+Send an event to a cell, and wait for its answer: the annotation of its step.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from aos.audit.lens.lens import as_json
+from aos.audit.views.annotations import Annotation, annotation_of
 from aos.audit.views.record_view import Document
-from aos.core.decide.answers import Answer, Duplicate, Refusal
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.journal.inputs import EventInput
-from aos.core.journal.records import CellId
+from aos.core.journal.records import CellId, Step
 from aos.errors import excerpt
 from aos.host.door.protocol import ManifestChanged
 from aos.host.door.writer import Item, spell
 from aos.manifest.limits import WorldLimits
 from aos.manifest.linear_names import NOT_FROM_SENDERS
-from aos.manifest.schedule_names import SET
+from aos.manifest.schedules import SET
 from aos.node.bodies import BATCH_BYTES_MAX, FIELDS_BYTES, too_large
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
@@ -263,3 +268,34 @@ async def _waited(
     return ApiReply(
         document=documents[0] if is_one else {"items": documents}, status=200 if are_over else 202
     )
+
+
+ANSWER_S: Final = 20.0
+"""Seconds within which a cell takes an event."""
+
+
+async def ask_cell(services: Services, schema: str, value: Any, name: str) -> Annotation:
+    """Send an event without a submission id, to one cell that people know as ``name``.
+
+    Returns:
+        The annotation of the cell's step, once that is durable.
+
+    Raises:
+        Problem: The event is refused, or the cell has failed by a fault or does not answer.
+    """
+    [answer] = await sent_events(services, [Item(schema=schema, value=encode(value))])
+    match answer:
+        case Refusal():
+            raise refused(answer, services.follower.state.manifest)
+        case Admitted(seq=seq, to=to):
+            pass
+        case _:
+            raise AssertionError("these events have no submission ids")
+    waits, _ = await services.waiting.wait(
+        seq, to, until_settled=False, seconds=ANSWER_S, store=services.follower.store
+    )
+    run = waits[0].run if waits else None
+    annotation = annotation_of(run, services.follower.store) if isinstance(run, Step) else None
+    if annotation is None:
+        raise Problem(503, "no_answer", f"{name} has not answered (send it again)", retry_after_s=1)
+    return annotation

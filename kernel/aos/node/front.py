@@ -40,9 +40,7 @@ from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.follower import Follower, RecordListener
 from aos.index.cached_index import OF_NODE
 from aos.index.kept_index import SHARE_WITH_KERNEL, KeptIndex
-from aos.node.access_log import AccessLog
-from aos.node.application import App
-from aos.node.apply_trials import ApplyTrials
+from aos.node.application import AccessLog, App
 from aos.node.batches.batch_runner import Batches
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
 from aos.node.leases.work import LeasedWork, open_work
@@ -51,6 +49,7 @@ from aos.node.node_settings import NodeSettings, read_settings
 from aos.node.readers import Readers
 from aos.node.search.indexed_reading import IndexedReading
 from aos.node.services import Services
+from aos.node.staged_manifest import ApplyTrials
 from aos.node.steps.step_work import StepWork
 from aos.node.supervision import REPLACE
 from aos.node.tokens import LiveTokens

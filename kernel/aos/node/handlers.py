@@ -1,16 +1,23 @@
-"""The handler of each operation of the table (spec/node-api.md, N-101)."""
+"""The handler of each operation of the table (spec/node-api.md, N-101), health and readiness among
+them (N-119a).
+
+Health and readiness of a front (spec/node-api.md, N-119a).
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
 
+from aos.audit.views.clock_view import ahead_ns, ahead_text
 from aos.audit.views.record_view import Document
 from aos.audit.views.value_view import value_bytes
 from aos.audit.views.view import View
 from aos.core.decide.answers import Rule
 from aos.errors import AosError, BadUsage
+from aos.host.machine_clock import now_ns
 from aos.host.transfer.adopting import origin_at
 from aos.node import bodies, openapi
 from aos.node.batches.batch_requests import (
@@ -21,10 +28,8 @@ from aos.node.batches.batch_requests import (
 )
 from aos.node.calls import ApiCall, ApiReply, ApiStream
 from aos.node.events import send_events
-from aos.node.governance_requests import govern
-from aos.node.health import answer_health, answer_ready
 from aos.node.leases.work import LeasedWork
-from aos.node.manifest_requests import apply_manifest, try_manifest
+from aos.node.manifest_requests import apply_manifest, govern, try_manifest
 from aos.node.metrics import metrics_text
 from aos.node.operating import make_snapshot, send_command, stage_module
 from aos.node.problems import Problem
@@ -51,6 +56,48 @@ from aos.node.work_requests import (
     release_tasks,
     settle_tasks,
 )
+
+BEHIND_S: Final = 5.0
+"""Seconds that the follower may be behind, and the kernel process silent."""
+
+
+async def answer_health(_services: Services, _: ApiCall) -> ApiReply:
+    """``GET /healthz``: the front answers."""
+    return ApiReply(document={"ok": True})
+
+
+async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
+    """``GET /readyz``: 200 if every condition is met, else 503."""
+    counters = services.counters
+    heard_at = counters.heard_at
+    is_open = heard_at is not None and time.monotonic() - heard_at < BEHIND_S
+    conditions = {
+        "world_is_open": is_open,
+        "follower_is_current": _lag_s(services) < BEHIND_S,
+        "disk_has_room": counters.figures is None or counters.figures.no_room is None,
+        "is_not_stopping": not services.sessions.is_stopping,
+    }
+    are_met = all(conditions.values())
+    headers = {} if are_met else {"retry-after": "1"}
+    document = {**conditions, "clock_problem": _clock_problem(services)}
+    return ApiReply(document=document, status=200 if are_met else 503, headers=headers)
+
+
+def _clock_problem(services: Services) -> str | None:
+    """What to do about a journal clock that is ahead of this machine's. The node is ready all the
+    same: it takes events, and no other node would do better."""
+    found_ns = ahead_ns(services.follower.state.clock_ns, now_ns())
+    return ahead_text(found_ns) if found_ns else None
+
+
+def _lag_s(services: Services) -> float:
+    """How far the follower is behind the durable head, in seconds of the journal's clock."""
+    figures = services.counters.figures
+    if figures is None or services.follower.seq >= figures.seq:
+        return 0.0
+    lag_ns: int = figures.clock_ns - services.follower.state.clock_ns
+    return max(0.0, lag_ns / 1e9)
+
 
 Handler: TypeAlias = Callable[[Services, ApiCall], Awaitable[ApiReply | ApiStream]]
 

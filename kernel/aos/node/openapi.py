@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
-from aos.node.answer_schemas import components, reference
 from aos.node.answer_types import ProblemDocument
 from aos.node.bodies import CBOR, JSON, PROBLEM
+from aos.node.json_schema import components, reference
 from aos.node.routes import POST, ROUTES, ApiRoute, Parameter
 
 VERSION: Final = "1"

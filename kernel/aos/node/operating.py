@@ -1,4 +1,4 @@
-"""Commands, modules, manifests and snapshots over HTTP (spec/node-api.md, N-118)."""
+"""Commands, modules and snapshots over HTTP (spec/node-api.md, N-118)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from aos.audit.views import (
     intent_view,
     journal_view,
     linear_view,
-    minute_view,
     proposal_view,
     schedule_view,
     value_view,
@@ -27,12 +26,10 @@ from aos.audit.views import (
 )
 from aos.audit.views.cell_selection import CellSelection
 from aos.audit.views.record_view import Document
-from aos.audit.views.running_effects import Running, RunningTask
-from aos.audit.views.view import LIMIT, View
+from aos.audit.views.view import LIMIT, Running, RunningTask, View
 from aos.errors import BadUsage
-from aos.host.apply.manifest_changes import manifest_changes
-from aos.host.apply.proposal_report import journaled_report, proposal_report
-from aos.node.batches.batch_items import batch_items
+from aos.host.apply.report import journaled_report, manifest_changes, proposal_report
+from aos.node.batches.batch_files import batch_items
 from aos.values.digests import hash_text
 from aos.values.spelling import duration_ns
 
@@ -238,7 +235,7 @@ def _schedule(view: View, query: Query) -> Document:
 
 
 def _minutes(view: View, _: Query) -> Document:
-    return minute_view.minutes(view)
+    return journal_view.minutes(view)
 
 
 MINUTES: Final = "read_minutes"

@@ -29,10 +29,9 @@ from aos.core.journal.vocabulary import (
 from aos.flow.flow_state import OTHER_SPELLINGS
 from aos.host.door.protocol import SEND_ITEMS_MAX, STAGED_MODULES_MAX
 from aos.node import answer_types as given
-from aos.node.answer_schemas import one_of, reference, register, union_of
 from aos.node.batches.batch import BATCH_ACTIONS
 from aos.node.bodies import BYTES
-from aos.node.json_schema import Schema
+from aos.node.json_schema import Schema, one_of, reference, register, union_of
 from aos.node.leases import schemas as leased
 from aos.node.tokens import OPERATE, READ, SEND, WORK
 

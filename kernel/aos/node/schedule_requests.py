@@ -8,12 +8,19 @@ from typing import Any, Final
 from aos.audit.views.schedule_view import refusal_of
 from aos.core.journal.records import CellId
 from aos.manifest.effective import Effective
-from aos.manifest.schedule_names import DELETE, PAUSE, RESUME, SCHEDULE, SET, TRIGGER
 from aos.manifest.schedule_setting import must_have_schedules, set_value
-from aos.manifest.schedules import ScheduleInvalid, schedule_of
-from aos.node.asking import ask_cell
+from aos.manifest.schedules import (
+    DELETE,
+    PAUSE,
+    RESUME,
+    SCHEDULE,
+    SET,
+    TRIGGER,
+    ScheduleInvalid,
+    schedule_of,
+)
 from aos.node.calls import ApiCall, ApiReply
-from aos.node.events import not_allowed
+from aos.node.events import ask_cell, not_allowed
 from aos.node.problems import Problem
 from aos.node.services import Services
 from aos.node.tokens import SEND

@@ -13,7 +13,6 @@ from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.host.machine_clock import now_ns
 from aos.index.kept_index import KeptIndex
-from aos.node.apply_trials import ApplyTrials
 from aos.node.bodies import BodyRoom
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import Counters
@@ -21,7 +20,7 @@ from aos.node.rates import TokenRates
 from aos.node.readers import Readers
 from aos.node.search.indexed_reading import IndexedReading
 from aos.node.sessions import Sessions
-from aos.node.staged import KeptModules
+from aos.node.staged_manifest import ApplyTrials, KeptModules
 from aos.node.tokens import LiveTokens
 from aos.node.tracing.span_poster import SpanPoster
 from aos.node.waiting import OutcomeWaits

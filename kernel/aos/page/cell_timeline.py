@@ -1,14 +1,22 @@
-"""The timeline of a cell as data, from the document of its trace (spec/page.md, PG-40).
+"""The timeline of a cell, from the document of its trace: as data, and as the shapes of an SVG
+(spec/page.md, PG-40, PG-41).
 
 inputs   ● event   ◆ command
 steps    │ running   ○ waiting   ■ completed   ▲ failed
 effects  ├── from the step that asked to the receipt ──┤
+
+The timeline of a cell as the shapes of an SVG (spec/page.md, PG-41).
+
+An axis of time in which long gaps are folded (spec/page.md, PG-41).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from statistics import median_low
 from typing import Final
 
 from aos.audit.views.record_view import Document
@@ -172,3 +180,174 @@ def _in_rows(bars: list[EffectBar], end_ns: int) -> tuple[EffectBar, ...]:
         rows[row : row + 1] = [(bar.effect, last_ns)]
         placed_bars.append(replace(bar, row=row))
     return tuple(placed_bars)
+
+
+WIDTH: Final = 1_000
+LEFT: Final = 190
+"""Room for the names of the lanes."""
+
+RIGHT: Final = 44
+INPUTS_Y: Final = 22
+STEPS_Y: Final = 54
+ROWS_Y: Final = 82
+ROW: Final = 26
+BAR: Final = 16
+AXIS: Final = 26
+LEAST: Final = 3.0
+"""A bar is at least so wide."""
+
+TICKS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PictureMark:
+    """A mark at its place."""
+
+    x: float
+    mark: TimelineMark
+
+
+@dataclass(frozen=True, slots=True)
+class PictureBar:
+    """A bar at its place. ``due_x`` is the end of the hollow bar of a timer; ``attempts`` are the
+    places where attempts begin, ``frames`` those of stream frames."""
+
+    x: float
+    y: float
+    width: float
+    due_x: float | None
+    attempts: tuple[PictureMark, ...]
+    frames: tuple[PictureMark, ...]
+    bar: EffectBar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelinePicture:
+    """A timeline of ``width`` by ``height`` units. ``names`` are the effects of
+    the rows, ``left_out`` bars are in the table alone."""
+
+    width: int
+    height: int
+    inputs: tuple[PictureMark, ...]
+    steps: tuple[PictureMark, ...]
+    bars: tuple[PictureBar, ...]
+    names: tuple[tuple[int, str], ...]
+    folds: tuple[AxisFold, ...]
+    ticks: tuple[tuple[float, int], ...]
+    left_out: int
+
+
+def timeline_picture(timeline: CellTimeline) -> TimelinePicture:
+    """Lay a timeline out. The same timeline always has the same picture."""
+    axis = TimeAxis.over(timeline.times(), WIDTH - LEFT - RIGHT)
+
+    def at(ns: int) -> float:
+        return round(LEFT + axis.position_of(ns), 1)
+
+    def marks(timeline_marks: tuple[TimelineMark, ...]) -> tuple[PictureMark, ...]:
+        return tuple(PictureMark(at(mark.at_ns), mark) for mark in timeline_marks)
+
+    def bar(effect_bar: EffectBar) -> PictureBar:
+        x = at(effect_bar.begin_ns)
+        # An effect that is open lasts to the right edge. A timer has a hollow bar instead.
+        is_open = effect_bar.end_ns is None and effect_bar.due_ns is None
+        end = (
+            WIDTH
+            if is_open
+            else at(timeline.end_ns if effect_bar.end_ns is None else effect_bar.end_ns)
+        )
+        width = max(LEAST, round(end - x, 1))
+        return PictureBar(
+            x=x,
+            y=ROWS_Y + ROW * effect_bar.row,
+            width=width,
+            due_x=None if effect_bar.due_ns is None else max(at(effect_bar.due_ns), x + LEAST),
+            attempts=marks(effect_bar.attempts),
+            frames=marks(effect_bar.frames),
+            bar=effect_bar,
+        )
+
+    shown_bars = [effect_bar for effect_bar in timeline.bars if effect_bar.row < ROWS_MAX]
+    return TimelinePicture(
+        width=WIDTH,
+        height=ROWS_Y + ROW * timeline.rows() + AXIS,
+        inputs=marks(timeline.inputs),
+        steps=marks(timeline.steps),
+        bars=tuple(map(bar, shown_bars)),
+        names=tuple(
+            {ROWS_Y + ROW * effect_bar.row: effect_bar.effect for effect_bar in shown_bars}.items()
+        ),
+        folds=tuple(
+            AxisFold(round(LEFT + fold.x0, 1), round(LEFT + fold.x1, 1), fold.span_ns)
+            for fold in axis.folds
+        ),
+        ticks=_ticks(axis),
+        left_out=len(timeline.bars) - len(shown_bars),
+    )
+
+
+def _ticks(axis: TimeAxis) -> tuple[tuple[float, int], ...]:
+    """Times of the axis that are named, not too close to each other."""
+    least = (WIDTH - LEFT - RIGHT) / TICKS
+    ticks: list[tuple[float, int]] = []
+    for position, ns in zip(axis.positions, axis.times, strict=True):
+        if not ticks or position - (ticks[-1][0] - LEFT) >= least:
+            ticks.append((round(LEFT + position, 1), ns))
+    return tuple(ticks)
+
+
+FOLDED_FROM: Final = 10
+"""A gap is folded if it is more than so many times the median gap."""
+
+FOLD_GAPS: Final = 3
+"""A folded gap is as wide as so many median gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisFold:
+    """A gap that is folded, from ``x0`` to ``x1`` on the axis."""
+
+    x0: float
+    x1: float
+    span_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis:
+    """Places of times between 0 and ``width``. ``times`` are ascending and distinct; ``positions``
+    are theirs."""
+
+    times: tuple[int, ...]
+    positions: tuple[float, ...]
+    folds: tuple[AxisFold, ...]
+
+    @classmethod
+    def over(cls, times: Iterable[int], width: float) -> TimeAxis:
+        """Return the axis from the first time to the last."""
+        sorted_times = tuple(sorted(set(times)))
+        gaps = [later - earlier for earlier, later in pairwise(sorted_times)]
+        if not gaps:
+            return cls(sorted_times, (0.0,) * len(sorted_times), ())
+        usual = max(median_low(gaps), 1)
+        shown_gaps = [gap if gap <= FOLDED_FROM * usual else FOLD_GAPS * usual for gap in gaps]
+        scale, total = width / sum(shown_gaps), 0
+        positions = [0.0]
+        for gap in shown_gaps:
+            total += gap
+            positions.append(round(total * scale, 1))
+        folds = [
+            AxisFold(positions[i], positions[i + 1], gap)
+            for i, gap in enumerate(gaps)
+            if gap > FOLDED_FROM * usual
+        ]
+        return cls(sorted_times, tuple(positions), tuple(folds))
+
+    def position_of(self, ns: int) -> float:
+        """Return the place of a time; a time outside is at the nearer end."""
+        if not self.times or ns <= self.times[0]:
+            return 0.0
+        if ns >= self.times[-1]:
+            return self.positions[-1]
+        i = bisect_right(self.times, ns) - 1
+        part = (ns - self.times[i]) / (self.times[i + 1] - self.times[i])
+        return round(self.positions[i] + part * (self.positions[i + 1] - self.positions[i]), 1)

@@ -1,25 +1,73 @@
 """The parts of the page that only a node has (spec/page.md, PG-60 to PG-70): further pages, forms
-and buttons, each for callers that may use it."""
+and buttons, each for callers that may use it.
+
+The pages that only a node has: tasks, schedules, batches (spec/page.md, PG-65).
+
+/w/ID/batch/nightly-retry ──▶ read_batch {"id": "nightly-retry"} ──▶ batch.html
+                              aos batch show nightly-retry
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from aos.audit.views.view import View
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
-from aos.manifest.schedule_names import SCHEDULE
+from aos.manifest.schedules import SCHEDULE
 from aos.node.access import check_scope
 from aos.node.services import Services
-from aos.node.tokens import OPERATE, SEND
+from aos.node.tokens import OPERATE, READ, SEND
 from aos.page.batch_forms import BulkForm, StopForm
 from aos.page.command_forms import CancelForm, CellForm, RunAgainForm
-from aos.page.node_pages import NODE_NAVIGATION, NODE_PAGES, SCHEDULES
 from aos.page.page_buttons import PageButtons
 from aos.page.page_forms import PageForm, PageForms, Visit
-from aos.page.page_links import PageLinks
-from aos.page.page_table import Page
+from aos.page.page_links import PageLinks, read_id_segment
+from aos.page.page_table import Page, PageTarget, Path, one_word
 from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks
 from aos.page.world_parts import has_workflow
+
+
+def _schedule(_view: View, path: Path) -> PageTarget:
+    id = read_id_segment(path["key"], "schedule")
+    return PageTarget({"id": id}, (id,))
+
+
+SCHEDULES: Final = "/schedules"
+
+NODE_PAGES: Final[tuple[Page, ...]] = (
+    Page(
+        template="tasks", title="Tasks", path="/tasks", operation="list_tasks",
+        command=("tasks", "list"),
+    ),
+    Page(
+        template="schedules", title="Schedules", path=SCHEDULES, operation="read_schedules",
+        command=("schedule", "list"),
+    ),
+    Page(
+        template="schedule", title="Schedule", path="/schedule/{key}", operation="read_schedule",
+        command=("schedule", "show"), target=_schedule, fixed=frozenset({"id"}),
+    ),
+    Page(
+        template="batches", title="Batches", path="/batches", operation="read_batches",
+        command=("batch", "list"),
+    ),
+    Page(
+        template="batch", title="Batch", path="/batch/{word}", operation="read_batch",
+        command=("batch", "show"), target=one_word("id"), fixed=frozenset({"id"}),
+    ),
+)  # fmt: skip
+"""The pages that only a node has."""
+
+NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = (
+    ("Tasks", "/tasks", OPERATE),
+    ("Schedules", SCHEDULES, READ),
+    ("Batches", "/batches", READ),
+    ("Send an event", "/send", SEND),
+)
+"""Their entries of the navigation, with the scope of a caller who may open them. That of the
+schedules is left out if the manifest in force has none."""
+
 
 HALTED_SHOWN: Final = 100
 """Held and parked effects that the page of tasks shows."""

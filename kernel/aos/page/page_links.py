@@ -11,9 +11,9 @@ import binascii
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from aos.audit.lens.flow_lookup import flow_names
 from aos.audit.lens.lookup import find_cell
 from aos.audit.lens.words import compact
+from aos.audit.views.flow_reading import flow_names
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.manifest.linear_names import LINEAR

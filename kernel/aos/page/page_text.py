@@ -1,14 +1,19 @@
-"""Text in the templates of the page (spec/page.md, PG-21): visible, escaped, and cut if it is long.
+"""Text in the templates of the page (spec/page.md, PG-12, PG-21): visible, escaped, cut if it is
+long, and trees as lines.
 
 Everything in a journal may be hostile. Jinja escapes all that a template prints; before that,
 ``finalize`` makes every character visible.
+
+A trace, the operations of a flow or the causes of a failure as lines that a template can print
+in a loop, however deep they are (spec/page.md, PG-12).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -17,11 +22,45 @@ from jinja2.runtime import Undefined
 
 from aos.audit.lens.words import compact, count, key_text, short, span_text, time_text
 from aos.audit.views.clock_view import ahead_text
+from aos.audit.views.record_view import Document
 from aos.document_text import CONTROLS, document_text
 from aos.node.bodies import KIB
-from aos.page.page_trees import tree_lines
-from aos.page.timeline_picture import timeline_picture
+from aos.page.cell_timeline import timeline_picture
 from aos.shell_text import shell_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeLine:
+    """One node of a tree. ``depth`` counts from 0; ``has_children`` says that deeper lines follow;
+    ``closes`` is the number of lists that end after this line."""
+
+    node: Document
+    depth: int
+    has_children: bool
+    closes: int
+
+
+def tree_lines(roots: Sequence[Document], name: str = "children") -> list[TreeLine]:
+    """Return the nodes of trees in order; ``name`` is the field with the children of a node. No
+    recursion: a trace may be deeper than Python's stack."""
+    order: list[tuple[Document, int]] = []
+    todo: list[tuple[Document, int]] = [(root, 0) for root in reversed(roots)]
+    while todo:
+        node, depth = todo.pop()
+        order.append((node, depth))
+        children: list[Any] = node[name]
+        todo.extend((child, depth + 1) for child in reversed(children))
+    following = [depth for _, depth in order[1:]] + [0]
+    return [
+        TreeLine(
+            node=node,
+            depth=depth,
+            has_children=bool(node[name]),
+            closes=0 if node[name] else depth - next_depth,
+        )
+        for (node, depth), next_depth in zip(order, following, strict=True)
+    ]
+
 
 TEXT_MAX: Final = 64 * KIB
 """The most characters of one text; a longer one is cut, with a link to all of it."""

@@ -6,6 +6,11 @@ POST                                     303 to the event's record
 
 Rule 1: the submission id is made of the form's id and its content. So a form that is sent again,
 also to a node that has restarted, makes no second event; another text does.
+
+An example of a type as authoring JSON, to begin with (spec/page.md, PG-71).
+
+{"record": {"order_id": text, "items": list of Item, "note": option of text}}
+{"order_id": "text", "items": [{"sku": "text", "quantity": 1}], "note": null}
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aos.core.decide.answers import Rule
@@ -35,14 +40,25 @@ from aos.node.refusals import problem_of
 from aos.node.routes import BY_PATH, GET, NAME, POST, TEXT_KEY, ApiRoute, Parameter
 from aos.node.services import Services
 from aos.node.tokens import SEND, Token
-from aos.page.example_value import example_value
 from aos.page.page_buttons import PageButton
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
 from aos.page.page_links import PageLinks
 from aos.page.page_text import TEXT_MAX
 from aos.values.errors import ValueProblem, quoted
-from aos.values.expressions import UNIT
+from aos.values.expressions import (
+    UNIT,
+    ListOf,
+    MapOf,
+    Record,
+    Scalar,
+    SetOf,
+    Type,
+    TypeRef,
+    Variant,
+    resolve,
+)
 from aos.values.json_text import parse_json
+from aos.values.schema import Schema
 
 SEND_EVENTS: Final = BY_PATH["/v1/events"][POST]
 SEND_TITLE: Final = "Send an event"
@@ -283,3 +299,71 @@ class SendLinks:
         if name not in routed(self._manifest, self._caller):
             return []
         return [PageButton("Send one…", self._links.to(SendForm.path, schema=name))]
+
+
+PARTS_MAX: Final = 1_000
+"""Parts of the largest example. A few small types that refer to each other can have very many."""
+
+_SCALARS: Final[Mapping[str, object]] = {
+    "bool": False,
+    "int": 1,
+    "nat": 1,
+    "dec128": "1.5",
+    "bytes": "AA==",
+    "text": "text",
+    "time": "2026-01-02T03:04:05Z",
+    "duration": "1m30s",
+    "hash": f"blake3:{'0' * 64}",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+    "unit": None,
+}
+
+
+def example_value(schema: Schema, schemas: Mapping[str, Schema]) -> object | None:
+    """Return JSON that the schema reads; None if it would have more than ``PARTS_MAX`` parts.
+
+    ``schemas`` has those that it refers to. Options are null; lists, sets and maps have one item;
+    of a variant it is the first arm that an event from outside may have.
+    """
+    try:
+        return _Example(schemas).of(schema.type)
+    except _TooLargeError:
+        return None
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class _Example:
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._types = {name: schema.type for name, schema in schemas.items()}
+        self._parts_left = PARTS_MAX
+
+    def of(self, type_: Type) -> object:
+        self._parts_left -= 1
+        if self._parts_left < 0:
+            raise _TooLargeError
+        match resolve(type_, self._types):
+            case Scalar(name):
+                return _SCALARS[name]
+            case Record(fields):
+                return {name: self.of(field) for name, field in fields}
+            case Variant(arms):
+                return self._arm(arms)
+            case ListOf(item) | SetOf(item):
+                return [self.of(item)]
+            case MapOf(key, item) if key.name in ("int", "nat"):
+                return [[self.of(key), self.of(item)]]
+            case MapOf(key, item):
+                return {str(self.of(key)): self.of(item)}
+        return None  # an option
+
+    def _arm(self, arms: tuple[tuple[str, Type], ...]) -> object:
+        plain_arms = [(tag, type_) for tag, type_ in arms if not _is_continuation(type_)]
+        tag, type_ = (plain_arms or arms)[0]
+        return tag if resolve(type_, self._types) == UNIT else {tag: self.of(type_)}
+
+
+def _is_continuation(type_: Type) -> bool:
+    return isinstance(type_, TypeRef) and type_.name in CONTINUATIONS

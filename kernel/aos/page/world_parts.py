@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.audit.lens.flow_lookup import flow_names
+from aos.audit.views.flow_reading import flow_names
 from aos.audit.views.record_view import Document
 from aos.core.state.state import State
 from aos.errors import AosError

@@ -25,8 +25,8 @@ from aos.errors import Damage, sentence
 from aos.sandbox.cache import ModuleCache
 from aos.sandbox.caps import PAGE_BYTES
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine, fingerprint
-from aos.sandbox.form import Form
 from aos.sandbox.inspect import (
+    Form,
     ModuleRefused,
     engine_problem,
     export_problems,

@@ -3,10 +3,13 @@
 Our own rules come first. They read only the declarations, so that the engine validates only modules
 of bounded size. The engine then checks every instruction against the allowed features. Compiling is
 a third gate (``aos.sandbox.trial``): a valid module can still be too expensive to compile.
+
+The three calling forms of an entrypoint, distinguished by the export's type (S-21).
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import re
 from collections.abc import Iterable
@@ -27,7 +30,6 @@ from aos.sandbox.caps import (
     TABLES_MAX,
 )
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine
-from aos.sandbox.form import Form
 from aos.sandbox.module import (
     MAGIC,
     ModuleExport,
@@ -38,6 +40,18 @@ from aos.sandbox.module import (
 )
 from aos.sandbox.show import printable
 from aos.values.errors import quoted
+
+
+class Form(enum.Enum):
+    """A calling form. Its value is the export's type, as messages show it."""
+
+    PAIR = "(i32, i32) -> (i32, i32)"
+    """(pointer, length) -> (pointer, length): multi-value."""
+    RETURN_POINTER = "(i32, i32, i32) -> ()"
+    """(result, pointer, length): the module writes the output's address and size at it."""
+    PACKED = "(i32, i32) -> i64"
+    """(pointer, length) -> pointer << 32 | length."""
+
 
 ALLOC_TYPE: Final = "(i32) -> i32"
 PANIC_EXPORT: Final = "aos_panic"

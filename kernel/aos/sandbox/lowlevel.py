@@ -29,7 +29,7 @@ import wasmtime
 from wasmtime import _bindings, _ffi
 
 from aos.sandbox.caps import MEMORIES_MAX, PANIC_BYTES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX
-from aos.sandbox.form import Form
+from aos.sandbox.inspect import Form
 from aos.sandbox.show import printable
 
 _POINTER: Final = ctypes.c_void_p

@@ -18,7 +18,7 @@ import lmdb
 from aos.store.meta_pages import renumber
 
 if TYPE_CHECKING:
-    from aos.store.lmdb_types import Table, Txn
+    from aos.store.lmdb_binding import Table, Txn
 
 COMMIT_BYTES: Final = 64 << 20
 """The new file is committed after so many bytes: LMDB holds uncommitted ones in memory."""

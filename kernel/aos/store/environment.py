@@ -31,7 +31,7 @@ from aos.store.first_look import (
     take_mark,
     vouch,
 )
-from aos.store.lmdb_errors import (
+from aos.store.lmdb_binding import (
     commit_failed,
     failed_before,
     failure,
@@ -45,7 +45,7 @@ from aos.store.room import FULL, allocate, lock_file_bytes
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:
-    from aos.store.lmdb_types import Table, Txn
+    from aos.store.lmdb_binding import Table, Txn
 
 HOME_KEY: Final = b"home"
 

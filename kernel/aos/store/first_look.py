@@ -24,7 +24,7 @@ from aos.errors import Damage, Unavailable, sentence
 from aos.store import meta_pages
 from aos.store.packs import FOLDER_NAME as PACKS_NAME
 from aos.store.plain_files import PlainFolder
-from aos.store.reserve import RESERVE_NAME
+from aos.store.room import RESERVE_NAME
 from aos.values.digests import content_hash
 
 DATA_NAME: Final = "data.mdb"

@@ -24,7 +24,7 @@ from aos.values.digests import HASH_BYTES, Hash, hash_text
 from aos.values.sha256 import Name, read_name, true_sha256
 
 if TYPE_CHECKING:
-    from aos.store.lmdb_types import Table, Txn
+    from aos.store.lmdb_binding import Table, Txn
 
 NO_BASES: Final[Mapping[Hash, Hash]] = MappingProxyType({})
 

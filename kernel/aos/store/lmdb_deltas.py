@@ -21,7 +21,7 @@ from aos.store.lmdb_rows import LmdbRows
 from aos.values.digests import HASH_BYTES, Hash, hash_text
 
 if TYPE_CHECKING:
-    from aos.store.lmdb_types import Txn
+    from aos.store.lmdb_binding import Txn
 
 RECENT_BYTES: Final = 8 << 20
 """Bytes of recent blobs that stay in memory: a base is mostly the blob that was stored last."""

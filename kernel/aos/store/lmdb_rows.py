@@ -10,7 +10,7 @@ from aos.errors import Damage, sentence
 from aos.store.environment import Environment
 
 if TYPE_CHECKING:
-    from aos.store.lmdb_types import Table, Txn
+    from aos.store.lmdb_binding import Table, Txn
 
 SLICE_ROWS: Final = 1024
 """How many rows one read transaction copies at most (ST-6)."""

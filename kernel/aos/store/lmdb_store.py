@@ -34,10 +34,9 @@ from aos.store.cut import Cut
 from aos.store.delta import DeltaRow
 from aos.store.environment import Access, Environment
 from aos.store.lmdb_blobs import LmdbBlobs
-from aos.store.lmdb_derived import LmdbDerivedRows
-from aos.store.lmdb_frames import LmdbFrames
+from aos.store.lmdb_journal import LmdbDerivedRows, LmdbFrames
 from aos.store.lmdb_rows import LmdbRows
-from aos.store.reserve import make_reserve, release_reserve
+from aos.store.room import make_reserve, release_reserve
 from aos.store.rows import (
     KEY_BYTES_MAX,
     ErasedRow,
@@ -63,7 +62,7 @@ from aos.values.sha256 import Name
 
 if TYPE_CHECKING:
     from aos.core.pending import Sealed
-    from aos.store.forget import Forget
+    from aos.store.rows import Forget
 
 _ROW_ROOM: Final = 2 * 4096
 """Bytes that LMDB may write for one new row: it copies the pages on the way to it."""

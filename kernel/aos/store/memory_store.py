@@ -31,7 +31,7 @@ from aos.values.sha256 import Name, read_name, true_sha256
 
 if TYPE_CHECKING:
     from aos.core.pending import Sealed
-    from aos.store.forget import Forget
+    from aos.store.rows import Forget
 
 LOCATION = "memory"
 

@@ -1,16 +1,27 @@
-"""Free space on a file system, found by allocating it (spec/store.md, ST-4).
+"""The free room of a store on its disk, found by allocating it (spec/store.md, ST-4), and
+the reserve for the removal of data on a full disk (ST-100).
 
 The figures that a file system reports are not reliable. ext4 counts blocks as free that it reserves
 even from root; with a quota, or on a file system that copies blocks on write, there is less room
 than reported.
+
+Disk space that a store keeps for the removal of data on a full disk (spec/store.md, ST-100).
+
+Removing rows writes to the store first, so a full disk could not be cleaned up without it:
+
+    DIR/store/reserve     ``RESERVE_BYTES`` bytes, allocated on the disk, without a meaning
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from pathlib import Path
 from typing import Final
+
+from aos.errors import Damage
+from aos.store.plain_files import PlainFolder
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of calls that found no room."""
@@ -49,3 +60,57 @@ def allocate(fd: int, size: int) -> None:
     stat = os.fstat(fd)
     if stat.st_size < size or stat.st_blocks * 512 < size:
         os.posix_fallocate(fd, 0, size)
+
+
+RESERVE_NAME: Final = "reserve"
+RESERVE_BYTES: Final = 4 << 20
+
+
+def make_reserve(folder: Path) -> bool:
+    """Return whether the store in ``folder`` has its whole reserve, which is made if it is missing.
+
+    It is made only if twice its size is free, so that it never takes the last of the disk (ST-101).
+    It is not synced: a crash may leave it incomplete, and then it is made again (ST-102).
+    """
+    try:
+        with PlainFolder.at(folder) as store:
+            return _is_whole(store) or _make_reserve(store)
+    except (OSError, Damage):
+        return False
+
+
+def release_reserve(folder: Path) -> bool:
+    """Free the space of the reserve. False if there is none."""
+    try:
+        with PlainFolder.at(folder) as store:
+            has_one = store.find(RESERVE_NAME) is not None
+            store.remove(RESERVE_NAME)
+            return has_one
+    except (OSError, Damage):
+        return False
+
+
+def _is_whole(store: PlainFolder) -> bool:
+    status = store.find(RESERVE_NAME)
+    return status is not None and status.st_size == RESERVE_BYTES and _is_allocated(status)
+
+
+def _is_allocated(status: os.stat_result) -> bool:
+    return status.st_blocks * 512 >= RESERVE_BYTES
+
+
+def _make_reserve(store: PlainFolder) -> bool:
+    store.remove(RESERVE_NAME)
+    fd = store.create(RESERVE_NAME)
+    try:
+        os.posix_fallocate(fd, 0, 2 * RESERVE_BYTES)
+        os.ftruncate(fd, RESERVE_BYTES)
+        is_whole = _is_allocated(os.fstat(fd))
+    except OSError:
+        is_whole = False
+    finally:
+        os.close(fd)
+    if not is_whole:  # the disk is nearly full, or its file system allocates nothing in advance
+        with contextlib.suppress(OSError):
+            store.remove(RESERVE_NAME)
+    return is_whole

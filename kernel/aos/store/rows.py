@@ -1,5 +1,5 @@
 """The derived rows: what the records say of one intent, one submission, one value that was erased
-(spec/store.md, ST-30).
+(spec/store.md, ST-30), and which of them one transaction removes (spec/state.md, RT-6, RT-24).
 
 They hold nothing that the records do not: readers find by them what they would else search for.
 Numbers are big end first:
@@ -10,11 +10,14 @@ Numbers are big end first:
     SnapshotRow     seq u64, document hash 32
     PackedRow       size u64
     PutRow          (blob hash 32, seq u64) -> workflow and key, canonical CBOR
+
+Rows that a store removes, a bounded number at a time (spec/state.md, RT-6, RT-24).
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -221,3 +224,29 @@ def submission_key(submission_id: str) -> bytes | None:
     except UnicodeEncodeError:
         return None
     return key if 0 < len(key) <= KEY_BYTES_MAX else None
+
+
+FORGET_MAX: Final = 512
+"""Rows that one transaction removes at most, so that another writer waits a few milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Rows to remove in one transaction. Rows that are not there are skipped.
+
+    ``blobs`` are no longer needed: their bytes are removed and no row remembers them. ``puts`` are
+    the keys of rows.
+    """
+
+    blobs: Sequence[Hash] = ()
+    intents: Sequence[Hash] = ()
+    submissions: Sequence[str] = ()
+    erased: Sequence[Hash] = ()
+    snapshots: Sequence[int] = ()
+    puts: Sequence[bytes] = ()
+
+    def __len__(self) -> int:
+        return (
+            len(self.blobs) + len(self.intents) + len(self.submissions) + len(self.erased)
+            + len(self.snapshots) + len(self.puts)
+        )  # fmt: skip

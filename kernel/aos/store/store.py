@@ -25,7 +25,7 @@ from aos.values.sha256 import Name, read_name, true_sha256
 if TYPE_CHECKING:
     from aos.core.pending import Sealed
     from aos.store.delta import DeltaRow
-    from aos.store.forget import Forget
+    from aos.store.rows import Forget
 
 
 NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})

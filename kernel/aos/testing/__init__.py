@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:  # the names below, only for type checkers
     from aos.testing.crashes import everywhere
     from aos.testing.effects import Effect
-    from aos.testing.flows import Flow, FlowCompensation, FlowOperation, FlowWait
     from aos.testing.governing import ProposalSeen
     from aos.testing.plain import like
     from aos.testing.problems import (
@@ -36,7 +35,7 @@ if TYPE_CHECKING:  # the names below, only for type checkers
         step,
         timed_out,
     )
-    from aos.testing.views import Cell, Emitted
+    from aos.testing.views import Cell, Emitted, Flow, FlowCompensation, FlowOperation, FlowWait
     from aos.testing.world import Sent, World
 
 _PLACES: Final = {

@@ -46,16 +46,16 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.apply.apply import sign_manifest
 from aos.host.ended_flows import admit_from_outside
-from aos.host.event_checks import GUARDED, refused_event
 from aos.host.executors.redelivery import Redelivery, left_open
 from aos.host.folder.restore import restore
+from aos.host.package_checks import GUARDED, refused_event
 from aos.host.schedules import refused_manifest, schedule_events
 from aos.host.world.erasing import unerasable
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import SnapshotRow
-from aos.store.snapshots import state_of
+from aos.store.stored_world import state_of
 from aos.testing import governing
 from aos.testing.problems import InputRefused
 from aos.testing.sandboxes import SHARED

@@ -12,11 +12,9 @@ from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
-from aos.testing.plain import ERASED, matches, plain_key
+from aos.testing.plain import ERASED, Span, matches, plain_key, read_span
 from aos.testing.problems import WorldProblem
-from aos.testing.receipts import Reply, receipt, reply
-from aos.testing.scripts import Fail, Timeout
-from aos.testing.times import Span, read_span
+from aos.testing.scripts import Fail, Reply, Timeout, receipt, reply
 from aos.values.digests import hash_text
 
 OPEN: Final = "open"

@@ -1,40 +1,66 @@
-"""Run the author's ``@effect`` and ``@step`` functions in the process of the test (T-25, T-25a).
+"""Run the author's ``@effect`` and ``@step`` functions in the process of the test, async ones on an
+event loop of its own (spec/testing.md, T-25, T-25a).
 
 As in a worker process, attempts, backoff (on the test's clock), exceptions and the check of results
 apply. Timeouts are not measured.
+
+The event loop on which a test runs async effect functions, in its own thread (T-25).
+
+It has its own thread because the test itself may run on an event loop, which cannot wait for
+another one.
+
+Run the author's ``@step`` handlers in the process of the test, by its clock
+(spec/testing.md, T-25a).
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sys
+import threading
 import traceback
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
+from aos.core.journal.inputs import EventInput
+from aos.core.journal.records import CellId, slot_bytes
 from aos.core.journal.vocabulary import HaltPhase
-from aos.core.state.cell import OpenIntent
+from aos.core.state.cell import Cell, OpenIntent
 from aos.errors import BadUsage
 from aos.host.executors.enclosures import Enclosed
+from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
+from aos.linear.ready import matches
+from aos.linear.rows import LinearState, claimable, current_row, step_document
 from aos.manifest.effective import Effective
-from aos.testing.loop import Loop
-from aos.testing.receipts import Reply
-from aos.values.cbor import Value
+from aos.manifest.linear_names import CLAIM, LINEAR, RESULT
+from aos.testing.desk import Desk
+from aos.testing.scripts import Reply
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
 from aos.worker.api import EffectContext, EffectFunction, OnProgress
 from aos.worker.calls import Callee
-from aos.worker.console import show
-from aos.worker.executors import Executors
+from aos.worker.executors import Executors, Setup
 from aos.worker.failure import AttemptFailure, EffectFailed, failure_of
 from aos.worker.load_executors import load
 from aos.worker.policy import policy_of
 from aos.worker.progress import check_secrets
+from aos.worker.redacted_output import show
 from aos.worker.redaction import Redactor
 from aos.worker.results import cost_problem, payload_of
 from aos.worker.sealed_calls import open_params, sealed_result
 from aos.worker.secret_leaks import leak_in, without_secrets
-from aos.worker.step_api import StepContext, StepFunction, failed_outcome, outcome_document
+from aos.worker.step_api import (
+    StepContext,
+    StepFunction,
+    failed_outcome,
+    outcome_document,
+    refused_outcome,
+    step_context,
+)
 from aos.worker.worker_secrets import texts_of
 
 Given: TypeAlias = Executors | EffectFunction[Any] | StepFunction[Any] | str
@@ -196,3 +222,175 @@ def read(executors: Given | Iterable[Given]) -> list[Executors]:
         "executors: expected an Executors, a function made by @effect or @step, or FILE.py:ATTR, "
         f"found {executors!r:.80}"
     )
+
+
+T = TypeVar("T")
+
+STOP_S = 5.0
+
+
+class Loop:
+    """An event loop that starts when it is first needed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._leave: list[asyncio.Event] = []
+        self._lives: list[Future[None]] = []
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and return its result. Raises what it raises."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._started()).result()
+
+    def enter(self, setup: Setup) -> Any:
+        """Enter a context manager; ``close`` leaves it. One task does both, which some require."""
+        entered: Future[Any] = Future()
+        life = asyncio.run_coroutine_threadsafe(self._live(setup, entered), self._started())
+        self._lives.append(life)
+        return entered.result()
+
+    async def _live(self, setup: Setup, entered: Future[Any]) -> None:
+        leave = asyncio.Event()
+        try:
+            async with setup() as resource:
+                self._leave.append(leave)
+                entered.set_result(resource)
+                await leave.wait()
+        except BaseException as problem:
+            if entered.done():
+                raise
+            entered.set_exception(problem)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name="aos-testing-effects", daemon=True
+            )
+            self._thread.start()
+        return self._loop
+
+    def close(self) -> None:
+        """Leave the context managers, last one first, and stop the loop. Raises their errors."""
+        if self._loop is None or self._thread is None:
+            return
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        try:
+            for leave, life in zip(reversed(self._leave), reversed(self._lives), strict=False):
+                loop.call_soon_threadsafe(leave.set)
+                life.result(STOP_S)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(STOP_S)
+            if not thread.is_alive():
+                loop.close()
+
+
+WORKER: Final = "test"
+
+
+class StepHandlers:
+    """The handlers of a test world. They claim plan steps one at a time, in the order in which
+    workers of a node get them."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Functions] = {}
+        self._claims = 0
+        self._claimed: CellId | None = None
+
+    def use(self, functions: Functions) -> None:
+        """Run the handlers of one Executors."""
+        self._functions.update(dict.fromkeys(functions.steps, functions))
+
+    def serve(self, desk: Desk) -> bool:
+        """Carry out the plan step that was claimed last, or claim the next one that is due. Return
+        whether there was anything to do."""
+        if not self._functions:
+            return False
+        if self._claimed is not None:
+            cell, self._claimed = self._claimed, None
+            state = _state_of(desk, desk.state.cells.get(cell))
+            if state is not None and current_row(state)["claim"] == self._claim:
+                self._carry_out(desk, state)
+                return True
+        due = [
+            ready_step
+            for state in _states(desk)
+            if (ready_step := claimable(state)) is not None
+            and ready_step.due_ns <= desk.now_ns
+            and self._handler(ready_step.plan, ready_step.step) is not None
+        ]
+        if not due:
+            return False
+        first = min(due)
+        self._claims += 1
+        self._claimed = LINEAR, encode(first.instance)
+        claim = {
+            "instance": first.instance, "worker": WORKER, "claim": self._claim, "lease": None,
+        }  # fmt: skip
+        _send(desk, CLAIM, claim)
+        return True
+
+    def next_due(self, desk: Desk) -> int | None:
+        """When the next plan step that has a handler here can be claimed; None if none can."""
+        if not self._functions:
+            return None
+        return min(
+            (
+                ready_step.due_ns
+                for state in _states(desk)
+                if (ready_step := claimable(state)) is not None
+                and self._handler(ready_step.plan, ready_step.step) is not None
+            ),
+            default=None,
+        )
+
+    @property
+    def _claim(self) -> str:
+        return f"{WORKER}-{self._claims}"
+
+    def _handler(self, plan: str, step: str) -> str | None:
+        for name in (f"{plan}/{step}", f"{plan}/*", f"*/{step}", "*/*"):
+            if name in self._functions and matches(name, plan, step):
+                return name
+        return None
+
+    def _carry_out(self, desk: Desk, state: LinearState) -> None:
+        task = step_document(state)
+        name = self._handler(task["plan"], task["step"])
+        assert name is not None
+        ctx = step_context(task, task["woken_by"], world=hash_text(desk.state.world))
+        report = self._functions[name].call_step(name, task["context"], ctx)
+        lease_fields = {
+            "instance": ctx.instance, "worker": WORKER, "epoch": ctx.epoch, "seq": ctx.seq,
+        }  # fmt: skip
+        try:
+            result = {
+                "outcome": outcome_value(report["outcome"]),
+                "outbound": outbound_values(report["outbound"], desk.state.effective),
+            }
+        except OutcomeInvalid as problem:
+            # As in a worker: what the node refuses becomes a retry.
+            report = refused_outcome(str(problem))
+            result = {"outcome": outcome_value(report["outcome"]), "outbound": []}
+        _send(desk, RESULT, {**lease_fields, **result})
+
+
+def _states(desk: Desk) -> Iterator[LinearState]:
+    for cell in desk.state.cells.of(LINEAR):
+        state = None if cell.fault is not None else _state_of(desk, cell)
+        if state is not None:
+            yield state
+
+
+def _state_of(desk: Desk, cell: Cell | None) -> LinearState | None:
+    if cell is None or cell.state is None:
+        return None
+    value: Any = decode_record(slot_bytes(cell.state, desk.read))
+    return value if value.get("steps") else None
+
+
+def _send(desk: Desk, schema: str, value: Any) -> None:
+    data = desk.state.effective.schemas[schema].from_ingress(encode(value))
+    desk.admit(EventInput(schema=schema, value=data))

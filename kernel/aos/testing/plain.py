@@ -1,4 +1,8 @@
-"""Convert the plain values of a test to canonical bytes and back, and compare them (T-5, T-6)."""
+"""Convert the plain values of a test, times and spans too, to canonical bytes and back, and compare
+them (spec/testing.md, T-4, T-5, T-6).
+
+Convert times and spans in a test to nanoseconds (spec/testing.md, T-4, T-13).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Ref, Slot, slot_bytes
@@ -18,6 +23,7 @@ from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
 from aos.values.foreign import from_foreign
 from aos.values.schema import Schema
+from aos.values.spelling import duration_ns, time_ns
 from aos.worker.results import to_value
 
 DIFFERENCES_MAX: Final = 16
@@ -215,3 +221,56 @@ def short_text(value: object) -> str:
     except (TypeError, ValueError):
         text = repr(value)
     return text if len(text) <= 400 else f"{text[:400]}…"
+
+
+Time: TypeAlias = str | int | datetime
+"""RFC 3339 text, nanoseconds since 1970, or a datetime with a time zone."""
+
+Span: TypeAlias = str | int | timedelta
+"""Text such as ``1m30s`` or ``30d``, or nanoseconds."""
+
+START: Final = "2024-01-01T00:00:00Z"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def read_time(time: Time) -> int:
+    """Nanoseconds since 1970. Raises: BadUsage: It is not a time."""
+    nanoseconds: int | None = None
+    if isinstance(time, datetime):
+        if time.tzinfo is not None:
+            nanoseconds = (time - _EPOCH) // _MICROSECOND * 1_000
+    elif isinstance(time, str):
+        nanoseconds = time_ns(time)
+    elif type(time) is int:
+        nanoseconds = time
+    if nanoseconds is None or not 0 <= nanoseconds < 2**63:
+        raise BadUsage(
+            sentence(
+                "this is not a time",
+                expected='RFC 3339 text ("2024-01-01T00:00:00Z"), ns since 1970, or a datetime '
+                "with a zone",
+                actual=repr(time),
+            )
+        )
+    return nanoseconds
+
+
+def read_span(span: Span) -> int:
+    """Nanoseconds. Raises: BadUsage: It is not a span of time, or is negative."""
+    nanoseconds: int | None = None
+    if isinstance(span, timedelta):
+        nanoseconds = span // _MICROSECOND * 1_000
+    elif isinstance(span, str):
+        nanoseconds = duration_ns(span)
+    elif type(span) is int:
+        nanoseconds = span
+    if nanoseconds is None or not 0 <= nanoseconds < 2**63:
+        raise BadUsage(
+            sentence(
+                "this is not a span of time",
+                expected='text such as "1m30s" or "30d", ns, or a timedelta, not negative',
+                actual=repr(span),
+            )
+        )
+    return nanoseconds

@@ -12,11 +12,10 @@ from aos.errors import AosError
 from aos.testing.crashes import changed, differences, outcome
 from aos.testing.effects import Effect, only
 from aos.testing.expectations import Differs, Expectations
-from aos.testing.plain import Mismatch, matches
+from aos.testing.plain import START, Mismatch, matches
 from aos.testing.problems import InputRefused, WorldProblem
 from aos.testing.scenario import Scenario, ScenarioStep
 from aos.testing.scripts import NEVER, After, Fail, Timeout, in_turn, response
-from aos.testing.times import START
 from aos.testing.words import WORDS
 from aos.testing.world import World
 

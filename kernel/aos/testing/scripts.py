@@ -1,17 +1,34 @@
-"""Scripted executors: the answers that a test gives to effects (spec/testing.md, T-24, T-26)."""
+"""The answers that a test gives to effects, by scripted executors, and the signed receipts made of
+them (spec/testing.md, T-22 to T-24, T-26).
+
+The outcome of an effect in a test -> the signed receipt (spec/testing.md, T-22, T-23).
+"""
 
 from __future__ import annotations
 
 import inspect
 import json as json_module
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
+from nacl.signing import SigningKey
+
+from aos.core.journal.inputs import ReceiptInput, StreamInput
+from aos.core.journal.records import slot_bytes
+from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
+from aos.host.executors.agentos_http import in_their_form
+from aos.host.executors.task import Outcome
+from aos.manifest.builtins import HTTP
+from aos.manifest.forms import AGENTOS
+from aos.manifest.names import NODE
+from aos.testing.desk import Desk
+from aos.testing.plain import Span, canonical, read_span
 from aos.testing.problems import WorldProblem
-from aos.testing.times import Span, read_span
-from aos.worker.failure import CODE_CHARS_MAX
+from aos.testing.sources import WORLD_KEY, signing_key
+from aos.values.digests import Hash, content_hash
+from aos.worker.failure import CODE_CHARS_MAX, AttemptFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +146,113 @@ def _parameters(function: Callable[..., object]) -> int:
     except TypeError:
         return 1
     return 2
+
+
+STRANGER = "stranger"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The outcome of an effect, from which a receipt is made. ``blobs`` are stored with it."""
+
+    status: str
+    payload: bytes
+    cost_cents: int | None = None
+    blobs: Mapping[Hash, bytes] = field(default_factory=dict)
+
+
+def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) -> Reply:
+    """Convert a value, ``Fail`` or ``Timeout`` to a reply.
+
+    Raises:
+        BadUsage: The value does not fit the receipt schema.
+    """
+    match answer:
+        case Fail():
+            failure = AttemptFailure(
+                code=answer.code, message=answer.message, retryable=answer.retryable
+            )
+            return Reply(status="error", payload=failure.payload(), cost_cents=cost_cents)
+        case Timeout():
+            failure = AttemptFailure(code="timeout", message=answer.message, retryable=True)
+            return Reply(status="timeout", payload=failure.payload(), cost_cents=cost_cents)
+        case _:
+            subject = f"the answer to {intent.effect.name}"
+            payload = canonical(intent.effect.receipt, answer, subject=subject)
+            return Reply(status="ok", payload=payload, cost_cents=cost_cents)
+
+
+def as_read(desk: Desk, intent: OpenIntent, reply: Reply) -> Reply:
+    """The reply in the form of the module that asked: that of the AgentOS SDK reads another one of
+    an HTTP request (AG-15, AG-26)."""
+    workflow = desk.state.effective.workflows.get(intent.cell[0])
+    if workflow is None or workflow.module.abi != AGENTOS or intent.effect.name != HTTP:
+        return reply
+    outcome = Outcome(
+        intent=intent.intent,
+        effect=HTTP,
+        attempt=max(1, desk.state.attempt(intent)),
+        status=reply.status,
+        payload=reply.payload,
+        started_ns=min(intent.opened_ns, desk.now_ns),
+        finished_ns=desk.now_ns,
+        blobs=reply.blobs,
+    )
+    converted = in_their_form(slot_bytes(intent.params, desk.read), outcome)
+    return replace(reply, payload=converted.payload, blobs=converted.blobs)
+
+
+def receipt(desk: Desk, intent: OpenIntent, reply: Reply, *, forged: bool = False) -> ReceiptInput:
+    """A receipt signed by the effect's executor; with ``forged``, in its name by a wrong key."""
+    name, key = _signer(intent)
+    unsigned = ReceiptInput(
+        intent=intent.intent,
+        effect=intent.effect.name,
+        attempt=max(1, desk.state.attempt(intent)),
+        status=reply.status,
+        payload=reply.payload,
+        started_ns=min(intent.opened_ns, desk.now_ns),
+        finished_ns=desk.now_ns,
+        cost_cents=reply.cost_cents,
+        executor=name,
+        key_id=bytes(key.verify_key),
+        signature=b"",
+    )
+    signer = signing_key(STRANGER) if forged else key
+    signature = signer.sign(unsigned.message(desk.state.world)).signature
+    return replace(unsigned, signature=signature)
+
+
+def stream_frame(
+    desk: Desk, intent: OpenIntent, kind: str, payload: bytes, blob: bytes | None
+) -> StreamInput:
+    """The next signed frame of an intent's stream."""
+    name, key = _signer(intent)
+    stream = desk.state.streams.get(intent.intent)
+    unsigned = StreamInput(
+        intent=intent.intent,
+        effect=intent.effect.name,
+        attempt=max(1, desk.state.attempt(intent)),
+        frame_seq=0 if stream is None else stream.last + 1,
+        frame_kind=kind,
+        payload=payload,
+        executor=name,
+        key_id=bytes(key.verify_key),
+        signature=b"",
+        payload_ref=None if blob is None else content_hash(blob),
+    )
+    signature = key.sign(unsigned.signed_message(desk.state.world)).signature
+    return replace(unsigned, signature=signature)
+
+
+def _signer(intent: OpenIntent) -> tuple[str, SigningKey]:
+    if intent.executors is None:
+        return NODE, WORLD_KEY
+    for executor in intent.executors.values():
+        key = signing_key(executor.name)
+        if intent.effect.name in executor.effects and executor.public_key == bytes(key.verify_key):
+            return executor.name, key
+    raise WorldProblem(
+        f"{intent.effect.name}: no executor of the manifest may sign for it with a key of this "
+        "test (a manifest that was loaded elsewhere has other keys: give its path or its nodes)"
+    )

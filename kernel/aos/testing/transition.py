@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from aos.audit.lens.lookup import find_effect, find_workflow
-from aos.core.decide.decided import Decided
+from aos.core.decide.answers import Decided
 from aos.core.decide.step import decide_step
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.records import CellId, Faulted, Receipt, Slot, Step, Stream, slot, slot_hash
@@ -23,12 +23,10 @@ from aos.manifest.builtins import ENVELOPE, ERROR, REJECTED, STREAM, TIMER
 from aos.manifest.effective import Route, Workflow
 from aos.manifest.names import NODE
 from aos.testing.desk import Desk
-from aos.testing.plain import canonical, payload_bytes, plain, plain_state
-from aos.testing.receipts import Reply, reply
+from aos.testing.plain import START, Time, canonical, payload_bytes, plain, plain_state, read_time
 from aos.testing.sandboxes import SHARED
-from aos.testing.scripts import Fail, Timeout
+from aos.testing.scripts import Fail, Reply, Timeout, reply
 from aos.testing.sources import Source, loaded
-from aos.testing.times import START, Time, read_time
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, digest, hash_text
 from aos.values.errors import ValueProblem

@@ -33,23 +33,20 @@ from aos.host.apply.commands import sign_control
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
 from aos.manifest.linear_names import LINEAR, SIGNAL
-from aos.manifest.linear_starting import LinearMode, chosen_plan, context_of, start_event
-from aos.manifest.schedule_names import SCHEDULE, SET
+from aos.manifest.plans import LinearMode, chosen_plan, context_of, start_event
 from aos.manifest.schedule_setting import set_value
-from aos.manifest.schedules import schedule_of
+from aos.manifest.schedules import SCHEDULE, SET, schedule_of
 from aos.manifest.sealed_places import sealing_problem
 from aos.testing import governing, views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
 from aos.testing.effects import Effect, EffectFilters, matching_effects, only
-from aos.testing.flows import Flow, flow_document, flow_of, seen_flow
 from aos.testing.functions import Functions, Given, read
 from aos.testing.governing import ProposalSeen
-from aos.testing.plain import canonical
+from aos.testing.plain import START, Span, Time, canonical, read_span, read_time
 from aos.testing.problems import CellFailed, FaultSeen, WorldProblem
 from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, Source, loaded
-from aos.testing.times import START, Span, Time, read_span, read_time
-from aos.testing.world_trace import LAST, trace
+from aos.testing.views import LAST, Flow, flow_document, flow_of, seen_flow, trace
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.worker.results import to_value

@@ -17,7 +17,7 @@ from aos.values.codec import (
     read_bytes,
     read_text,
 )
-from aos.values.finite_json import finite_json
+from aos.values.json_text import finite_json
 from aos.values.spelling import (
     base64_bytes,
     base64_text,

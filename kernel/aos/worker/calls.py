@@ -3,12 +3,19 @@
 Async functions run on an event loop in its own thread, plain ones in a pool of threads. The loop
 of the main thread only talks to the node and measures timeouts, so that a function that blocks
 cannot delay either.
+
+Threads of plain functions, which never keep their process from ending (X-49).
+
+Nothing can end a function that hangs. Python waits at its end for each thread of a
+``ThreadPoolExecutor``, so a process with such a function would never end (W-6).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -16,11 +23,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar
+from queue import SimpleQueue
+from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from aos.worker.call_threads import CallThreads
-from aos.worker.console import show
 from aos.worker.executors import Setup
+from aos.worker.redacted_output import flush, show
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -250,3 +257,55 @@ class Callers:
         self._thread.join(timeout=1.0)
         if not self._thread.is_alive():
             self._loop.close()
+
+
+_Work: TypeAlias = Callable[[], None]
+
+
+class CallThreads:
+    """At most ``threads_max`` threads, each started when it is first needed."""
+
+    def __init__(self, threads_max: int) -> None:
+        self._threads_max = threads_max
+        self._count = 0
+        self._work: SimpleQueue[_Work | None] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def submit(self, work: _Work) -> None:
+        """Run ``work``, which does not raise, in a free thread. After ``close`` it does not run."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._work.put(work)
+            if self._idle.acquire(blocking=False) or self._count == self._threads_max:
+                return
+            self._count += 1
+            name = f"effect_{self._count}"
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def close(self) -> None:
+        """Begin nothing more, and let each thread end once its function does."""
+        with self._lock:
+            self._is_closed = True
+            while not self._work.empty():
+                self._work.get_nowait()
+            for _ in range(self._count):
+                self._work.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+            del work  # it keeps params and result
+            self._idle.release()
+
+
+def end_process(code: int) -> NoReturn:
+    """End the process with an exit code, also while functions run that nothing can end: Python
+    would wait for the threads that an async function has begun, or could meet a thread in the
+    middle of a print, which aborts the process."""
+    if threading.active_count() > 1:
+        flush()
+        os._exit(code)
+    sys.exit(code)

@@ -21,11 +21,10 @@ from aos.private_memory import keep_memory_private
 from aos.values.digests import Hash
 from aos.worker.blob_reads import BlobReads
 from aos.worker.calls import Callers
-from aos.worker.console import flush, say, show
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.executors import Executors
 from aos.worker.load_executors import load
-from aos.worker.redacted_output import protect_output
+from aos.worker.redacted_output import flush, protect_output, say, show
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, Message, WireLink, frame
 

@@ -19,9 +19,8 @@ import httpcore
 import httpx
 
 from aos.manifest.hosts import DEFAULT_PORTS, HostPort, as_address
-from aos.worker.allow import AllowedPlace, AllowList, leads_out
 from aos.worker.failure import EffectFailed, NotConfigured
-from aos.worker.http_limits import NOT_ALLOWED, TOO_LARGE
+from aos.worker.http_settings import NOT_ALLOWED, TOO_LARGE, AllowedPlace, AllowList, leads_out
 
 ADDRESSES_MAX: Final = 4
 """Maximum number of addresses of one name that are tried, one after the other."""

@@ -1,18 +1,26 @@
-"""The folder of ``--host-root``, and how it reaches the process that uses it (AG-60).
+"""The folder of ``--host-root``, apart from the world's own, and how it reaches a process (AG-60).
 
 The executor ``aos.executors.machine`` reads both variables. Only ``aos run``, ``aos dev`` and ``aos
 node`` set them; for ``aos worker``, its user does.
+
+Whether one of two folders contains the other, whatever paths lead to them (AG-60).
+
+A bind mount shows a folder under a second path, so paths do not decide this. Two folders are
+compared by device and inode with each folder above the other; on Linux, also by their places on
+their file systems, with each mount below them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from aos.errors import BadUsage
-from aos.worker.folder_places import are_apart
 from aos.worker.shipped import SHIPPED
 
 ROOT_VARIABLE: Final = "AOS_HOST_ROOT"
@@ -49,3 +57,83 @@ def host_environment(root: Path | None, world: Path) -> Mapping[str, str] | None
         ROOT_VARIABLE: str(root_folder),
         STATE_VARIABLE: str(folder / STATE_FOLDER),
     }
+
+
+MOUNTS: Final = Path("/proc/self/mountinfo")
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+
+
+def are_apart(folder: Path, other_folder: Path) -> bool:
+    """Whether neither of two folders contains the other, nor is it, by any path. One that does not
+    exist yet is where its path is."""
+    first, second = folder.resolve(), other_folder.resolve()
+    if _is_within(first, second) or _is_within(second, first):
+        return False
+    mounts = _mounts()
+    return not any(
+        path.is_related(other_path)
+        for path in _mounted_paths(first, mounts)
+        for other_path in _mounted_paths(second, mounts)
+    )
+
+
+def _is_within(inner: Path, outer: Path) -> bool:
+    """Whether a folder above ``inner``, or itself, has path, or device and inode, of ``outer``."""
+    if inner.is_relative_to(outer):
+        return True
+    outer_stat = _stat_of(outer)
+    above = (_stat_of(folder) for folder in (inner, *inner.parents))
+    return outer_stat is not None and any(
+        folder_stat is not None and os.path.samestat(folder_stat, outer_stat)
+        for folder_stat in above
+    )
+
+
+def _stat_of(folder: Path) -> os.stat_result | None:
+    with contextlib.suppress(OSError):
+        return folder.stat()
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _MountedPath:
+    """A folder or file of a file system. Mounts of one file system have the same ``device``."""
+
+    device: str
+    path: PurePosixPath
+
+    def is_related(self, other_path: _MountedPath) -> bool:
+        """Whether one of the two is, or contains, the other."""
+        return self.device == other_path.device and (
+            self.path.is_relative_to(other_path.path) or other_path.path.is_relative_to(self.path)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Mount:
+    point: Path
+    root: _MountedPath
+
+
+def _mounts() -> Sequence[_Mount]:
+    """The mounts that this process sees, in their order; none on systems other than Linux."""
+    mounts = []
+    with contextlib.suppress(OSError):
+        for line in MOUNTS.read_text("utf-8", "surrogateescape").splitlines():
+            _, _, device, root, point = (
+                _ESCAPED.sub(lambda code: chr(int(code[1], 8)), field) for field in line.split()[:5]
+            )
+            mounts.append(_Mount(Path(point), _MountedPath(device, PurePosixPath(root))))
+    return mounts
+
+
+def _mounted_paths(folder: Path, mounts: Sequence[_Mount]) -> Iterator[_MountedPath]:
+    """The place of a folder, and of each mount below it."""
+    above = [outer_mount for outer_mount in mounts if folder.is_relative_to(outer_mount.point)]
+    if above:
+        # Of two mounts at one point, the later one hides the other.
+        mount = max(
+            enumerate(above), key=lambda numbered: (len(numbered[1].point.parts), numbered[0])
+        )[1]
+        yield _MountedPath(mount.root.device, mount.root.path / folder.relative_to(mount.point))
+    yield from (inner_mount.root for inner_mount in mounts if folder in inner_mount.point.parents)

@@ -14,8 +14,8 @@ from typing import Final
 from aos.errors import AosError, BadUsage
 from aos.manifest.names import NODE
 from aos.worker.api import EffectFunction
-from aos.worker.console import show
 from aos.worker.executors import Executors
+from aos.worker.redacted_output import show
 
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -4,6 +4,10 @@
 replaced ones. While a call has secrets, only whole lines are written: in a part of a line, a secret
 may not be complete. Output that bypasses Python's streams (of a child process, or written to the
 descriptor) is not covered.
+
+Messages of a worker process on stderr, for its operator.
+
+They are lost if a function has closed the stream.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import io
 import os
 import sys
 import threading
+import traceback
 from typing import Any, Final
 
 from aos.worker.redaction import Redactor
@@ -112,3 +117,24 @@ def end_lines() -> None:
             stream.flush()
         with contextlib.suppress(OSError):
             file.end_line()
+
+
+def say(line: str) -> None:
+    """Print one line; without effect if a function has closed the stream."""
+    with contextlib.suppress(Exception):
+        sys.stderr.write(f"{line}\n")
+
+
+def show(error: BaseException, redactor: Redactor | None = None) -> None:
+    """Print the traceback, which is never journaled, without the secrets of ``redactor``."""
+    with contextlib.suppress(Exception):
+        text = "".join(traceback.format_exception(error))
+        sys.stderr.write(text if redactor is None else redactor.text(text))
+
+
+def flush() -> None:
+    """Write what functions have printed to both streams. ``os._exit`` would lose it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    end_lines()

@@ -24,7 +24,6 @@ from aos.worker.api import EffectContext, EffectFunction
 from aos.worker.blob_reads import BlobReads
 from aos.worker.calls import Callee, CallEnd, Callers, FunctionCall
 from aos.worker.causes import Causes
-from aos.worker.console import say, show
 from aos.worker.executor_key import Signer
 from aos.worker.executors import Executors
 from aos.worker.failure import (
@@ -39,12 +38,12 @@ from aos.worker.job import AttemptResult, Job, RequestContext
 from aos.worker.lease_check import GuardedCall, LeaseCheck, LeaseInDoubt
 from aos.worker.outbox import Outbox
 from aos.worker.policy import Policy, policy_of
-from aos.worker.process_secrets import without_process_secrets
 from aos.worker.progress import ProgressStream
+from aos.worker.redacted_output import say, show
 from aos.worker.redaction import Redactor
 from aos.worker.results import WithBlobs, cost_problem, payload_of
 from aos.worker.sealed_calls import keyring_failure, open_params, sealed_result
-from aos.worker.secret_leaks import leak_in, without_secrets
+from aos.worker.secret_leaks import leak_in, without_process_secrets, without_secrets
 from aos.worker.wire import Message
 from aos.worker.worker_secrets import texts_of
 

@@ -1,15 +1,25 @@
-"""Keep secrets out of the outcome of a function that has them (X-77, X-78)."""
+"""Keep the secrets of a task and of its process out of outcomes (X-77 to X-78).
+
+Secrets that a worker process has by itself, such as tokens in URLs of its environment (X-77a).
+
+A task's own secrets are hidden while it runs. These are hidden for as long as the process uses
+them: in what it prints, and in every failure that it reports.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final
 
 from aos.values.cbor import encode
 from aos.values.errors import ValueProblem
+from aos.worker import redacted_output
 from aos.worker.failure import RESULT_INVALID, AttemptFailure
 from aos.worker.redaction import Redactor
 from aos.worker.results import to_value
+from aos.worker.worker_secrets import SecretValue
 
 
 def without_secrets(failure: AttemptFailure, redactor: Redactor) -> AttemptFailure:
@@ -47,3 +57,29 @@ def leak_in(
             end="park",
         )
     return None
+
+
+_HIDDEN: Final[list[Redactor]] = []
+
+
+@contextmanager
+def process_secrets(secrets: Iterable[SecretValue]) -> Iterator[None]:
+    """Hide these secrets in printed lines and in failures, inside of the block."""
+    redactor = Redactor(secrets)
+    if not redactor.longest:
+        yield
+        return
+    _HIDDEN.append(redactor)
+    redacted_output.hide(redactor)
+    try:
+        yield
+    finally:
+        redacted_output.unhide(redactor)
+        _HIDDEN.remove(redactor)
+
+
+def without_process_secrets(failure: AttemptFailure) -> AttemptFailure:
+    """A failure without the secrets of this process. Call it before anything cuts its message."""
+    for redactor in tuple(_HIDDEN):
+        failure = without_secrets(failure, redactor)
+    return failure

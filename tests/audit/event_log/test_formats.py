@@ -15,7 +15,7 @@ import pytest
 from aos.audit.event_log import event_log, object_moves
 from aos.audit.event_log.log_event import LogEvent
 from aos.audit.event_log.log_writer import TextFile
-from aos.audit.event_log.ocel_sqlite import OcelSqlite, TableNames
+from aos.audit.event_log.ocel import OcelSqlite, TableNames
 from aos.core.journal.frame import Frame
 from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.store.memory_store import MemoryStore

@@ -8,8 +8,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from aos.audit.event_log.journal_events import cell_name
-from aos.audit.event_log.log_event import CELL, INTENT, LogEvent, iso_time
-from aos.audit.event_log.scalar_values import FIELDS_MAX, TEXT_MAX, ScalarValues, scalars
+from aos.audit.event_log.log_event import (
+    CELL,
+    FIELDS_MAX,
+    INTENT,
+    TEXT_MAX,
+    LogEvent,
+    ScalarValues,
+    iso_time,
+    scalars,
+)
 from aos.core.journal.records import (
     Control,
     Event,
@@ -23,7 +31,7 @@ from aos.core.journal.records import (
 )
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
-from aos.store.snapshots import empty_state
+from aos.store.stored_world import empty_state
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text
 from tests.audit.desks import Desk, every_kind

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from aos.audit.lens.scan import records_after, records_naming
+from aos.audit.lens.record_finding import records_after, records_naming
 from aos.audit.trace.trace import trace
 from aos.audit.views.view import View
 from aos.core.journal.frame import Frame

@@ -8,13 +8,11 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from aos.audit.headerlog.checkpoint import Checkpoint, origin_of
-from aos.audit.headerlog.header_tree import inclusion, leaf_hash, root
+from aos.audit.headerlog.header_tree import header_bytes, inclusion, leaf_hash, root
 from aos.audit.headerlog.tiles import Growth, Tile, TiledLog
-from aos.audit.proofs.header import header_bytes
 from aos.audit.proofs.making import shown_record
-from aos.audit.proofs.proof_file import CheckpointAnchor, Proof, ShownFrame, write_proof
+from aos.audit.proofs.proof_file import CheckpointAnchor, Proof, ShownFrame, WorldKey, write_proof
 from aos.audit.proofs.trust import TrustPolicy
-from aos.audit.proofs.world_key import WorldKey
 from aos.core.journal.frame import Tip, seal
 from aos.core.journal.merkle import proof as batch_path
 from aos.core.journal.merkle import root as batch_root

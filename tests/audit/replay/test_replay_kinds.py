@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from aos.audit.replay.erasures import RECORDS_NAMED
 from aos.audit.replay.replay import replay
-from aos.audit.replay.replay_report import Divergence, ReplayReport
+from aos.audit.replay.replay_report import RECORDS_NAMED, Divergence, ReplayReport
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Frame, Tip, seal
 from aos.core.journal.record_codec import to_bytes

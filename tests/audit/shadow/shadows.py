@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from aos.audit.shadow import shadow_range
-from aos.audit.shadow.intent_pairs import recorded_keys
+from aos.audit.shadow import shadow_source
+from aos.audit.shadow.pairs import recorded_keys
 from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.script_answers import read_script_answers
 from aos.audit.shadow.shadow import Shadow
-from aos.audit.shadow.shadow_beginning import Proposed
-from aos.audit.shadow.shadow_range import chosen_range
-from aos.audit.shadow.shadow_source import ShadowSource, source_of_store
+from aos.audit.shadow.shadow_answers import read_script_answers
+from aos.audit.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
+from aos.audit.shadow.shadow_state import Proposed
 from aos.audit.shadow.shadowing import Making, ShadowRequest, shadow_of
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import ApplyMode
@@ -24,7 +23,7 @@ from tests.memory_world import MemoryWorld, Module, PythonRunner
 
 def beginnings(source: ShadowSource) -> list[int]:
     """All records where a shadow may begin."""
-    return [place.seq for place in shadow_range._start_points(source)]
+    return [place.seq for place in shadow_source._start_points(source)]
 
 
 def shadow_bytes(

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_beginning import Proposed
-from aos.audit.shadow.shadow_engine import run_shadow
-from aos.audit.shadow.shadow_range import chosen_range
-from aos.audit.shadow.shadow_source import source_of_store
-from aos.audit.shadow.shadowing import ShadowRequest
+from aos.audit.shadow.shadow_source import chosen_range, source_of_store
+from aos.audit.shadow.shadow_state import Proposed
+from aos.audit.shadow.shadowing import ShadowRequest, run_shadow
 from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import ApplyMode
 from aos.host.executors.carrying import carry_out

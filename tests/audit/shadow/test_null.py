@@ -12,11 +12,9 @@ import pytest
 
 import aos.testing.play
 from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_beginning import Proposed
-from aos.audit.shadow.shadow_engine import run_shadow
-from aos.audit.shadow.shadow_range import chosen_range
-from aos.audit.shadow.shadow_source import ShadowSource, source_of_store
-from aos.audit.shadow.shadowing import ShadowRequest, shadow_of
+from aos.audit.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
+from aos.audit.shadow.shadow_state import Proposed
+from aos.audit.shadow.shadowing import ShadowRequest, run_shadow, shadow_of
 from aos.core.journal.ports import Call, Ran, Runner
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_beginning import Proposed
-from aos.audit.shadow.shadow_engine import run_shadow
-from aos.audit.shadow.shadow_range import chosen_range
-from aos.audit.shadow.shadow_source import ShadowSource, source_of_store
-from aos.audit.shadow.shadowing import ShadowRequest
+from aos.audit.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
+from aos.audit.shadow.shadow_state import Proposed
+from aos.audit.shadow.shadowing import ShadowRequest, run_shadow
 from aos.core.decide.answers import Admitted
 from aos.host.apply.manifest_files import load_manifest_files, read_manifest_files
 from aos.host.executors.carrying import carry_out

@@ -10,9 +10,9 @@ import pytest
 
 from aos.audit.replay.difference import FieldDifference
 from aos.audit.shadow import shadow_report
+from aos.audit.shadow.course import DIFFERENCES_KEPT, FirstDifference, ShadowTally
 from aos.audit.shadow.report_document import read_report
 from aos.audit.shadow.shadow_source import source_of_store
-from aos.audit.shadow.tally import DIFFERENCES_KEPT, FirstDifference, ShadowTally
 from aos.core.journal.shadow_report import REPORT_BYTES_MAX
 from aos.errors import Refused
 from aos.host.folder.folder import init_world

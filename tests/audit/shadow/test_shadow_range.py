@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import aos.audit.shadow.shadow_range as ranges
-from aos.audit.shadow.shadow_range import RecordRange, chosen_range
-from aos.audit.shadow.shadow_source import ShadowSource, source_of_store
+import aos.audit.shadow.shadow_source as ranges
+from aos.audit.shadow.shadow_source import RecordRange, ShadowSource, chosen_range, source_of_store
 from aos.core.decide.answers import Admitted
 from aos.errors import BadUsage
 from tests.audit.journals import MODULES, Shop, shop, store_of

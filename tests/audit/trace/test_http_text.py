@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from aos.audit.trace.http_text import http_text
-from aos.audit.trace.render import lines, plain
+from aos.audit.trace.render import http_text, lines, plain
 from aos.audit.trace.trace_nodes import Nodes
 from aos.audit.trace.trace_tree import Node, Trace
 from aos.audit.views.view import View

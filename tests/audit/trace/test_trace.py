@@ -19,8 +19,7 @@ from aos.audit.trace.trace_tree import Node, Trace
 from aos.audit.views.diagnosis import ADVICE, diagnose
 from aos.audit.views.journal_view import journal
 from aos.audit.views.reason import Reason
-from aos.audit.views.running_effects import Running, RunningTask
-from aos.audit.views.view import View
+from aos.audit.views.view import Running, RunningTask, View
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.records import Ref
 from aos.errors import BadUsage, Damage

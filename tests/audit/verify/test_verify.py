@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
+from aos.audit.verify.chain import find_flip, flipped
 from aos.audit.verify.findings import FINDINGS_MAX, Finding, FindingKind, VerifyReport
-from aos.audit.verify.locate import find_flip, flipped
 from aos.audit.verify.verify import Verifier, verify_store
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Frame, Head, read_frame

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from aos_cli.gateway.advice import CODES, HELD, filled, remedy
 from aos_cli.gateway.text import _DOING, _PAUSES
-from aos_cli.gateway.waits import _LANE_DOING
+from aos_cli.gateway.waits import _LANE_DOING, CODES, HELD, filled, remedy
 from tests.cli.gateway.samples import MANIFEST, ROOT
 
 SOURCES = sorted((ROOT / "modules" / "gateway" / "src").glob("*.rs"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aos_cli.gateway import commanding
+from aos_cli.gateway import sending
 from tests.cli.gateway.conftest import EXECUTORS, Busy, Gateway, gateway_in
 from tests.cli.gateway.samples import WORK
 from tests.cli.shell import in_silence, start
@@ -81,7 +81,7 @@ def test_a_running_world_prints_what_became_of_a_command(running: Busy) -> None:
 def test_a_command_that_the_world_does_not_run_in_time_is_reported(
     running: Busy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commanding, "ANSWER_S", 0.0)
+    monkeypatch.setattr(sending, "ANSWER_S", 0.0)
 
     found = running.gateway("reconcile", running.epoch)
     document = running.gateway("reconcile", running.epoch, "--json")

@@ -11,9 +11,9 @@ from blake3 import blake3
 
 from aos.errors import Refused
 from aos.host.folder.folder import init_world
-from aos_cli.gateway.creating import create, submit
 from aos_cli.gateway.policy import policy_of
 from aos_cli.gateway.requests import epoch_request, work_request
+from aos_cli.gateway.sending import create, submit
 from tests.cli.gateway.conftest import Busy, Gateway
 from tests.cli.gateway.samples import CHAIN, EPOCH, HASH, OTHER, SIGNER, STUDIO, WORK
 from tests.cli.shell import here, in_silence

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aos.errors import BadUsage
-from aos_cli.gateway.evidence import EVIDENCE_BYTES_MAX, content_type, read_evidence
+from aos_cli.gateway.requests import EVIDENCE_BYTES_MAX, content_type, read_evidence
 
 EXPECTED = "expected a file of 1 to 524,288 bytes"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aos.errors import Damage
 from aos.values.cbor import Value, encode
-from aos_cli.gateway.lane_queue import QueuePosition, item_end, place_of, requests
+from aos_cli.gateway.cells import QueuePosition, item_end, place_of, requests
 from tests.cli.gateway.samples import EPOCH, SCORE, WORK, in_flight, lane, queued
 
 VALUES: st.SearchStrategy[Value] = st.recursive(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aos_cli.gateway.advice import RUN
+from aos_cli.gateway.waits import RUN
 from tests.cli.gateway.conftest import Busy, Gateway
 from tests.cli.gateway.samples import LANE, OTHER, SIGNER, STUDIO
 from tests.cli.shell import in_silence

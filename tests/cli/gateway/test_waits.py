@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from aos_cli.gateway.advice import CODES, HELD, RUN
-from aos_cli.gateway.lane_queue import place_of
-from aos_cli.gateway.waits import Wait, waits
+from aos_cli.gateway.cells import place_of
+from aos_cli.gateway.waits import CODES, HELD, RUN, Wait, waits
 from tests.cli.gateway.samples import (
     EPOCH,
     LANE,

@@ -10,11 +10,14 @@ import pytest
 
 from aos.executors.arweave.base64url import encode_base64url
 from aos.executors.arweave.confirmation import FIRST_PAUSE_S, PAUSE_S_MAX
-from aos.executors.arweave.data_item import sign_item
+from aos.executors.arweave.data_item import (
+    BUNDLE_OVERHEAD_BYTES_MAX,
+    ItemTag,
+    pack_bundle,
+    sign_item,
+)
 from aos.executors.arweave.effects import quote, status, upload
 from aos.executors.arweave.gateway_client import BODY_BYTES_MAX, RequestTimeouts
-from aos.executors.arweave.item_bundle import BUNDLE_OVERHEAD_BYTES_MAX, pack_bundle
-from aos.executors.arweave.item_tags import ItemTag
 from aos.worker import EffectFailed, NotConfigured
 from tests.executors.arweave.fake_gateway import Canned, Endless, FakeGateway, answer
 from tests.executors.arweave.lab import (

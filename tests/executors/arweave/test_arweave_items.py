@@ -16,17 +16,21 @@ from aos.executors.arweave.base64url import (
     is_anchor,
     is_id,
 )
-from aos.executors.arweave.content_check import content_of
-from aos.executors.arweave.data_item import OVERHEAD_BYTES_MAX, read_item, sign_item
-from aos.executors.arweave.data_root import data_root
-from aos.executors.arweave.deep_hash import deep_hash
-from aos.executors.arweave.item_bundle import (
+from aos.executors.arweave.bundle_transaction import data_root
+from aos.executors.arweave.confirmation import content_of
+from aos.executors.arweave.data_item import (
     BUNDLE_OVERHEAD_BYTES_MAX,
+    OVERHEAD_BYTES_MAX,
     BundleProblem,
+    ItemTag,
+    encode_tags,
     find_item,
     pack_bundle,
+    read_item,
+    sign_item,
+    tag_problem,
 )
-from aos.executors.arweave.item_tags import ItemTag, encode_tags, tag_problem
+from aos.executors.arweave.deep_hash import deep_hash
 from aos.values.digests import content_hash, hash_text
 from tests.executors.arweave.lab import content_of_size, hash_of, vectors
 

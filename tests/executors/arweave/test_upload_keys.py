@@ -17,8 +17,7 @@ from Crypto.PublicKey import RSA
 from Crypto.Signature import pss
 
 from aos.executors.arweave.base64url import decode_base64url, encode_base64url
-from aos.executors.arweave.bundle_transaction import sign_transaction
-from aos.executors.arweave.data_root import data_root
+from aos.executors.arweave.bundle_transaction import data_root, sign_transaction
 from aos.executors.arweave.deep_hash import deep_hash
 from aos.executors.arweave.rsa_pss import UnusableKey
 from aos.executors.arweave.upload_keys import read_keys
@@ -28,8 +27,8 @@ PRINT_IDS = """
 import sys
 from aos.executors.arweave.bundle_transaction import sign_transaction
 from aos.executors.arweave.data_item import sign_item
-from aos.executors.arweave.item_bundle import pack_bundle
-from aos.executors.arweave.item_tags import ItemTag
+from aos.executors.arweave.data_item import pack_bundle
+from aos.executors.arweave.data_item import ItemTag
 from aos.executors.arweave.upload_keys import read_keys
 keys = read_keys(open(sys.argv[1]).read())
 item = sign_item(b"evidence", [ItemTag("Content-Type", "text/plain")], keys.item_seed)

@@ -16,8 +16,7 @@ from aos.executors.evm.chain_reads import ChainReads
 from aos.executors.evm.effects import EvmNodes
 from aos.executors.evm.fate_wait import Pacing
 from aos.executors.evm.json_rpc import RpcCall, RpcError
-from aos.executors.evm.rpc_connections import RpcConnections
-from aos.executors.evm.rpc_nodes import RpcNode, parse_nodes
+from aos.executors.evm.rpc_connections import RpcConnections, RpcNode, parse_nodes
 from aos.worker import EffectContext
 from tests.executors.evm.fake_answers import RpcFailure
 from tests.executors.evm.fake_node import CHAIN_ID, FakeNode

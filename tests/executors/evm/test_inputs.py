@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from aos.executors.evm.addresses import checked_address, with_checksum
-from aos.executors.evm.inputs import receipt_params
+from aos.executors.evm.inputs import checked_address, receipt_params, with_checksum
 from aos.worker import EffectFailed
 from tests.executors.evm import stage
 from tests.executors.evm.fake_node import FakeNode

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aos.executors.evm import rpc_connections
-from aos.executors.evm.chain_reads import ChainReads, together
+from aos.executors.evm.chain_reads import BATCH_MAX, ChainReads, together
 from aos.executors.evm.json_rpc import RpcCall, RpcError, batch_bytes
-from aos.executors.evm.read_batches import BATCH_MAX
 from aos.executors.evm.rpc_connections import BODY_BYTES_MAX, AnswerLost
 from aos.worker import EffectFailed
 from tests.executors.evm import stage

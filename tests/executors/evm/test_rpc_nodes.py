@@ -8,7 +8,7 @@ import pytest
 
 from aos.errors import BadUsage
 from aos.executors.evm.effects import connected
-from aos.executors.evm.rpc_nodes import parse_nodes
+from aos.executors.evm.rpc_connections import parse_nodes
 from aos.worker import NotConfigured
 from aos.worker.failure import failure_of
 from tests.executors.evm import stage

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from aos.executors.evm.json_rpc import RpcError
-from aos.executors.evm.submit_fates import fate_of
+from aos.executors.evm.tx_submit import fate_of
 from aos.worker import NotConfigured
 from aos.worker.failure import failure_of
 from tests.executors.evm import stage

@@ -10,8 +10,14 @@ from typing import Any, Final
 
 import pytest
 
-from aos.executors.llm.effects import compact, connected, count_tokens, generate
-from aos.executors.llm.model_endpoints import ENDPOINTS, TOKENIZERS
+from aos.executors.llm.effects import (
+    ENDPOINTS,
+    TOKENIZERS,
+    compact,
+    connected,
+    count_tokens,
+    generate,
+)
 from aos.worker import EffectFailed, EffectFunction
 from tests.executors.builtin_effects import Blobs, Progress, context, params_of, receipt_of
 

@@ -13,7 +13,7 @@ import pytest
 
 from aos.executors.llm import chat_client
 from aos.executors.llm.chat_answer import ChatAnswer
-from aos.executors.llm.sse_events import SseReader
+from aos.executors.llm.chat_client import SseReader
 from aos.worker import EffectFailed
 from tests.executors.llm.model_calls import KEY, ModelCalls
 from tests.executors.llm.stub_model import (

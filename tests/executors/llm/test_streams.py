@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from aos.errors import BadUsage
 from aos.executors.llm import llm
 from aos.executors.llm.api_key import ApiKey
-from aos.executors.llm.chat_answer import TextDelta
-from aos.executors.llm.delta_reports import FRAME_CHARS_MAX, PAUSE_S, DeltaReports
-from aos.executors.llm.effects import connected
-from aos.executors.llm.model_endpoints import ENDPOINTS, TOKENIZERS
-from aos.executors.llm.sse_events import SseReader
+from aos.executors.llm.chat_answer import FRAME_CHARS_MAX, PAUSE_S, DeltaReports, TextDelta
+from aos.executors.llm.chat_client import SseReader
+from aos.executors.llm.effects import ENDPOINTS, TOKENIZERS, connected
 from aos.worker.load_executors import load
 from tests.executors.builtin_effects import Progress, context
 from tests.executors.llm.model_calls import KEY

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aos.executors.machine import file_changes
+from aos.executors.machine import file_edits
 from aos.executors.machine.declined import Declined, declined_of
 from aos.executors.machine.file_access import FILE_BYTES_MAX
 from aos.values.cbor import encode
@@ -319,7 +319,7 @@ def test_an_edit_that_a_crash_interrupted_is_completed(
     (bench.root / "f").write_text("x")
     session = bench.run(bench.open)
     params = {"session_id": session, "path": "f", "old_string": "x", "new_string": "xx"}
-    make = file_changes._make_one
+    make = file_edits._make_one
 
     def crash(root: Any, change: Any) -> None:
         if changes_before:
@@ -327,7 +327,7 @@ def test_an_edit_that_a_crash_interrupted_is_completed(
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_changes, "_make_one", crash)
+        patch.setattr(file_edits, "_make_one", crash)
         with pytest.raises(Crash):
             bench.run(lambda: bench.call("fs.edit_file", params, intent=INTENT))
     assert (bench.root / "f").read_text() == "x" * (1 + changes_before)

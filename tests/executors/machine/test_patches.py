@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aos.executors.machine import file_access, file_changes
+from aos.executors.machine import file_access, file_edits
 from aos.executors.machine.declined import Declined
-from aos.executors.machine.hunk_fit import FitBudget, patched
-from aos.executors.machine.patch_text import parse_patch
+from aos.executors.machine.patch_text import FitBudget, parse_patch, patched
 from tests.executors.machine.bench import Bench, inline, status
 from tests.tools import missing
 
@@ -145,7 +144,7 @@ def test_a_write_that_fails_undoes_the_changes_before_it(
             raise OSError(28, "No space left on device")
         replace(place, path, data, is_new=is_new)
 
-    monkeypatch.setattr(file_changes, "replace_file", full)
+    monkeypatch.setattr(file_edits, "replace_file", full)
 
     assert status(apply(bench, patch)) == ("error", "no_space")
     assert files(bench) == before
@@ -168,7 +167,7 @@ def test_a_patch_that_a_crash_interrupted_is_completed_or_undone(
     patch = v4a(*lines, "-c", "+C")
     session = bench.run(bench.open)
     params = {"session_id": session, "patch": inline(patch)}
-    make = file_changes._make_one
+    make = file_edits._make_one
     left = [made]
 
     def crash(root: Any, each: Any) -> None:
@@ -178,7 +177,7 @@ def test_a_patch_that_a_crash_interrupted_is_completed_or_undone(
         make(root, each)
 
     with monkeypatch.context() as patching:
-        patching.setattr(file_changes, "_make_one", crash)
+        patching.setattr(file_edits, "_make_one", crash)
         if made < 3:
             with pytest.raises(Crash):
                 bench.run(lambda: bench.call("fs.apply_patch", params, intent=INTENT))

@@ -13,8 +13,7 @@ import pytest
 
 from aos.core.journal.records import Event, slot_bytes
 from aos.errors import BadUsage
-from aos.executors.portal.destinations import VARIABLE, read_worlds
-from aos.executors.portal.effects import open_destinations, portal, send
+from aos.executors.portal.effects import VARIABLE, open_destinations, portal, read_worlds, send
 from aos.host.door.protocol import error_fields, pack
 from aos.host.errors import Busy, Stopping
 from aos.values.cbor import decode_record, encode

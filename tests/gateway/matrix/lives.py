@@ -27,7 +27,7 @@ from aos.host.world.snapshots import Every
 from aos.worker import child
 from aos.worker.load_executors import load
 from aos.worker.wire import FD_VARIABLE
-from aos_cli.run_start import standard_executors
+from aos_cli.run_process import standard_executors
 from tests.gateway.matrix.deaths import IN_WORKER, Death, Prank, die_at_commit, interfere
 
 IDLE, LATE, FAILED = 0, 4, 70

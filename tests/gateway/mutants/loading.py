@@ -7,7 +7,7 @@ from typing import Final
 
 from aos.manifest.load import Loaded, load
 from aos.sandbox.inspect import check_module
-from aos.testing.reading import read_files
+from aos.testing.sources import read_files
 from tests.gateway.mutants.sources import MUTANTS, ROOT, Mutant
 
 BY_NAME: Final = {each.name: each for each in MUTANTS}

@@ -13,16 +13,15 @@ from pathlib import Path
 import pytest
 
 from aos.audit.headerlog.checkpoint import log_key, open_checkpoint
-from aos.audit.headerlog.header_tree import root
+from aos.audit.headerlog.header_tree import read_header, root
 from aos.audit.headerlog.stored_log import StoredLog
 from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.proofs.header import read_header
 from aos.audit.replay.bundle import verify_bundle
 from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.verify_world import verify_world
 from aos.errors import AosError, Damage, Pruned, Refused, Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
-from aos.host.checkpoints.log_folder import LogFolder
+from aos.host.checkpoints.header_log import LogFolder
 from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.host.folder.folder import open_folder
 from aos.host.retention.pruning import prune_world

@@ -22,7 +22,7 @@ from aos.host.apply.dry_run import dry_run_of
 from aos.host.door import remote as remote_module
 from aos.host.door import way
 from aos.host.door import writer as client
-from aos.host.door.address import short_path
+from aos.host.door.protocol import short_path
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.host.errors import Busy

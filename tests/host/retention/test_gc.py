@@ -26,10 +26,10 @@ from aos.host.folder.reader import open_reader
 from aos.host.retention.gc import Collected, collect_world
 from aos.host.retention.marking import NAMED, PUT, RECORD, SNAPSHOT, mark
 from aos.host.retention.pruning import is_terminal, prune_world
-from aos.store.forget import Forget
 from aos.store.lmdb_store import LmdbStore
-from aos.store.snapshots import state_of
+from aos.store.rows import Forget
 from aos.store.store import first_kept
+from aos.store.stored_world import state_of
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.sha256 import sha256_text, true_name

@@ -32,10 +32,10 @@ from aos.host.transfer.forking import fork_world
 from aos.store.bundle.reader import open_bundle
 from aos.store.derived import rows_at
 from aos.store.errors import WorldIsHeld
-from aos.store.forget import Forget
 from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
-from aos.store.snapshots import state_of
+from aos.store.rows import Forget
+from aos.store.stored_world import state_of
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.audit.journals import Shop, runner
 from tests.host.on_disk import folder_of, more_of

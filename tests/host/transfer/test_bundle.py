@@ -27,7 +27,7 @@ from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import WORLD_FILE, init_world, open_folder
 from aos.host.folder.reader import open_reader
-from aos.host.transfer import exporting, intake
+from aos.host.transfer import exporting, importing
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.importing import import_world
 from aos.store.bundle.items import BundleHeader, ErasedValue
@@ -553,7 +553,7 @@ def test_a_failure_on_the_way_leaves_nothing(
 ) -> None:
     """B-43"""
     export_world(lived_in, tmp_path / "b")
-    monkeypatch.setattr(intake, "GROUP_FRAMES", 1)
+    monkeypatch.setattr(importing, "GROUP_FRAMES", 1)
     appends = 0
     append = LmdbStore.append
 
@@ -610,7 +610,7 @@ def test_every_size_of_a_group_gives_the_same_world(
     """B-41"""
     export_world(lived_in, tmp_path / "b")
     for most in (1, 2, 3, 1000):
-        monkeypatch.setattr(intake, "GROUP_FRAMES", most)
+        monkeypatch.setattr(importing, "GROUP_FRAMES", most)
         import_world(tmp_path / "b", tmp_path / f"w{most}")
         assert world_contents(tmp_path / f"w{most}") == world_contents(lived_in)
 

@@ -24,12 +24,11 @@ from aos.host.retention.gc import collect_world
 from aos.host.retention.marking import Marks, mark
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.world import collecting, engine, pipeline
-from aos.host.world.collecting import Arrivals, Collecting, parts
+from aos.host.world.collecting import Arrivals, Collecting, StillNeeded, parts
 from aos.host.world.snapshots import Snapshots
-from aos.host.world.still_needed import StillNeeded
 from aos.store.errors import NoRoom
-from aos.store.forget import FORGET_MAX, Forget
 from aos.store.lmdb_store import LmdbStore
+from aos.store.rows import FORGET_MAX, Forget
 from aos.values.digests import Hash, content_hash
 from tests.cli.shell import here
 from tests.host import puppet

@@ -42,7 +42,7 @@ from aos.host.world.snapshots import (
 )
 from aos.store.errors import NoRoom
 from aos.store.lmdb_store import LmdbStore
-from aos.store.snapshots import empty_state
+from aos.store.stored_world import empty_state
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, parse_hash
 from tests.cli.shell import here

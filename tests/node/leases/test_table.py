@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 from aos.errors import AosError, Damage, Unavailable
 from aos.node.leases.row import LeaseHolder, Phase, RetryPolicy, Row
-from aos.node.leases.syncing import Changes, Syncing
-from aos.node.leases.table import Table, begin_table, clear_table, leased, open_table
+from aos.node.leases.table import (
+    Changes,
+    Syncing,
+    Table,
+    begin_table,
+    clear_table,
+    leased,
+    open_table,
+)
 from aos.store.memory_store import MemoryStore
 from aos.store.store import Store
 from aos.values.digests import Hash, content_hash

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from aos.audit.search import counting
 from aos.audit.search.attributes import OF_EVERY_CELL, Names, Subject
 from aos.audit.search.counting import CountedCells, LargeValue, counted
-from aos.audit.search.finder import CellQuery
-from aos.audit.search.matching import Search
+from aos.audit.search.matching import CellQuery, Search
 from aos.audit.search.where import GroupByInvalid, WhereToken
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.node.search.indexed import IndexedWorkflow

@@ -15,7 +15,7 @@ import pytest
 
 from aos.audit.search.attributes import Attribute
 from aos.audit.search.counting import CountedCells
-from aos.audit.search.finder import CellPage, CellQuery
+from aos.audit.search.matching import CellPage, CellQuery
 from aos.audit.search.where import WhereInvalid, parse
 from aos.audit.views import cell_view, count_view
 from aos.audit.views.cell_selection import CellSelection

@@ -19,8 +19,8 @@ from aos.audit.event_log.log_event import (
     LogLink,
     Move,
     Scalar,
+    ScalarValues,
 )
-from aos.audit.event_log.scalar_values import ScalarValues
 from aos.audit.lens.ports import Journal
 from aos.audit.lens.words import compact
 from aos.core.journal.frame import Frame

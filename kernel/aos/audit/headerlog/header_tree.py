@@ -1,10 +1,13 @@
-"""The tree over the headers of frames, as RFC 6962 defines it (spec/proofs.md, PF-1 to PF-8).
+"""The tree over the headers of frames, as RFC 6962 defines it, and the bytes of its leaves (J-24;
+spec/proofs.md, PF-1 to PF-8).
 
 Leaf ``i`` is the header of frame ``i``. The hash is SHA-256, so that existing witnesses and
 monitors can check roots and proofs; the trees of the journal itself use BLAKE3 (J-20 to J-28).
 
 A *node* is a complete subtree: ``(height, index)`` is the one with the leaves from
 ``index << height`` on, ``1 << height`` of them. Such a subtree never changes when the tree grows.
+
+The bytes of a frame's header, which are a leaf of the header log (J-24, PF-2).
 """
 
 from __future__ import annotations
@@ -12,6 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Final, TypeAlias
+
+from aos.core.journal.frame import VERSION, Header
+from aos.errors import Damage
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import Hash
+from aos.values.errors import ValueProblem
 
 HASH_BYTES: Final = 32
 PATH_MAX: Final = 64
@@ -137,3 +146,45 @@ def _range(begin: int, end: int, read: ReadNode) -> bytes:
         return read(height, begin >> height)
     middle = begin + _split(size)
     return node_hash(_range(begin, middle, read), _range(middle, end, read))
+
+
+def header_bytes(header: Header) -> bytes:
+    """The canonical bytes of a header."""
+    return encode(header.value())
+
+
+def read_header(data: bytes) -> Header:
+    """Read a header.
+
+    Raises:
+        Damage: The bytes are not those of a header.
+    """
+    try:
+        value = decode_record(data, max_bytes=65_535)
+    except ValueProblem as problem:
+        raise Damage(f"a header is not canonical CBOR: {problem}") from problem
+    match value:
+        case {
+            "version": version, "world": bytes(world), "first": first, "last": last,
+            "prev": bytes(prev), "root": bytes(root), "log_root": bytes(log_root), **more,
+        } if (
+            not more
+            and _is_nat(version)
+            and version == VERSION
+            and _is_nat(first)
+            and _is_nat(last)
+            and all(len(digest) == HASH_BYTES for digest in (world, prev, root, log_root))
+        ):  # fmt: skip
+            assert isinstance(first, int)
+            assert isinstance(last, int)
+            if 1 <= first <= last:
+                return Header(
+                    world=Hash(world), first=first, last=last, prev=Hash(prev), root=Hash(root),
+                    log_root=Hash(log_root),
+                )  # fmt: skip
+    raise Damage("a header is not {version, world, first, last, prev, root, log_root}")
+
+
+def _is_nat(value: Value) -> bool:
+    # True is an integer to Python.
+    return type(value) is int and value >= 0

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from aos.flow.details import Details
 from aos.flow.flow_state import FlowState
 from aos.flow.message import Message
-from aos.flow.operation import Compensation, OperationKind
-from aos.flow.tree import OperationNode, tree, walk
-from aos.flow.waits import Wait, waits
+from aos.flow.operation import Compensation, Details, OperationKind
+from aos.flow.tree import OperationNode, Wait, tree, waits, walk
 from aos.manifest.effective import Effective
 from aos.values.cbor import decode_record, encode
 from aos.values.schema import Schema

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from aos.audit.headerlog.checkpoint import Checkpoint
-from aos.audit.headerlog.header_tree import inclusion, leaf_hash, root_from
+from aos.audit.headerlog.header_tree import (
+    header_bytes,
+    inclusion,
+    leaf_hash,
+    read_header,
+    root_from,
+)
 from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.proofs.header import header_bytes, read_header
 from aos.audit.proofs.proof_file import CheckpointAnchor, HeadAnchor, ShownFrame
 from aos.audit.proofs.sources import Source
 from aos.core.journal.frame import Frame, Head, log_leaf

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 from aos.audit.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
-from aos.audit.headerlog.header_tree import is_consistent, leaf_hash, root_from
+from aos.audit.headerlog.header_tree import is_consistent, leaf_hash, read_header, root_from
 from aos.audit.headerlog.signed_note import Note
-from aos.audit.proofs.header import read_header
-from aos.audit.proofs.proof_file import CheckpointAnchor, HeadAnchor, Proof, ShownRecord
-from aos.audit.proofs.world_key import WorldKey
+from aos.audit.proofs.proof_file import CheckpointAnchor, HeadAnchor, Proof, ShownRecord, WorldKey
 from aos.core.journal.frame import Head, log_leaf
 from aos.core.journal.merkle import root_from as record_root
 from aos.core.journal.signing import is_signed

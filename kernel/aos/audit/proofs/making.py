@@ -15,7 +15,6 @@ from aos.audit.headerlog.header_tree import consistency
 from aos.audit.headerlog.tiles import TiledLog
 from aos.audit.proofs.anchoring import Anchoring
 from aos.audit.proofs.checking import check
-from aos.audit.proofs.finding import IntentRecords, record_at
 from aos.audit.proofs.proof_file import (
     PROOF_BYTES_MAX,
     CheckpointAnchor,
@@ -23,11 +22,11 @@ from aos.audit.proofs.proof_file import (
     Proof,
     ShownFrame,
     ShownRecord,
+    WorldKey,
     read_proof,
     write_proof,
 )
-from aos.audit.proofs.sources import Source
-from aos.audit.proofs.world_key import WorldKey
+from aos.audit.proofs.sources import IntentRecords, Source, record_at
 from aos.core.journal.frame import Frame, leaf, record_salt
 from aos.core.journal.merkle import proof as record_path
 from aos.core.journal.records import KernelReceipt, Manifest, Receipt, Ref, Slot, Snapshot, Step

@@ -2,6 +2,8 @@
 
 Reading accepts one spelling of each value: lower-case hex, base64 without a second spelling, no
 unknown, missing or repeated field. Whether the proof holds is for ``checking`` to decide.
+
+The nonce and key of a world, which its id commits to (J-3).
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 
 from aos.audit.headerlog.header_tree import PATH_MAX
 from aos.audit.headerlog.signed_note import strict_base64
-from aos.audit.proofs.world_key import WorldKey
+from aos.core.journal.identity import world_id
+from aos.core.journal.records import Fork, Genesis
 from aos.errors import Damage, excerpt, sentence
 from aos.values.cbor import INTEGER_MAX
-from aos.values.digests import HASH_BYTES
+from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 
@@ -325,3 +328,20 @@ def _record_document(record: ShownRecord) -> dict[str, object]:
 
 def _base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldKey:
+    """The nonce and the key of a world (J-3)."""
+
+    nonce: bytes
+    key: bytes
+
+    @property
+    def world(self) -> Hash:
+        return world_id(self.nonce, self.key)
+
+    @classmethod
+    def of(cls, record: Genesis | Fork) -> WorldKey:
+        """The world that begins with ``record``."""
+        return cls(nonce=record.nonce, key=record.world_key)

@@ -7,10 +7,24 @@ Rule 2: the journal is only folded. Running its own modules is the task of ``rep
 
 Rule 3: the decisions of a workflow are compared: state, events, effects, status, annotation, fault.
 Fuel and memory are summed up and are never a difference.
+
+Find out from a candidate's fault that it was built for another schema than the recorded one
+(spec/audit.md, A-84a).
+
+A candidate is a module without its manifest, so its own schemas are not known. They show only where
+one of them meets a recorded one: either the kernel finds that a returned value does not fit the
+recorded schema, or the SDK in the module finds that it cannot read a recorded value.
+
+This module parses fault messages; no other module does. A typed answer is not available: a guest's
+fault is text that a foreign module wrote (spec/sdk.md, SD-5), and the kernel's own faults are
+recorded and hashed as kind and message, so a field for the schema would change their bytes. The
+messages themselves are frozen (K-33). A message without a match costs only a hint in the report:
+the step still counts as different.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -21,12 +35,12 @@ from aos.audit.replay.against_report import AgainstReport, StepDifference, class
 from aos.audit.replay.candidate import (
     Candidate,
     CandidateBuilds,
+    CandidateManifest,
     Retried,
     refuse_host_memory,
 )
-from aos.audit.replay.candidate_manifest import CandidateManifest
 from aos.audit.replay.difference import FieldDifference, differences
-from aos.audit.replay.misfits import unlike
+from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.frame import Frame, Tip, follow
 from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.record_codec import from_bytes
@@ -36,7 +50,7 @@ from aos.core.state.fold import fold
 from aos.core.state.state import State, empty
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import BadUsage, Damage, Erased, sentence
-from aos.manifest.effective import Effective
+from aos.manifest.effective import Effective, Workflow
 from aos.sandbox.inspect import ModuleRefused, check_module
 from aos.values.digests import Hash, content_hash
 
@@ -294,3 +308,54 @@ def on_text(mail: Mail) -> str:
     if isinstance(mail, ReceiptMail):
         return f"receipt of {mail.intent.effect.name}: {mail.receipt.status}"
     return f"stream frame of {mail.intent.effect.name}: {mail.frame.frame_kind}"
+
+
+_RETURNED: Final = frozenset(
+    {
+        FaultKind.STATE_INVALID,
+        FaultKind.ANNOTATION_INVALID,
+        FaultKind.EVENT_INVALID,
+        FaultKind.PARAMS_INVALID,
+    }
+)
+_OF: Final = re.compile(r"(?:^|: )([^ :\"]+@[0-9]+): \$")
+"""The name of the schema or effect in front of the path into a value."""
+
+_UNKNOWN: Final = re.compile(r'schema "([^"]+)" is not in the manifest')
+_READ: Final = re.compile(r"sdk_input: (state|event|key): ")
+_PAYLOAD: Final = re.compile(r"sdk_payload: the receipt of ([^ ]+) is not of its schema")
+
+
+def unlike(fault: Fault, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
+    """Return the name of the recorded schema that differs in the candidate; None if the fault has
+    another cause (A-84a). ``manifest`` is the one that the step ran under."""
+    if fault.kind is FaultKind.GUEST:
+        return _unread(fault.message, workflow, mail, manifest)
+    if fault.kind not in _RETURNED:
+        return None
+    unknown = _UNKNOWN.search(fault.message)
+    if unknown is not None:
+        return unknown[1]
+    match = _OF.search(fault.message)
+    name = "" if match is None else match[1]
+    if name in manifest.effects:
+        return manifest.effects[name].params.name
+    return name if name in manifest.schemas else None
+
+
+def _unread(message: str, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
+    """Return the schema of the value that an SDK could not read (spec/sdk.md, SD-5)."""
+    payload = _PAYLOAD.match(message)
+    if payload is not None:
+        effect = manifest.effects.get(payload[1])
+        return None if effect is None else effect.receipt.name
+    input_match = _READ.match(message)
+    match None if input_match is None else input_match[1]:
+        case "state":
+            return workflow.state.name
+        case "event":
+            return mail.schema if isinstance(mail, EventMail) else workflow.event.name
+        case "key" if workflow.key is not None:
+            return workflow.key.name
+        case _:
+            return None

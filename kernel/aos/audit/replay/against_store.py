@@ -8,7 +8,7 @@ from typing import Protocol
 from aos.audit.lens.manifests import IS_MANIFEST
 from aos.audit.replay.against import against, check_candidates, module_names, named_module
 from aos.audit.replay.against_report import AgainstReport
-from aos.audit.verify.archives import beginning_of
+from aos.audit.verify.pruned_journal import beginning_of
 from aos.core.journal.frame import Frame
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest
@@ -21,8 +21,8 @@ from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from aos.store.bundle.reader import Bundle
 from aos.store.rows import SnapshotRow
-from aos.store.snapshots import state_of
 from aos.store.store import Store
+from aos.store.stored_world import state_of
 from aos.values.digests import Hash, content_hash
 
 Progress = Callable[[int, int], None]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from aos.audit.replay.replay import replay
 from aos.audit.replay.replay_report import ReplayReport
-from aos.audit.verify.archives import beginning_of
 from aos.audit.verify.checkpoints import CheckpointCheck, checking
 from aos.audit.verify.findings import FindingKind, VerifyReport
+from aos.audit.verify.pruned_journal import beginning_of
 from aos.audit.verify.roots import recorded_snapshots
 from aos.audit.verify.verify import Verifier
 from aos.core.journal.frame import Head

@@ -1,21 +1,40 @@
-"""A candidate: decides one recorded step in another way than the journal did (spec/audit.md, A-80).
+"""A candidate, builds of modules or a whole manifest: decides one recorded step in another way than
+the journal did (spec/audit.md, A-80, A-89 to A-89c).
 
 (State before the step, Step | Faulted) -> Retried
+
+Decide recorded steps under a candidate manifest (spec/audit.md, A-89 to A-89c).
+
+Each step runs as if the candidate had been applied with the mode ``migrate`` directly before it:
+
+    recorded state before  --migrate-->  state before  --step-->  candidate's outcome
+                                                                          compared with
+    recorded state after   --migrate----------------------------> expected outcome
+
+So a difference is one of the decision. The recorded state of every step is converted on its own: a
+step whose result differs, or whose migration fails, does not affect later steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from aos.audit.lens.lens import ALL_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
-from aos.audit.replay.difference import FieldDifference
+from aos.audit.replay.difference import FieldDifference, difference
+from aos.core.decide.fits import as_received, completed, key_problem, mail_problem, state_problem
 from aos.core.decide.flow_gate import FlowGate, flow_gate
+from aos.core.decide.migration import StateConversion
+from aos.core.decide.quiescence import takes_over
 from aos.core.decide.step import decide_step
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.ports import BlobReader, Call, Ran, Runner
-from aos.core.journal.records import Faulted, Step
+from aos.core.journal.records import Emitted, Faulted, Intent, Slot, Step, slot, slot_bytes
+from aos.core.state.cell import Cell, EventMail
+from aos.core.state.eras import Eras, era_of
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import Unavailable, sentence
@@ -24,6 +43,7 @@ from aos.flow.flow_state import TRIED
 from aos.manifest.effective import Effective, Workflow
 from aos.sandbox.inspect import survey
 from aos.values.digests import Hash, content_hash
+from aos.values.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,3 +178,211 @@ class _Replaced:
 
     def run(self, call: Call) -> Ran:
         return self._runner.run(replace(call, module=self._module))
+
+
+class CandidateManifest:
+    """A whole manifest, with its modules, definitions, routes and migrations."""
+
+    def __init__(
+        self, effective: Effective, runner: Runner, read: BlobReader, recorded: Manifests
+    ) -> None:
+        self.effective = effective
+        self.runner = runner
+        self.read = read
+        self.recorded = recorded
+        self.own_manifests = Manifests()
+        self.own_manifests.add(0, effective)
+        self._conversions: dict[str, StateConversion] = {}
+
+    def has(self, _workflow: Workflow, /) -> bool:
+        return True
+
+    def problem(self, workflow: Workflow) -> str | None:
+        has_workflow = workflow.name in self.effective.workflows
+        return None if has_workflow else "the manifest does not have this workflow"
+
+    def retry(self, state: State, record: Step | Faulted) -> Retried:
+        cell = state.cells[record.cell]
+        return _Retry(self, state, record, cell, runs_under(state, cell)).run()
+
+    def recorded_as(
+        self, state: State, record: Step | Faulted, under: int, recomputed: Step | Faulted
+    ) -> Retried:
+        """Return a recorded step in the form in which it is compared with ``recomputed``, which was
+        decided elsewhere (A-89a). ``under`` is the record of the manifest that the recorded one
+        ran under. Raises as ``retry``."""
+        return _Retry(self, state, record, None, under).compared_with(recomputed)
+
+    def gate(self, state: State) -> FlowGate:
+        flows = dict.fromkeys(declared_flows(self.effective), TRIED)
+        return flow_gate(state, self.effective, flows, runner=self.runner, read=self.read)
+
+    def conversion(self, workflow: Workflow) -> StateConversion:
+        if workflow.name not in self._conversions:
+            conversion = StateConversion(self.effective, workflow, self.runner)
+            self._conversions[workflow.name] = conversion
+        return self._conversions[workflow.name]
+
+
+@dataclass(slots=True)
+class _Retry:
+    """One step. ``under`` is the record of the manifest that it ran under; ``cell`` is its cell
+    before it, if it is to run."""
+
+    candidate: CandidateManifest
+    state: State
+    record: Step | Faulted
+    cell: Cell | None
+    under: int
+    problems: list[FieldDifference] = field(default_factory=list)
+    schemas: list[str] = field(default_factory=list)
+    blobs: dict[Hash, bytes] = field(default_factory=dict)
+    migrated: int = 0
+
+    @property
+    def old(self) -> Workflow:
+        return manifest_under(self.state, self.under).workflows[self.record.cell[0]]
+
+    @property
+    def new(self) -> Workflow:
+        return self.candidate.effective.workflows[self.record.cell[0]]
+
+    def run(self) -> Retried:
+        assert self.cell is not None
+        cell_state = self._candidate_state(self.cell.state, "before")
+        self._check_input(self.cell)
+        recomputed: Step | Faulted | None = None
+        if not self.problems:
+            recomputed = self._recomputed_step(self.cell, cell_state)
+        return self.compared_with(recomputed)
+
+    def compared_with(self, recomputed: Step | Faulted | None) -> Retried:
+        return Retried(
+            recomputed=recomputed,
+            expected=self._expected(recomputed),
+            manifest=self.candidate.effective,
+            manifests=self.candidate.own_manifests,
+            problems=tuple(self.problems),
+            schemas=tuple(dict.fromkeys(self.schemas)),
+            blobs=self.blobs,
+            migrated=self.migrated,
+        )
+
+    def _candidate_state(self, state_slot: Slot | None, moment: str) -> Slot | None:
+        """A recorded state, as the candidate's module is given it: converted by its migration, or
+        completed (K-71d). A state that it cannot take is one of ``problems``, and stays as it is.
+        """
+        if state_slot is None:
+            return None
+        if takes_over(self.old, self.new):
+            return self._converted(state_slot, moment)
+        problem = state_problem(self.new, state_slot, self.candidate.read)
+        if problem is not None:
+            self._misfit(
+                f"state.{moment}", self._state_json(state_slot), problem, self.old.state.name
+            )
+            return state_slot
+        if self.new.has_opaque_state:
+            return state_slot
+        return self._completed(self.new.state, state_slot)
+
+    def _converted(self, state_slot: Slot, moment: str) -> Slot:
+        data = slot_bytes(state_slot, self.candidate.read)
+        if not self.old.has_opaque_state:
+            data = completed(self.old.state, data)
+        source = manifest_under(self.state, self.under)
+        converted = self.candidate.conversion(self.new).converted(source, self.record.cell, data)
+        if isinstance(converted, Fault):
+            refuse_host_memory(converted, self.record)
+            fault_text = f"{converted.kind.value}: {converted.message}"
+            self.problems.append(
+                difference(f"migration.{moment}", self._state_json(state_slot), fault_text)
+            )
+            return state_slot
+        self.migrated += 1
+        return slot(converted, self.blobs)
+
+    def _check_input(self, cell: Cell) -> None:
+        """Find a key or mail that the candidate cannot take (K-75)."""
+        effective, read, mail = self.candidate.effective, self.candidate.read, cell.mailbox[0]
+        problem = key_problem(self.new, cell.id[1])
+        if problem is not None:
+            key = Lens(self.candidate.recorded, read).key(cell.id, seq=self.under + 1)
+            old_key = self.old.key
+            self._misfit("key", key, problem, None if old_key is None else old_key.name)
+        problem = mail_problem(effective, self.new, mail, read)
+        if problem is not None:
+            name = mail.schema if isinstance(mail, EventMail) else self.old.event.name
+            self._misfit("event", None, problem, name)
+
+    def _misfit(self, subject: str, recorded: object, problem: str, schema: str | None) -> None:
+        self.problems.append(difference(f"misfit.{subject}", recorded, problem))
+        self.schemas += [] if schema is None else [schema]
+
+    def _state_json(self, state_slot: Slot) -> object:
+        lens = Lens(self.candidate.recorded, self.candidate.read, value_bytes_max=ALL_BYTES)
+        return lens.state_of(
+            self.record.cell[0], manifest_under(self.state, self.under), state_slot
+        )
+
+    def _recomputed_step(self, cell: Cell, cell_state: Slot | None) -> Step | Faulted:
+        with self._in_force(cell, cell_state) as state:
+            decided = decide_step(state, self.candidate.runner, self._read)
+        self.blobs |= decided.blobs
+        assert isinstance(decided.record, Step | Faulted)
+        return decided.record
+
+    @contextmanager
+    def _in_force(self, cell: Cell, cell_state: Slot | None) -> Iterator[State]:
+        """The state as it would be had the candidate been applied directly before the step. The
+        journal's own state is as before at the end."""
+        effective, seq = self.candidate.effective, self.state.next_seq
+        active, id = self.state.cells.active, cell.id
+        active[id] = replace(cell, state=cell_state)
+        try:
+            yield replace(
+                self.state,
+                manifest=effective,
+                manifest_seq=seq,
+                serial=self.state.serial + 1,
+                eras=Eras((era_of(seq, effective),)),
+            )
+        finally:
+            active[id] = cell
+
+    def _read(self, hash: Hash, /) -> bytes:
+        blob = self.blobs.get(hash)
+        return self.candidate.read(hash) if blob is None else blob
+
+    def _expected(self, recomputed: Step | Faulted | None) -> Step | Faulted:
+        """The recorded step in the form of the candidate's schemas. A state that cannot be brought
+        into that form is a problem, and not compared."""
+        record = replace(self.record, under=None)
+        if isinstance(record, Faulted) or recomputed is None:
+            return record
+        problem_count = len(self.problems)
+        state = self._candidate_state(record.state, "after")
+        if len(self.problems) > problem_count and isinstance(recomputed, Step):
+            state = recomputed.state
+        return replace(
+            record,
+            state=state,
+            events=tuple(map(self._event, record.events)),
+            intents=tuple(map(self._intent, record.intents)),
+        )
+
+    def _event(self, emitted: Emitted) -> Emitted:
+        schema = self.candidate.effective.schemas.get(emitted.schema)
+        if schema is None:
+            return replace(emitted, kept=())
+        data = as_received(schema, slot_bytes(emitted.value, self._read))
+        return replace(emitted, value=slot(data, self.blobs), kept=())
+
+    def _intent(self, intent: Intent) -> Intent:
+        effect = self.candidate.effective.effects.get(intent.effect)
+        if effect is None:
+            return intent
+        return replace(intent, params=self._completed(effect.params, intent.params))
+
+    def _completed(self, schema: Schema, value: Slot) -> Slot:
+        return slot(completed(schema, slot_bytes(value, self._read)), self.blobs)

@@ -23,9 +23,8 @@ from typing import Final, NoReturn
 from aos.audit.lens.lens import ALL_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
 from aos.audit.replay.difference import FieldDifference, difference, differences
-from aos.audit.replay.erasures import Erasures
 from aos.audit.replay.recorded_inputs import RecordedInput, input_of
-from aos.audit.replay.replay_report import Divergence, ReplayReport
+from aos.audit.replay.replay_report import Divergence, Erasures, ReplayReport
 from aos.audit.verify.roots import Roots
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.journal.faults import FaultKind

@@ -12,8 +12,8 @@ from aos.sandbox.config import REPLAY_STACK_BYTES, WASMTIME
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from aos.store.rows import SnapshotRow
-from aos.store.snapshots import state_of
 from aos.store.store import Store
+from aos.store.stored_world import state_of
 
 
 def replay_store(

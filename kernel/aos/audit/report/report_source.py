@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from aos.audit.verify.archives import beginning_of
-from aos.audit.verify.beginning import Beginning, beginning
+from aos.audit.verify.pruned_journal import Beginning, beginning, beginning_of
 from aos.core.journal.frame import Frame, Head, Tip
 from aos.core.journal.ports import BlobReader
 from aos.core.snapshot.load import load

@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
 from aos.audit.lens.lens import LISTED_BYTES
-from aos.audit.search.attributes import Attribute, Subject
-from aos.audit.search.kinds import Comparable
+from aos.audit.search.attributes import Attribute, Comparable, Subject
 from aos.audit.search.where import GroupByInvalid
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash

@@ -1,15 +1,20 @@
-"""A condition with a meaning: which cells it selects, and their order (spec/search.md, SE-5 to
-SE-8)."""
+"""A condition with a meaning: which cells it selects, and their order, also from an index
+(spec/search.md, SE-5 to SE-8, SE-20).
+
+Pages and numbers of cells from an index, in the place of reading every cell (spec/search.md,
+SE-20).
+"""
 
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from aos.audit.search.attributes import Attribute, Names, Subject
-from aos.audit.search.kinds import Comparable
+from aos.audit.search.attributes import Attribute, Comparable, Names, Subject
+from aos.audit.search.counting import CountedCells
 from aos.audit.search.where import (
     AND,
     EQUAL,
@@ -24,6 +29,7 @@ from aos.audit.search.where import (
     WherePart,
     parse,
 )
+from aos.core.journal.records import CellId
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -188,3 +194,40 @@ def _condition(term: Term, names: Names) -> Condition:
     if term.operator == PREFIX:
         return Condition(attribute, PREFIX, (literals[0].word,))
     return Condition(attribute, term.operator, tuple(kind.read(literal) for literal in literals))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellQuery:
+    """The cells of ``workflow``, or of all workflows, that pass all ``conditions``, in the order of
+    an attribute, cells without a value last; equal ones by workflow and key, or with ``by_text``
+    by the text of the key. With ``after_position``, those that come after this place and cell."""
+
+    workflow: str | None
+    conditions: Sequence[Selector]
+    order: Attribute | None = None
+    is_descending: bool = False
+    by_text: bool = False
+    after_position: tuple[int, CellId] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CellPage:
+    """Cells in order; of all that pass the conditions, their number and the reasons that they wait
+    for."""
+
+    cells: Sequence[CellId]
+    total: int
+    reasons: Counter[str]
+
+
+class CellFinder(Protocol):
+    """An index of cells, exact at the state that it is used with."""
+
+    def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
+        """A page of cells; None if the query names something that is not indexed."""
+        ...
+
+    def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells | None:
+        """The number of all cells of the query, and by the values of an attribute at most ``limit``
+        groups; None if one of them is not indexed."""
+        ...

@@ -21,16 +21,16 @@ from typing import Final
 
 from aos.audit.replay.difference import difference
 from aos.audit.replay.recorded_inputs import input_of
-from aos.audit.shadow.comparing import Comparing
-from aos.audit.shadow.copying import copied_event
-from aos.audit.shadow.course import Course
-from aos.audit.shadow.intent_pairs import IntentKey
-from aos.audit.shadow.overlay import BlobOverlay
-from aos.audit.shadow.script_answers import ScriptAnswers
-from aos.audit.shadow.shadow_answers import CarryOut, ShadowAnswers, carries_nothing_out
-from aos.audit.shadow.shadow_state import ShadowState, cells_of
-from aos.audit.shadow.shadow_steps import ShadowSteps
-from aos.audit.shadow.tally import EVENT_REFUSED, FirstDifference, ShadowTally
+from aos.audit.shadow.course import EVENT_REFUSED, Course, FirstDifference, ShadowTally
+from aos.audit.shadow.pairs import IntentKey
+from aos.audit.shadow.shadow_answers import (
+    CarryOut,
+    ScriptAnswers,
+    ShadowAnswers,
+    carries_nothing_out,
+)
+from aos.audit.shadow.shadow_state import BlobOverlay, ShadowState, cells_of
+from aos.audit.shadow.shadow_steps import Comparing, ShadowSteps, copied_event
 from aos.core.journal.inputs import ERASE, AttemptInput, ControlInput, EventInput, StreamInput
 from aos.core.journal.records import (
     Attempt,

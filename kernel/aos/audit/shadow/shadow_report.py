@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 from aos.audit.lens.lens import ALL_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
 from aos.audit.replay.difference import FieldDifference
+from aos.audit.shadow.course import DIFFERENCES_KEPT, SHADOW_CLASSES, CellNote, Observed
 from aos.audit.shadow.shadow import Shadow
-from aos.audit.shadow.tally import DIFFERENCES_KEPT, SHADOW_CLASSES, CellNote, Observed
 from aos.core.decide.answers import Blocker
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId

@@ -1,22 +1,53 @@
 """Run the steps of a shadow, and compare them with recorded ones (spec/shadow.md, SH-12 to SH-15
-and SH-30 to SH-34)."""
+and SH-30 to SH-34).
+
+Take recorded results over where an erased value keeps the shadow from deciding (spec/shadow.md,
+SH-34).
+
+A recorded result was decided under another manifest, so it is fitted to the shadow first: cells
+that do not take an event there do not get it, and effects that are not there are not asked for.
+
+Compare a step of a shadow with its recorded counterpart (spec/shadow.md, SH-30 to SH-33).
+
+Two steps are compared as ``replay --against`` compares them, with one addition: an intent of the
+shadow is the same as the recorded one that it is paired with. Records, entries and causes are not
+compared: they only say where in a journal a step is.
+"""
 
 from __future__ import annotations
 
-from aos.audit.replay.against import on_text
+from dataclasses import replace
+
+from aos.audit.lens.lens import ALL_BYTES, Lens
+from aos.audit.lens.manifests import Manifests
+from aos.audit.replay.against import comparable, on_text
 from aos.audit.replay.against_report import classes_of
-from aos.audit.replay.candidate import refuse_host_memory
-from aos.audit.replay.difference import FieldDifference, difference
-from aos.audit.shadow.comparing import Comparing
-from aos.audit.shadow.copying import copied_step
-from aos.audit.shadow.course import Course
-from aos.audit.shadow.mail_pairs import Alone, RecordedStep, ShadowStep
-from aos.audit.shadow.tally import STEP_EXTRA, STEP_MISSING, FirstDifference
+from aos.audit.replay.candidate import CandidateManifest, refuse_host_memory
+from aos.audit.replay.difference import FieldDifference, difference, differences
+from aos.audit.shadow.course import STEP_EXTRA, STEP_MISSING, Course, FirstDifference
+from aos.audit.shadow.pairs import Alone, RecordedStep, Renames, ShadowStep
+from aos.audit.shadow.shadow_state import BlobOverlay
 from aos.core.journal.faults import Fault, FaultKind
-from aos.core.journal.records import CellId, EntryId, Faulted, Step
+from aos.core.journal.ports import Runner
+from aos.core.journal.records import (
+    CellId,
+    Emitted,
+    EntryId,
+    Event,
+    Faulted,
+    Intent,
+    Slot,
+    Step,
+    slot,
+    slot_bytes,
+)
 from aos.core.state.cell import Mail
-from aos.core.state.version import runs_under
+from aos.core.state.continuation import takes
+from aos.core.state.state import State
+from aos.core.state.version import runs_under, stays, workflow_of
 from aos.errors import Erased
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash
 
 
 class ShadowSteps:
@@ -199,3 +230,208 @@ def _step_text(record: Step | Faulted) -> str:
     if isinstance(record, Faulted):
         return f"fault {record.fault.kind.value}"
     return "deleted" if record.state is None else record.status
+
+
+def copied_event(state: State, record: Event) -> Event:
+    """Return an event that ``state`` can fold."""
+    to, overloaded = (
+        _taking(state, cells, record.schema) for cells in (record.to, record.overloaded)
+    )
+    kept_cells = _kept_in_shadow(state, record.kept, to + overloaded)
+    return replace(record, to=to, overloaded=overloaded, kept=kept_cells)
+
+
+def copied_step(state: State, record: Step | Faulted, seq: int) -> Step | Faulted:
+    """Return a step or fault of the cell that is to run, for the first entry of its mailbox."""
+    cell = state.cells[record.cell]
+    mail, under = cell.mailbox[0], runs_under(state, cell)
+    placed = replace(
+        record,
+        seq=seq,
+        entry=mail.entry,
+        root=mail.root.seq,
+        depth=mail.depth,
+        under=None if under == state.manifest_seq else under,
+    )
+    if isinstance(placed, Faulted) or isinstance(record, Faulted):
+        return placed
+    effects = state.effective.effects
+    fits = record.under is None or placed.fits is not None
+    return replace(
+        placed,
+        fits=state.manifest_seq if fits and placed.under is not None else None,
+        events=tuple(_copied_emitted(state, event) for event in placed.events),
+        intents=tuple(
+            intent
+            for intent in placed.intents
+            if intent.effect in effects and intent.intent not in state.intents
+        ),
+        abandoned=tuple(cell.inflight) if placed.state is None else (),
+    )
+
+
+def _copied_emitted(state: State, event: Emitted) -> Emitted:
+    to, overloaded = (_taking(state, cells, event.schema) for cells in (event.to, event.overloaded))
+    kept_cells = _kept_in_shadow(state, event.kept, to + overloaded)
+    return replace(event, to=to, overloaded=overloaded, unknown=(), kept=kept_cells)
+
+
+def _taking(state: State, cells: tuple[CellId, ...], schema: str) -> tuple[CellId, ...]:
+    return tuple(cell for cell in cells if _takes(state, cell, schema))
+
+
+def _kept_in_shadow(
+    state: State, kept_cells: tuple[CellId, ...], to: tuple[CellId, ...]
+) -> tuple[CellId, ...]:
+    """The receivers that stay under an earlier manifest in the shadow, too."""
+    return tuple(id for id in kept_cells if id in to and _may_be_kept(state, id))
+
+
+def _may_be_kept(state: State, id: CellId) -> bool:
+    cell = state.cells.get(id)
+    if cell is None or cell.fault is not None or state.eras.is_one:
+        return False
+    return cell.is_kept or not stays(state, cell)
+
+
+def _takes(state: State, id: CellId, schema: str) -> bool:
+    cell = state.cells.get(id)
+    workflow = state.effective.workflows.get(id[0]) if cell is None else workflow_of(state, cell)
+    return workflow is not None and takes(workflow, schema)
+
+
+class Comparing:
+    """Compares steps. ``recorded`` is the state that the journal is folded into, of which only the
+    manifests are read."""
+
+    def __init__(
+        self,
+        proposed: Effective,
+        recorded: State,
+        manifests: Manifests,
+        *,
+        runner: Runner,
+        overlay: BlobOverlay,
+    ) -> None:
+        self.renames = Renames()
+        self._recorded = recorded
+        self._manifests = manifests
+        self._overlay = overlay
+        self._candidate = CandidateManifest(proposed, runner, overlay.read, manifests)
+
+    def differences(
+        self, recomputed: Step | Faulted, record: Step | Faulted, under: int
+    ) -> tuple[FieldDifference, ...]:
+        """Return how ``recomputed`` differs from ``record``, which ran under the manifest of record
+        ``under``; nothing if it does not.
+
+        Raises:
+            Erased: A value that the comparison needs was erased.
+        """
+        if _decide_alike(recomputed, record):
+            return ()
+        if recomputed.under is not None:
+            # Both ran under an earlier manifest, so both have its schemas.
+            expected: Step | Faulted = _without_kept(replace(record, under=under))
+            return self._compared(_placed(recomputed, expected), expected, self._manifests, {})
+        form = self._candidate.recorded_as(self._recorded, record, under, recomputed)
+        expected = _without_kept(form.expected)
+        field_differences = self._compared(
+            _placed(recomputed, expected), expected, form.manifests, dict(form.blobs)
+        )
+        return form.problems + field_differences
+
+    def _compared(
+        self,
+        recomputed: Step | Faulted,
+        expected: Step | Faulted,
+        manifests: Manifests,
+        blobs: dict[Hash, bytes],
+    ) -> tuple[FieldDifference, ...]:
+        def read(hash: Hash, /) -> bytes:
+            blob = blobs.get(hash)
+            return self._overlay.read(hash) if blob is None else blob
+
+        recomputed = comparable(self._renamed(recomputed, blobs), expected)
+        if recomputed == expected:
+            return ()
+        return differences(expected, recomputed, Lens(manifests, read, value_bytes_max=ALL_BYTES))
+
+    def _renamed(self, recomputed: Step | Faulted, blobs: dict[Hash, bytes]) -> Step | Faulted:
+        if not self.renames or isinstance(recomputed, Faulted):
+            return recomputed
+
+        def value(original: Slot | None) -> Slot | None:
+            return None if original is None else self._renamed_slot(original, blobs)
+
+        return replace(
+            recomputed,
+            state=value(recomputed.state),
+            ann=value(recomputed.ann),
+            events=tuple(self._renamed_event(event, blobs) for event in recomputed.events),
+            intents=tuple(self._renamed_intent(intent, blobs) for intent in recomputed.intents),
+        )
+
+    def _renamed_slot(self, original: Slot, blobs: dict[Hash, bytes]) -> Slot:
+        return slot(self.renames.data(slot_bytes(original, self._overlay.read)), blobs)
+
+    def _renamed_event(self, event: Emitted, blobs: dict[Hash, bytes]) -> Emitted:
+        return replace(event, value=self._renamed_slot(event.value, blobs))
+
+    def _renamed_intent(self, intent: Intent, blobs: dict[Hash, bytes]) -> Intent:
+        key, ref = intent.key, intent.issuer_ref
+        return replace(
+            intent,
+            params=self._renamed_slot(intent.params, blobs),
+            key=self.renames.text(key) if isinstance(key, str) else key,
+            issuer_ref=None if ref is None else self.renames.text(ref),
+        )
+
+
+def _decide_alike(recomputed: Step | Faulted, record: Step | Faulted) -> bool:
+    """Whether the two are equal as they are, which most are."""
+    if isinstance(recomputed, Faulted) or isinstance(record, Faulted):
+        return (
+            isinstance(recomputed, Faulted)
+            and isinstance(record, Faulted)
+            and (recomputed.fault == record.fault)
+        )
+    return (
+        recomputed.state == record.state
+        and recomputed.status == record.status
+        and recomputed.ann == record.ann
+        and len(recomputed.events) == len(record.events)
+        and len(recomputed.intents) == len(record.intents)
+        and all(
+            event is twin
+            or (event.schema, event.value, event.to, event.overloaded, event.unknown)
+            == (twin.schema, twin.value, twin.to, twin.overloaded, twin.unknown)
+            for event, twin in zip(recomputed.events, record.events, strict=True)
+        )
+        and all(
+            (intent.effect, intent.params, intent.key, intent.issuer_ref)
+            == (twin.effect, twin.params, twin.key, twin.issuer_ref)
+            for intent, twin in zip(recomputed.intents, record.intents, strict=True)
+        )
+    )
+
+
+def _placed(recomputed: Step | Faulted, expected: Step | Faulted) -> Step | Faulted:
+    """``recomputed`` at the place of the recorded step."""
+    recomputed = replace(
+        recomputed,
+        seq=expected.seq,
+        entry=expected.entry,
+        root=expected.root,
+        depth=expected.depth,
+        under=expected.under,
+    )
+    if isinstance(recomputed, Step) and isinstance(expected, Step):
+        recomputed = replace(recomputed, abandoned=expected.abandoned)
+    return _without_kept(recomputed)
+
+
+def _without_kept(step: Step | Faulted) -> Step | Faulted:
+    if isinstance(step, Faulted):
+        return step
+    return replace(step, events=tuple(replace(event, kept=()) for event in step.events))

@@ -1,24 +1,26 @@
-"""Make the shadow of a journal: from its source to its report (spec/shadow.md, SH-1)."""
+"""Make the shadow of a journal with the real sandbox: from its source to its report
+(spec/shadow.md, SH-1, SH-2).
+
+Make a shadow with the real sandbox (spec/shadow.md, SH-2).
+"""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from aos.audit.lens.lens import ALL_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
-from aos.audit.shadow.comparing import Comparing
-from aos.audit.shadow.intent_pairs import IntentKey, recorded_keys
-from aos.audit.shadow.overlay import BlobOverlay
-from aos.audit.shadow.script_answers import ScriptAnswers
+from aos.audit.shadow.pairs import IntentKey, recorded_keys
 from aos.audit.shadow.shadow import Shadow
-from aos.audit.shadow.shadow_answers import CarryOut, carries_nothing_out
-from aos.audit.shadow.shadow_beginning import Proposed, put_in_force
-from aos.audit.shadow.shadow_range import RecordRange
+from aos.audit.shadow.shadow_answers import CarryOut, ScriptAnswers, carries_nothing_out
 from aos.audit.shadow.shadow_report import blocked_report, shadow_report
-from aos.audit.shadow.shadow_source import ShadowSource
-from aos.audit.shadow.shadow_state import ShadowState
+from aos.audit.shadow.shadow_source import RecordRange, ShadowSource
+from aos.audit.shadow.shadow_state import BlobOverlay, Proposed, ShadowState, put_in_force
+from aos.audit.shadow.shadow_steps import Comparing
 from aos.core.decide.answers import Blocker
 from aos.core.journal.frame import Frame, Tip, follow
 from aos.core.journal.ports import Runner
@@ -29,6 +31,10 @@ from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under
 from aos.errors import BadUsage, Damage, sentence
+from aos.sandbox.config import REPLAY_STACK_BYTES
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.stack import run_on_big_stack
+from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
 
@@ -219,3 +225,77 @@ def _state_before(source: ShadowSource, first: int, overlay: BlobOverlay) -> tup
             fold(state, from_bytes(data), overlay.read)
         return state, tip
     raise Damage(f"record {first} cannot be read")
+
+
+LOOK_S: Final = 0.1
+"""Seconds between two looks at a journal that is followed."""
+
+Progress = Callable[[int, int], None]
+"""Called on another thread with (sequence reached, last one). An exception that it raises ends the
+shadow, which raises the same exception."""
+
+
+def run_shadow(
+    source: ShadowSource,
+    request: ShadowRequest,
+    modules: Mapping[Hash, bytes],
+    *,
+    carry_out: CarryOut,
+    follows: tuple[Store, float] | None = None,
+    on_progress: Progress | None = None,
+) -> bytes:
+    """Return the report of a shadow.
+
+    Args:
+        modules: Modules of the proposed manifest that the journal does not have.
+        carry_out: Carries out built-in effects that only need blobs.
+        follows: The store of the running world, and for how many seconds its journal is followed.
+
+    Raises:
+        As ``shadow_of``.
+    """
+
+    def load(hash: Hash) -> bytes:
+        module = modules.get(hash)
+        return source.blob(hash) if module is None else module
+
+    def tell(seq: int) -> None:
+        if on_progress is not None:
+            on_progress(seq, max(seq, request.range.last))
+
+    def run() -> bytes:
+        sandbox = Sandbox(load, stack_bytes=REPLAY_STACK_BYTES)
+        frames = None
+        if follows is not None:
+            frames = _frames_for(*follows, request.range.first, tell)
+        try:
+            return shadow_of(
+                source, request, runner=sandbox, carry_out=carry_out, frames=frames,
+                on_progress=tell,
+            )  # fmt: skip
+        finally:
+            sandbox.close()
+
+    return run_on_big_stack(run)
+
+
+def _frames_for(
+    store: Store, seconds: float, first: int, tell: Callable[[int], None]
+) -> Iterator[Frame]:
+    """Yield the frames from that with record ``first`` on, as they become durable, until so many
+    seconds have passed."""
+    until_s = time.monotonic() + seconds
+    last = first - 1
+    while True:
+        is_over = time.monotonic() >= until_s
+        head = store.head()
+        if head is None:
+            raise Damage("the store is empty: expected the genesis record of a world")
+        if head.seq > last:
+            for frame in store.frames(last + 1, head.seq):
+                yield frame
+                last = frame.header.last
+        if is_over:
+            return
+        tell(last)
+        time.sleep(min(LOOK_S, max(0.0, until_s - time.monotonic())))

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 from aos.audit.lens.lookup import CellTarget, IntentTarget, RecordTarget, find_target
-from aos.audit.lens.scan import records_after, records_naming
+from aos.audit.lens.record_finding import records_after, records_naming
 from aos.audit.trace.timeline import timeline
 from aos.audit.trace.trace_nodes import DELIVERED, Draft, Nodes, frozen
 from aos.audit.trace.trace_tree import Node, Trace

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from aos.audit.lens.endings import ending, ending_text
+from aos.audit.lens.record_finding import ending, ending_text
 from aos.audit.lens.words import compact, time_text
-from aos.audit.trace.http_text import http_text
+from aos.audit.trace.render import http_text
 from aos.audit.trace.trace_tree import Case, Node
 from aos.audit.views.cell_view import declared_by
 from aos.audit.views.diagnosis import diagnose

@@ -18,11 +18,17 @@ from aos.audit.headerlog.checkpoint import (
     open_checkpoint,
     parse_checkpoint,
 )
-from aos.audit.headerlog.header_tree import EMPTY, leaf_hash, node_hash, root
+from aos.audit.headerlog.header_tree import (
+    EMPTY,
+    header_bytes,
+    leaf_hash,
+    node_hash,
+    read_header,
+    root,
+)
 from aos.audit.headerlog.signed_note import NOTE_BYTES_MAX, parse_note
 from aos.audit.headerlog.stored_log import StoredLog
 from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.proofs.header import header_bytes, read_header
 from aos.audit.verify.findings import FindingKind
 from aos.core.journal.frame import NO_FRAME, Frame, Header
 from aos.core.journal.identity import world_id

@@ -7,9 +7,9 @@ that nothing is compared, because every difference would follow from that record
 
 from __future__ import annotations
 
-from aos.audit.verify.beginning import Beginning
 from aos.audit.verify.chain import Chain
 from aos.audit.verify.findings import FindingKind, FindingList
+from aos.audit.verify.pruned_journal import Beginning
 from aos.audit.verify.roots import Roots
 from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.ports import BlobReader

@@ -15,15 +15,13 @@ from dataclasses import replace
 from typing import Final
 
 from aos.audit.headerlog.stored_log import StoredLog
-from aos.audit.verify.archives import archives_to, beginning_of, reading
-from aos.audit.verify.beginning import Beginning, beginning
-from aos.audit.verify.chain import Chain
+from aos.audit.verify.chain import SEARCH_SECONDS, Chain, find_flip, flipped
 from aos.audit.verify.checking import Counts
 from aos.audit.verify.checkpoints import CheckpointCheck, headers_before
 from aos.audit.verify.contents import Contents
 from aos.audit.verify.findings import FindingKind, FindingList, VerifyReport
 from aos.audit.verify.folding import Folding, newest_snapshot_problem
-from aos.audit.verify.locate import SEARCH_SECONDS, find_flip, flipped
+from aos.audit.verify.pruned_journal import Beginning, archives_to, beginning, beginning_of, reading
 from aos.audit.verify.roots import Roots, recorded_snapshots
 from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, Head

@@ -21,8 +21,7 @@ from aos.manifest.builtins import TIMER
 
 if TYPE_CHECKING:
     from aos.audit.search.attributes import Names, Subject
-    from aos.audit.search.finder import CellQuery
-    from aos.audit.search.matching import Search
+    from aos.audit.search.matching import CellQuery, Search
 
 BY_KEY: Final = "key"
 BY_AGE: Final = "age"
@@ -120,8 +119,11 @@ class CellSelection:
         if self.waits_for is not None or order == BY_MAIL:
             return None
         from aos.audit.search.attributes import OF_EVERY_CELL  # noqa: PLC0415
-        from aos.audit.search.finder import CellQuery  # noqa: PLC0415
-        from aos.audit.search.matching import Condition, Selector  # noqa: PLC0415
+        from aos.audit.search.matching import (  # noqa: PLC0415
+            CellQuery,
+            Condition,
+            Selector,
+        )
 
         conditions: list[Selector] = []
         for name, operator, value in (

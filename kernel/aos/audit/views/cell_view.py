@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from aos.audit.lens.endings import ending
 from aos.audit.lens.lens import Lens
 from aos.audit.lens.lookup import find_cell
+from aos.audit.lens.record_finding import ending
 from aos.audit.views.cell_selection import (
     BY_KEY,
     ORDERS,

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from aos.audit.search.attributes import Attribute, Names, Subject
+from aos.audit.search.attributes import Attribute, Comparable, Names, Subject
 from aos.audit.search.counting import GROUPS_MAX, CountedCells, LargeValue, counted
-from aos.audit.search.finder import CellQuery
-from aos.audit.search.kinds import Comparable
+from aos.audit.search.matching import CellQuery
 from aos.audit.search.where import GroupByInvalid, WhereInvalid, parse_name
 from aos.audit.views.cell_selection import CellSelection, subject
 from aos.audit.views.linear_view import (

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from aos.audit.lens.endings import ending_text
-from aos.audit.lens.records_at import Records
+from aos.audit.lens.record_finding import Records, ending_text
 from aos.audit.lens.words import FAR_NS, count, short, span_text, time_text
 from aos.audit.views.reason import Reason, at_path, command_words
-from aos.audit.views.running_effects import Running
+from aos.audit.views.view import Running
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Control, KernelReceipt, Step, slot_bytes
@@ -115,8 +114,11 @@ def _flow_reasons(
     if cell.fault is not None or not is_flow(state, cell):
         return None, ()
     # Few cells are flows, and a small command need not import what reads them.
-    from aos.audit.views.flow_reading import read_flow  # noqa: PLC0415
-    from aos.audit.views.flow_reasons import declared_reason, flow_reasons  # noqa: PLC0415
+    from aos.audit.views.flow_reading import (  # noqa: PLC0415
+        declared_reason,
+        flow_reasons,
+        read_flow,
+    )
 
     flow = read_flow(state, cell, read)
     if flow is None:
@@ -226,7 +228,7 @@ def advice_on(fault: Fault) -> str:
     """Return what to do about a fault before the failed cell is resumed."""
     if fault.detail is None:
         return ADVICE[fault.kind]
-    from aos.audit.views.flow_reasons import diverged_advice  # noqa: PLC0415  # as above
+    from aos.audit.views.flow_reading import diverged_advice  # noqa: PLC0415  # as above
 
     return diverged_advice(fault) or ADVICE[fault.kind]
 

@@ -1,6 +1,6 @@
 """The documents of views, as types (spec/audit.md, A-31 to A-69).
 
-A node makes the schemas of its answers from them (``node/answer_schemas.py``), and tests compare
+A node makes the schemas of its answers from them (``node/json_schema.py``), and tests compare
 every real answer with these. ``object`` is any JSON value. Later releases add fields, and take none
 away (spec/cli.md, C-5).
 """

@@ -1,23 +1,45 @@
-"""The documents of ``aos flow list`` and ``aos flow show`` (spec/audit.md, A-69, A-69a)."""
+"""The documents of ``aos flow list`` and ``aos flow show``, which also has operations that the
+state no longer has (spec/audit.md, A-69, A-69a, A-69b).
+
+Read the operations that a flow's state no longer has from the journal (spec/audit.md, A-69b).
+
+A scope that is over collapses into its result, and a loop trims its iterations; the states that
+steps recorded before still have their operations. The result of a step's last attempt, after the
+last state that had it, is in its receipt.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
-from aos.audit.lens.flow_lookup import find_flow, flow_names
+from aos.audit.lens.flow_lens import FlowLens
 from aos.audit.lens.lookup import find_cell
+from aos.audit.lens.record_finding import records_naming
 from aos.audit.views.cell_view import cell as cell_document
-from aos.audit.views.flow_past import past_operations
-from aos.audit.views.flow_reading import SHOWN_STATUSES, SeenFlow, read_flow
+from aos.audit.views.flow_reading import SHOWN_STATUSES, SeenFlow, find_flow, flow_names, read_flow
+from aos.audit.views.receipts import code_of
 from aos.audit.views.record_view import Document
 from aos.audit.views.version_view import version
 from aos.audit.views.view import LIMIT, View, check_word, page
-from aos.core.journal.records import CellId
-from aos.errors import BadUsage, sentence
-from aos.flow.divergence import FlowDivergence
-from aos.flow.flow_state import OTHER_SPELLINGS
-from aos.flow.waits import waits
+from aos.core.journal.records import (
+    CellId,
+    Control,
+    Faulted,
+    KernelReceipt,
+    Receipt,
+    Step,
+    slot_bytes,
+)
+from aos.errors import BadUsage, Damage, sentence
+from aos.flow.failure import Failure, FlowDivergence
+from aos.flow.flow_state import OTHER_SPELLINGS, FlowState
+from aos.flow.history import History
+from aos.flow.operation import IssuerRef, Operation, OperationKind, OperationState
+from aos.flow.tree import OperationNode, tree, waits, walk
+from aos.values.digests import Hash
+from aos.values.errors import ValueProblem
 
 
 def flows(
@@ -140,3 +162,168 @@ def flow(view: View, word: str, key: str, *, with_history: bool = False) -> Docu
         "reasons": cell["reasons"],
         "with_history": with_history,
     }
+
+
+@dataclass(slots=True)
+class _Sighting:
+    """An operation in the last state that had it, which record ``seq`` left."""
+
+    node: OperationNode
+    parent: _OperationKey | None
+    seq: int
+
+
+_OperationKey = tuple[str, int]
+"""The path of an operation and the time of its creation: a loop that unwinds makes a path again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Past:
+    """The operations of a flow, also those that its state no longer has. ``unreadable`` counts the
+    recorded states that were pruned, erased or damaged."""
+
+    roots: list[OperationNode] = field(default_factory=list)
+    seqs: dict[int, int] = field(default_factory=dict)
+    """``id`` of a node -> the last record whose state had it."""
+    kept_ids: set[int] = field(default_factory=set)
+    """``id`` of each node that the state still has."""
+    skipped: set[int] = field(default_factory=set)
+    """``id`` of each node whose receipt an operator skipped: the flow never got its result."""
+    unreadable: int = 0
+
+    def document(self, lens: FlowLens) -> list[Document]:
+        """Return the tree as JSON; each operation also has ``record``, ``is_kept`` and
+        ``is_skipped``."""
+        documents = lens.operations(self.roots)
+        todo = list(zip(self.roots, documents, strict=True))
+        while todo:
+            node, document = todo.pop()
+            document["record"] = self.seqs[id(node)]
+            document["is_kept"] = id(node) in self.kept_ids
+            document["is_skipped"] = id(node) in self.skipped
+            if not document["is_kept"] and not node.operation.state.is_over:
+                document["state"] = None  # its scope ended, and how it ended itself was not stored
+            todo.extend(zip(node.children, document["children"], strict=True))
+        return documents
+
+
+def past_operations(view: View, flow: SeenFlow) -> Past:
+    """Read every recorded state of an instance since it came into being."""
+    sightings: dict[_OperationKey, _Sighting] = {}
+    refs: dict[Hash, IssuerRef] = {}
+    receipts: dict[str, Receipt | KernelReceipt] = {}
+    failed_on: int | None = None
+    skipped: set[int] = set()
+    unreadable = 0
+    last = view.state.next_seq - 1
+    for record in records_naming(view.journal, flow.id, last=last, index=view.index):
+        match record:
+            case Step(cell=flow.id, state=None) | Control(action="remove", cell=flow.id):
+                sightings.clear()
+            case Step(cell=flow.id):
+                for intent in record.intents:
+                    ref = IssuerRef.read(intent.issuer_ref)
+                    if ref is not None and ref.role is None:
+                        refs[intent.intent] = ref
+                history = _history(view, record)
+                if history is None:
+                    unreadable += 1
+                else:
+                    _take(sightings, history, record.seq)
+            case Faulted(cell=flow.id):
+                failed_on = record.entry[0]
+            case Control(action="skip", cell=flow.id) if failed_on is not None:
+                skipped.add(failed_on)
+            case Receipt(cell=flow.id) | KernelReceipt(cell=flow.id) if record.intent in refs:
+                receipts[refs[record.intent].path] = record
+            case _:
+                pass
+    past = _joined(view, flow, sightings, receipts)
+    past.unreadable = unreadable
+    past.skipped = {
+        id(sighting.node)
+        for sighting in sightings.values()
+        if sighting.node.path in receipts and receipts[sighting.node.path].seq in skipped
+    }
+    return past
+
+
+def _history(view: View, step: Step) -> History | None:
+    assert step.state is not None
+    try:
+        return FlowState.read(slot_bytes(step.state, view.journal.blob)).history
+    except (Damage, ValueProblem):
+        return None
+
+
+def _take(sightings: dict[_OperationKey, _Sighting], history: History, seq: int) -> None:
+    parents: dict[int, _OperationKey] = {}
+    for node in walk(tree(history)):
+        key = (node.path, node.operation.created_ns)
+        parents.update((id(child), key) for child in node.children)
+        sightings[key] = _Sighting(
+            OperationNode(path=node.path, operation=node.operation), parents.get(id(node)), seq
+        )
+
+
+def _joined(
+    view: View,
+    flow: SeenFlow,
+    sightings: dict[_OperationKey, _Sighting],
+    receipts: dict[str, Receipt | KernelReceipt],
+) -> Past:
+    history = None if flow.state is None else flow.state.history
+    now = set()
+    if history is not None:
+        now = {(node.path, node.operation.created_ns) for node in walk(tree(history))}
+    past = Past()
+    for key, sighting in sorted(sightings.items(), key=lambda item: item[0][1]):
+        past.seqs[id(sighting.node)] = sighting.seq
+        if key in now:
+            past.kept_ids.add(id(sighting.node))
+        elif not sighting.node.operation.state.is_over:
+            receipt = receipts.get(sighting.node.path)
+            sighting.node.operation = _settled(view, flow, sighting.node, receipt)
+        parent = None if sighting.parent is None else sightings.get(sighting.parent)
+        (past.roots if parent is None else parent.node.children).append(sighting.node)
+    return past
+
+
+def _settled(
+    view: View, flow: SeenFlow, node: OperationNode, receipt: Receipt | KernelReceipt | None
+) -> Operation:
+    """Return an operation that was not over in the last state that had it, with what its receipt
+    says. One without a receipt was canceled with its scope, if it is a step."""
+    operation = node.operation
+    if operation.kind is not OperationKind.STEP:
+        return operation
+    if receipt is None:
+        return replace(operation, state=OperationState.CANCELED)
+    done_ns = receipt.stamp.ns if isinstance(receipt, Receipt) else None
+    details = operation.details
+    if receipt.status == "canceled":
+        return replace(operation, state=OperationState.CANCELED, done_ns=done_ns)
+    if receipt.status != "ok":
+        code = code_of(receipt, view.full_lens) or receipt.status
+        failure = Failure(kind=receipt.status, code=code, message="", path=node.path)
+        return replace(
+            operation,
+            state=OperationState.FAILED,
+            done_ns=done_ns,
+            details=replace(details, failure=failure),
+        )
+    return replace(
+        operation,
+        state=OperationState.COMPLETED,
+        done_ns=done_ns,
+        details=replace(details, value=_payload(view, flow, receipt)),
+    )
+
+
+def _payload(view: View, flow: SeenFlow, receipt: Receipt | KernelReceipt) -> bytes | None:
+    effect = flow.manifest.effects.get(receipt.effect)
+    try:
+        data = slot_bytes(receipt.payload, view.journal.blob)
+        return data if effect is None else effect.receipt.from_ingress(data)
+    except (Damage, ValueProblem):
+        return None

@@ -7,15 +7,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from aos.audit.lens.endings import ending
 from aos.audit.lens.lookup import find_effect, find_intent, find_workflow
 from aos.audit.lens.ports import RecordIndex, first_kept
-from aos.audit.lens.scan import records_after
+from aos.audit.lens.record_finding import ending, records_after
 from aos.audit.lens.words import compact
 from aos.audit.views.cell_selection import CellSelection, subject
 from aos.audit.views.diagnosis import open_intent
+from aos.audit.views.receipts import ReceiptSelection, code_of
 from aos.audit.views.record_view import Document, document, issuer_document
-from aos.audit.views.settled_intents import ReceiptSelection, code_of
 from aos.audit.views.view import LIMIT, View, check_word, page, page_end, paged
 from aos.core.journal.identity import idempotency_key
 from aos.core.journal.inputs import CANCEL
@@ -418,7 +417,7 @@ def _signature(view: View, row: IntentRow) -> Document | None:
     if not isinstance(receipt, Receipt):
         return None
     # Only this document checks signatures, and lists need not import what does.
-    from aos.audit.views.receipt_signature import signature_document  # noqa: PLC0415
+    from aos.audit.views.receipts import signature_document  # noqa: PLC0415
 
     return signature_document(view, receipt, row.opened_seq)
 

@@ -1,7 +1,12 @@
-"""The documents of ``aos inspect journal``, in either direction and while it grows (A-38, A-39)."""
+"""The documents of ``aos inspect journal``, in either direction and while it grows, and its records
+by minute (A-38, A-39; spec/page.md, PG-104).
+
+How many records each minute of the last hour has (spec/page.md, PG-104).
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +15,11 @@ from aos.audit.lens.lens import Lens
 from aos.audit.lens.lookup import find_cell, find_workflow
 from aos.audit.lens.manifests import IS_MANIFEST, manifest_records
 from aos.audit.lens.ports import Journal, RecordIndex, first_kept
-from aos.audit.lens.records_at import Records
+from aos.audit.lens.record_finding import Records
 from aos.audit.lens.references import references
 from aos.audit.views.record_view import Document, document, summary
 from aos.audit.views.view import LIMIT, View, check_limit
+from aos.core.journal.journal_clock import clock_after
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Event, Manifest, Record, Step
 from aos.errors import BadUsage, sentence
@@ -210,3 +216,38 @@ def selection(
         return Selection(kinds=kinds, workflow=find_workflow(view.state, workflow))
     name, key_bytes = find_cell(view.state, workflow, key)
     return Selection(kinds=kinds, workflow=name, key=key_bytes)
+
+
+MINUTES: Final = 60
+MINUTE_NS: Final = 60 * 10**9
+
+
+def minutes(view: View) -> Document:
+    """Return ``{minutes: [{at_ns, records, by_kind}]}`` of the last hour of the journal's clock; a
+    minute without a record is left out. Without an index, the whole journal is read."""
+    last = view.state.clock_ns // MINUTE_NS
+    first = last - MINUTES + 1
+    counts_by_minute = _read(view) if view.index is None else view.index.minutes(MINUTES, last)
+    return {
+        "minutes": [
+            {
+                "at_ns": minute * MINUTE_NS,
+                "records": sum(counts.values()),
+                "by_kind": dict(sorted(counts.items())),
+            }
+            for minute, counts in sorted(counts_by_minute.items())
+            if first <= minute <= last
+        ]
+    }
+
+
+def _read(view: View) -> dict[int, Counter[str]]:
+    """A record counts in the minute of the journal clock after it (IX-25)."""
+    counts_by_minute: dict[int, Counter[str]] = defaultdict(Counter)
+    clock_ns = 0
+    for frame in view.journal.frames(first_kept(view.journal), view.state.next_seq - 1):
+        for data in frame.records:
+            record = from_bytes(data)
+            clock_ns = clock_after(clock_ns, record)
+            counts_by_minute[clock_ns // MINUTE_NS][record.KIND] += 1
+    return counts_by_minute

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 from aos.audit.lens.lens import as_json
 from aos.audit.lens.words import time_text
 from aos.audit.search.attributes import Names, Subject
-from aos.audit.search.finder import CellQuery
-from aos.audit.search.matching import Search
+from aos.audit.search.matching import CellQuery, Search
 from aos.audit.search.where import EQUAL, NOT_EQUAL, Term, WhereToken
 from aos.audit.views.annotations import Annotation
 from aos.audit.views.cell_selection import subject
@@ -20,8 +19,7 @@ from aos.core.state.cell import Cell
 from aos.errors import Refused
 from aos.linear.rows import LinearState, current_row, status_of
 from aos.manifest.linear_names import LINEAR
-from aos.manifest.linear_starting import must_have_linear
-from aos.manifest.plans import plan_node
+from aos.manifest.plans import must_have_linear, plan_node
 from aos.values.cbor import decode_record, encode
 
 STATUSES: Final = ("RUNNING", "COMPLETED", "FAILED", "CANCELED")

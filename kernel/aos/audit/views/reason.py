@@ -58,7 +58,7 @@ def at_path(issuer_ref: str | None) -> str:
     if issuer_ref is None:
         return ""
     # A small command need not import this.
-    from aos.flow.paths import IssuerRef  # noqa: PLC0415
+    from aos.flow.operation import IssuerRef  # noqa: PLC0415
 
     ref = IssuerRef.read(issuer_ref)
     return "" if ref is None else f" at {ref.path}"

@@ -172,7 +172,7 @@ def issuer_document(issuer_ref: str | None) -> Document | None:
     if issuer_ref is None:
         return None
     # A small command need not import this.
-    from aos.flow.paths import IssuerRef  # noqa: PLC0415
+    from aos.flow.operation import IssuerRef  # noqa: PLC0415
 
     ref = IssuerRef.read(issuer_ref)
     return None if ref is None else ref.to_document()

@@ -13,8 +13,8 @@ from aos.audit.views.view import View
 from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import Cell
 from aos.errors import Refused
-from aos.manifest.schedule_names import SCHEDULE
 from aos.manifest.schedule_setting import must_have_schedules
+from aos.manifest.schedules import SCHEDULE
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.schema import Schema
 

@@ -11,9 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from aos.authoring.assemblyscript.classes import class_text, effect_text
-from aos.authoring.assemblyscript.migrations import migration_class, migration_text
 from aos.authoring.assemblyscript.model import Model, Node
-from aos.authoring.assemblyscript.workflows import logs, workflow_text
+from aos.authoring.assemblyscript.workflows import (
+    logs,
+    migration_class,
+    migration_text,
+    workflow_text,
+)
 from aos.manifest.builtins import EFFECTS, SCHEMAS
 
 __all__ = ["ASC_OPTIONS", "generate", "generate_system", "migration_class"]

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aos.authoring.assemblyscript.migrations import migration_class
 from aos.authoring.assemblyscript.model import Model
 from aos.authoring.assemblyscript.names import class_names, fields
+from aos.authoring.assemblyscript.workflows import migration_class
 from aos.authoring.migration.plan import Plan, file_stem
 
 Node = Mapping[str, Any]

@@ -13,7 +13,7 @@ from aos.authoring.build import Built
 from aos.authoring.definitions import air_json
 from aos.authoring.migration import assemblyscript, rust
 from aos.authoring.migration.plan import Plan, file_stem, named_workflow, plan
-from aos.authoring.migration.rust_source import rust_types
+from aos.authoring.migration.rust import rust_types
 from aos.authoring.project import AIR, RUST, ModuleSource, Project
 from aos.errors import Refused, Unavailable, sentence
 from aos.manifest.effective import Effective

@@ -13,14 +13,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from aos.core.decide.answers import Blocker, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Blocker, Decided, Duplicate, Refusal, Rule, refusal
 from aos.core.decide.approved import proposal_problem
-from aos.core.decide.decided import Decided
 from aos.core.decide.left_behind import kept_of
 from aos.core.decide.manifest_problems import keys_problem, leaves_problem
 from aos.core.decide.migration import Failed, MigratedCells
 from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
-from aos.core.decide.refusing import refusal
 from aos.core.decide.routing import pinned_problem, place_event, route
 from aos.core.journal.faults import clipped
 from aos.core.journal.identity import submission_hash

@@ -1,13 +1,25 @@
-"""The answers of the core to an input: admitted, duplicate, or refused by a rule."""
+"""What a decision of the core gives: a record that follows the state, or an answer to the sender:
+admitted, duplicate, or refused by a rule.
+
+Make the refusal of an input.
+
+The result of every decision of the core: one record, and the blobs that belong to it.
+
+The core decides an input (``admit``, ``settle``, ``control``), a step (``step``) or a receipt of
+its own (``owed``). Deciding changes nothing; ``Kernel.append`` applies the decision.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aos.core.journal.records import CellId
+from aos.core.journal.faults import clipped
+from aos.core.journal.records import CellId, Record
 from aos.core.journal.vocabulary import ReceiptOutcome
+from aos.values.digests import Hash
 
 
 class Rule(enum.Enum):
@@ -142,3 +154,23 @@ class Refusal:
 
 
 Answer: TypeAlias = Admitted | Duplicate | Refusal
+
+
+def refusal(rule: Rule, message: str) -> Refusal:
+    """A refusal whose message fits an answer."""
+    return Refusal(rule=rule, message=clipped(message))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A record that follows the state, and the blobs to store with it."""
+
+    record: Record
+    """The next record of the journal. Nothing has been folded yet."""
+
+    blobs: Mapping[Hash, bytes]
+    """The values that the record names by hash. They become durable with the record's frame."""
+
+    engine_text: str | None = None
+    """The engine's own words for a fault, for people. They are in no record, because another
+    version of the engine uses other words."""

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from aos.core.decide.answers import Refusal, Rule
-from aos.core.decide.refusing import refusal
+from aos.core.decide.answers import Refusal, Rule, refusal
 from aos.core.journal.inputs import STRICT, ManifestInput
 from aos.core.state.proposals import Proposal
 from aos.core.state.state import State

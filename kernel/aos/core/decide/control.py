@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final, assert_never
 
-from aos.core.decide.answers import Refusal, Rule
-from aos.core.decide.decided import Decided
+from aos.core.decide.answers import Decided, Refusal, Rule, refusal
 from aos.core.decide.dialect.dialects import dialect_of
 from aos.core.decide.fits import cell_problems, open_problems
-from aos.core.decide.refusing import refusal
 from aos.core.journal.inputs import (
     END,
     REMOVE,

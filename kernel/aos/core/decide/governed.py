@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from aos.core.decide.answers import Duplicate, Refusal, Rule
+from aos.core.decide.answers import Decided, Duplicate, Refusal, Rule, refusal
 from aos.core.decide.approved import found_proposal, open_proposal
-from aos.core.decide.decided import Decided
-from aos.core.decide.proposing import change_problems
-from aos.core.decide.refusing import refusal
+from aos.core.decide.manifest_problems import change_problems
 from aos.core.journal.governing import (
     NOTE_BYTES_MAX,
     PROPOSE,

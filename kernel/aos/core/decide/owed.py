@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from aos.core.decide.decided import Decided
+from aos.core.decide.answers import Decided
 from aos.core.decide.fits import completed
 from aos.core.decide.settle import outcome
 from aos.core.journal.ports import BlobReader

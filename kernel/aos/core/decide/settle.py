@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import Final, TypeGuard
 
 from aos.core.decide.admit import TIME_MAX
-from aos.core.decide.answers import Refusal, Rule
-from aos.core.decide.decided import Decided
-from aos.core.decide.refusing import refusal
+from aos.core.decide.answers import Decided, Refusal, Rule, refusal
 from aos.core.journal.faults import clipped
 from aos.core.journal.inputs import CODE_BYTES_MAX, AttemptInput, ReceiptInput, StreamInput
 from aos.core.journal.ports import BlobReader, Verify

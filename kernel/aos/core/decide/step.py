@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from aos.core.decide.decided import Decided
+from aos.core.decide.answers import Decided
 from aos.core.decide.dialect.aos import Dialect
 from aos.core.decide.dialect.dialects import dialect_of
 from aos.core.decide.envelope import (

@@ -1,16 +1,25 @@
-"""The layer-1 transaction that puts a bundle into the chain: format 2, signed by the wallet."""
+"""The layer-1 transaction that puts a bundle into the chain: format 2, signed by the wallet, and
+its fate once it is posted.
+
+The Merkle root of a transaction's content, split into chunks as Arweave's own client does.
+
+Post a bundle -> its fate. No answer of a gateway is taken for "not sent" without evidence.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from http import HTTPStatus
+from typing import Final, Literal, TypeAlias
 
 from aos.executors.arweave.base64url import decode_base64url, encode_base64url
-from aos.executors.arweave.data_root import data_root
 from aos.executors.arweave.deep_hash import deep_hash
+from aos.executors.arweave.gateway_client import GatewayClient, InChain, NotInChain
 from aos.executors.arweave.upload_keys import UploadKeys
+from aos.worker import EffectFailed
 
 FORMAT: Final = b"2"
 NOTHING: Final = b"0"
@@ -61,3 +70,141 @@ def sign_transaction(
     return BundleTransaction(
         id=name, body=json.dumps(document, separators=(",", ":")).encode("ascii")
     )
+
+
+CHUNK_BYTES_MAX: Final = 256 * 1024
+CHUNK_BYTES_MIN: Final = 32 * 1024
+NOTE_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A node of the tree, and the offset at which its bytes end."""
+
+    id: bytes
+    end: int
+
+
+def data_root(data: bytes) -> bytes:
+    """The root over the chunks of ``data`` (AW-14).
+
+    A leaf is ``H(H(H(chunk)) H(end))``, a branch ``H(H(left) H(right) H(left's end))``, where H is
+    SHA-256 and an offset has 32 bytes, big-endian. A node without a sibling moves up unchanged.
+    """
+    layer = [_leaf(data[start:end], end) for start, end in _chunks(len(data))]
+    while len(layer) > 1:
+        pairs = [layer[at : at + 2] for at in range(0, len(layer), 2)]
+        layer = [_branch(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return layer[0].id
+
+
+def _chunks(size: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each chunk: 256 KiB, the last two of equal size where the last would have
+    less than 32 KiB. Content whose last chunk is full is followed by an empty one."""
+    start = 0
+    while size - start >= CHUNK_BYTES_MAX:
+        remaining = size - start
+        step = CHUNK_BYTES_MAX
+        if 0 < remaining - CHUNK_BYTES_MAX < CHUNK_BYTES_MIN:
+            step = (remaining + 1) // 2
+        yield start, start + step
+        start += step
+    yield start, size
+
+
+def _leaf(chunk: bytes, end: int) -> _Node:
+    return _Node(_hash(_hash(_hash(chunk)) + _hash(_note(end))), end)
+
+
+def _branch(left_node: _Node, right_node: _Node) -> _Node:
+    return _Node(
+        _hash(_hash(left_node.id) + _hash(right_node.id) + _hash(_note(left_node.end))),
+        right_node.end,
+    )
+
+
+def _note(offset: int) -> bytes:
+    return offset.to_bytes(NOTE_BYTES, "big")
+
+
+def _hash(data: bytes) -> bytes:
+    return sha256(data).digest()
+
+
+Fate: TypeAlias = Literal["Posted", "Known", "NoFunds", "Rejected", "Unknown", "NoKey"]
+
+FATES: Final[dict[int, Fate]] = {
+    HTTPStatus.OK: "Posted",
+    HTTPStatus.ACCEPTED: "Posted",
+    HTTPStatus.ALREADY_REPORTED: "Known",
+    HTTPStatus.BAD_REQUEST: "Rejected",
+    HTTPStatus.PAYMENT_REQUIRED: "NoFunds",
+    HTTPStatus.FORBIDDEN: "Rejected",
+    HTTPStatus.GONE: "NoFunds",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Rejected",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Rejected",
+}
+"""The fate by the status of the answer, before the look of AW-22. Any other is ``Unknown``."""
+
+ONE_STATUS_FOR_TWO: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN)
+"""Nodes answer these both to a wallet without funds and to an invalid transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostFate:
+    """``fate``, ``code`` and ``message`` of an upload receipt."""
+
+    fate: Fate
+    code: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posting:
+    """A transaction, and the wallet that pays ``reward`` winston for it."""
+
+    gateway: GatewayClient
+    transaction: BundleTransaction
+    reward: int
+    address: str
+
+    async def post(self) -> PostFate:
+        """Post the transaction unless the gateway has it already (AW-20).
+
+        Raises:
+            EffectFailed: The gateway cannot even be asked whether it has it. Nothing was sent.
+        """
+        if await self._is_known():
+            message = f"the gateway {self.gateway.host} has the bundle already"
+            return PostFate(fate="Known", code=None, message=message)
+        try:
+            answer = await self.gateway.post(self.transaction.body)
+        except EffectFailed as error:  # AW-23
+            return PostFate(fate="Unknown", code=None, message=error.message)
+        return PostFate(
+            fate=await self._fate(answer.status),
+            code=answer.status,
+            message=self.gateway.quoted(answer),
+        )
+
+    async def _fate(self, status: int) -> Fate:
+        """The fate by the status of the answer to the post (AW-21). Nodes answer 400 to 499 also to
+        a bundle that they have, and to a wallet that cannot pay, so these are checked (AW-22)."""
+        fate = FATES.get(status, "Unknown")
+        if not HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return fate
+        try:
+            if await self._is_known():
+                return "Known"
+            if status in ONE_STATUS_FOR_TWO and not await self._can_pay():
+                return "NoFunds"
+        except EffectFailed:
+            return "Unknown"
+        return fate
+
+    async def _can_pay(self) -> bool:
+        return await self.gateway.balance(self.address) >= self.reward
+
+    async def _is_known(self) -> bool:
+        chain_status = await self.gateway.chain_status(self.transaction.id)
+        return isinstance(chain_status, InChain) or chain_status is NotInChain.PENDING

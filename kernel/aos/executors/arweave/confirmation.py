@@ -1,4 +1,7 @@
-"""Wait until a bundle is deep enough in the chain, then prove the content of its item."""
+"""Wait until a bundle is deep enough in the chain, then prove the content of its item.
+
+The content of a bundle that a gateway returned -> the hash that proves the item, or another.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.executors.arweave.content_check import content_of
+from aos.executors.arweave.data_item import BundleProblem, find_item, read_item
 from aos.executors.arweave.gateway_client import UNAVAILABLE, GatewayClient, NotInChain
-from aos.executors.arweave.item_bundle import BundleProblem
+from aos.values.digests import content_hash, digest, hash_text
 from aos.worker import EffectFailed
 
 FIRST_PAUSE_S: Final = 0.25
@@ -94,3 +97,24 @@ async def _look(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any]:
 
 def _state(tag: str, **fields: Any) -> dict[str, Any]:
     return {"$tag": tag, "$value": fields} if fields else {"$tag": tag}
+
+
+OTHER: Final = "aos/arweave-other/1"
+
+
+def content_of(bundle: bytes, item: str) -> str:
+    """``content`` of a status receipt (AW-31): the content hash of the item's bytes, as
+    ``sys/blob.put@1`` returns it, if ``bundle`` has the item and its owner has signed it.
+
+    Otherwise a digest of what came that is no content hash, so that no content equals it.
+
+    Raises:
+        BundleProblem: The bytes are no bundle, which proves nothing.
+    """
+    raw = find_item(bundle, item)
+    if raw is None:
+        return hash_text(digest(OTHER, bundle))
+    data_item = read_item(raw)
+    if data_item is None or data_item.id != item or not data_item.is_authentic():
+        return hash_text(digest(OTHER, raw))
+    return hash_text(content_hash(data_item.content))

@@ -1,4 +1,4 @@
-"""ANS-104 data items, signed by Ed25519: made from content, and read back from a bundle.
+"""ANS-104 data items, signed by Ed25519, with their tags (AW-12), and the bundles that carry them.
 
 2      signature type, little-endian: 2 (Ed25519)
 64     signature
@@ -8,21 +8,85 @@
 8, 8   number of tags, bytes of the tags, little-endian
 …      tags in Avro
 …      content, up to the end
+
+Tags of a data item, and their encoding in Avro (AW-12).
+
+ANS-104 bundles: the content of a layer-1 transaction that carries data items.
+
+32          number of items, little-endian
+32, 32      length and id of each item
+…           the items, one after the other, up to the end
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
-from aos.executors.arweave.base64url import encode_base64url
+from aos.executors.arweave.base64url import decode_base64url, encode_base64url
 from aos.executors.arweave.deep_hash import deep_hash
-from aos.executors.arweave.item_tags import TAGS_BYTES_MAX, TAGS_MAX, ItemTag, encode_tags
+
+TAGS_MAX: Final = 128
+NAME_BYTES_MAX: Final = 1024
+VALUE_BYTES_MAX: Final = 3072
+TAGS_BYTES_MAX: Final = 4096
+
+
+class ItemTag(NamedTuple):
+    """A name and a value, both of at least one byte in UTF-8."""
+
+    name: str
+    value: str
+
+
+def tag_problem(tags: Sequence[ItemTag]) -> str | None:
+    """Why an item cannot have these tags; None if it can (AW-12)."""
+    if len(tags) > TAGS_MAX:
+        return f"tags: expected at most {TAGS_MAX}, found {len(tags)}"
+    for index, tag in enumerate(tags):
+        for part, text, bytes_max in (
+            ("name", tag.name, NAME_BYTES_MAX),
+            ("value", tag.value, VALUE_BYTES_MAX),
+        ):
+            size = len(text.encode("utf-8"))
+            if not 1 <= size <= bytes_max:
+                return f"tags[{index}].{part}: expected 1 to {bytes_max} bytes, found {size}"
+    size = len(encode_tags(tags))
+    if size > TAGS_BYTES_MAX:
+        return f"tags: expected at most {TAGS_BYTES_MAX} bytes in Avro, found {size}"
+    return None
+
+
+def encode_tags(tags: Sequence[ItemTag]) -> bytes:
+    """An Avro array of records of two strings, as one block; no bytes for no tags (AW-12)."""
+    if not tags:
+        return b""
+    return b"".join((_long(len(tags)), *_strings(tags), _long(0)))
+
+
+def _strings(tags: Iterable[ItemTag]) -> Iterator[bytes]:
+    for tag in tags:
+        for text in tag:
+            data = text.encode("utf-8")
+            yield _long(len(data))
+            yield data
+
+
+def _long(number: int) -> bytes:
+    """A non-negative number in Avro's zigzag form: seven bits a byte, the lowest first."""
+    remaining = number << 1
+    coded = bytearray()
+    while remaining > 0x7F:
+        coded.append(0x80 | (remaining & 0x7F))
+        remaining >>= 7
+    coded.append(remaining)
+    return bytes(coded)
+
 
 ED25519: Final = 2
 SIGNATURE_BYTES: Final = 64
@@ -147,3 +211,66 @@ class _Reader:
 
     def remaining(self) -> bytes:
         return self._raw[self._at :]
+
+
+NUMBER_BYTES: Final = 32
+ENTRY_BYTES: Final = NUMBER_BYTES + 32
+BUNDLE_BYTES_MAX: Final = 12 * 1024 * 1024
+"""A node takes no longer content within a transaction."""
+
+BUNDLE_OVERHEAD_BYTES_MAX: Final = NUMBER_BYTES + ENTRY_BYTES + OVERHEAD_BYTES_MAX
+"""A bundle of one item is longer than its content by at most so much."""
+
+
+class BundleProblem(ValueError):
+    """The bytes are no bundle: its directory does not describe exactly what follows it."""
+
+
+def pack_bundle(item: DataItem) -> bytes:
+    """The bundle that holds ``item`` alone (AW-13)."""
+    name = decode_base64url(item.id)
+    assert name is not None  # `DataItem.id` encodes it
+    return b"".join((_number(1), _number(len(item.raw)), name, item.raw))
+
+
+def find_item(bundle: bytes, item: str) -> bytes | None:
+    """The bytes of the item with this id; None if the directory has none (AW-30).
+
+    Raises:
+        BundleProblem: The bundle is cut, or a count or length in it leads past its end or leaves
+            bytes over. The directory is checked as a whole, also after the item was found.
+    """
+    item_bytes: bytes | None = None
+    for name, start, end in _entries(bundle):
+        if item_bytes is None and name == decode_base64url(item):
+            item_bytes = bundle[start:end]
+    return item_bytes
+
+
+def _entries(bundle: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Id, start and end of each item."""
+    count = _read_number(bundle, 0)
+    room = (len(bundle) - NUMBER_BYTES) // ENTRY_BYTES
+    if count > room:
+        raise BundleProblem(f"{len(bundle)} bytes have no room for a directory of so many items")
+    start = NUMBER_BYTES + count * ENTRY_BYTES
+    for index in range(count):
+        at = NUMBER_BYTES + index * ENTRY_BYTES
+        size = _read_number(bundle, at)
+        if size > len(bundle) - start:
+            raise BundleProblem(f"item {index} ends past the end of the {len(bundle)} bytes")
+        yield bundle[at + NUMBER_BYTES : at + ENTRY_BYTES], start, start + size
+        start += size
+    if start != len(bundle):
+        raise BundleProblem(f"{len(bundle) - start} bytes follow the last item")
+
+
+def _read_number(bundle: bytes, at: int) -> int:
+    data = bundle[at : at + NUMBER_BYTES]
+    if len(data) < NUMBER_BYTES:
+        raise BundleProblem(f"expected {NUMBER_BYTES} bytes of a number, found {len(data)}")
+    return int.from_bytes(data, "little")
+
+
+def _number(number: int) -> bytes:
+    return number.to_bytes(NUMBER_BYTES, "little")

@@ -12,14 +12,27 @@ from typing import Any, Final
 
 import httpx
 
-from aos.executors.arweave.bundle_transaction import BundleTransaction, sign_transaction
+from aos.executors.arweave.bundle_transaction import (
+    BundleTransaction,
+    PostFate,
+    Posting,
+    sign_transaction,
+)
 from aos.executors.arweave.confirmation import Awaited, Patience, await_confirmation
-from aos.executors.arweave.data_item import DataItem, sign_item
-from aos.executors.arweave.gateway_client import GatewayClient, RequestTimeouts
-from aos.executors.arweave.gateways import VARIABLE, address_of, read_addresses
-from aos.executors.arweave.item_bundle import BUNDLE_OVERHEAD_BYTES_MAX, pack_bundle
-from aos.executors.arweave.item_tags import ItemTag
-from aos.executors.arweave.post_fate import PostFate, Posting
+from aos.executors.arweave.data_item import (
+    BUNDLE_OVERHEAD_BYTES_MAX,
+    DataItem,
+    ItemTag,
+    pack_bundle,
+    sign_item,
+)
+from aos.executors.arweave.gateway_client import (
+    VARIABLE,
+    GatewayClient,
+    RequestTimeouts,
+    address_of,
+    read_addresses,
+)
 from aos.executors.arweave.rsa_pss import UnusableKey
 from aos.executors.arweave.upload_keys import UploadKeys, read_keys
 from aos.executors.arweave.upload_params import (
@@ -33,7 +46,7 @@ from aos.executors.arweave.upload_params import (
 )
 from aos.executors.named_addresses import NamedUrl
 from aos.worker import EffectContext, Executors, NotConfigured, effect
-from aos.worker.process_secrets import process_secrets
+from aos.worker.secret_leaks import process_secrets
 
 Params = dict[str, Any]
 

@@ -1,10 +1,15 @@
-"""One gateway over HTTP: the requests of AW-5, and every answer that is not understood refused."""
+"""The gateways of ``AOS_ARWEAVE`` (AW-1), and one of them over HTTP: the requests of AW-5, and
+every answer that is not understood refused.
+
+``AOS_ARWEAVE``: the gateways that this process may use, by name (AW-1).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
@@ -13,8 +18,8 @@ from typing import Final
 import httpx
 
 from aos.executors.arweave.base64url import decode_base64url, is_anchor
-from aos.executors.named_addresses import NamedUrl
-from aos.worker import EffectFailed
+from aos.executors.named_addresses import NamedUrl, read_urls
+from aos.worker import EffectFailed, NotConfigured
 
 UNAVAILABLE: Final = "unavailable"
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -226,3 +231,29 @@ def _natural(document: object, name: str) -> int | None:
     """A whole number of 0 to 2^63 in a field of an object; None if there is none."""
     number = document.get(name) if isinstance(document, dict) else None
     return number if type(number) is int and 0 <= number < 1 << 63 else None
+
+
+VARIABLE: Final = "AOS_ARWEAVE"
+
+_EXAMPLE: Final = f'{VARIABLE}="main=https://gateway.example.com"'
+
+
+def read_addresses(text: str) -> dict[str, NamedUrl]:
+    """Read ``name=URL`` pairs, separated by blanks (AW-1). Raises as ``read_urls``."""
+    return read_urls(VARIABLE, text, example=_EXAMPLE)
+
+
+def address_of(addresses: Mapping[str, NamedUrl], name: str) -> NamedUrl:
+    """The address of the gateway that an effect names (AW-1).
+
+    Raises:
+        NotConfigured: There is none, so the effect is held.
+    """
+    if name not in addresses:
+        gateway_names = ", ".join(sorted(addresses)) or "none"
+        raise NotConfigured(
+            "gateway_not_configured",
+            f"{VARIABLE} has no Arweave gateway {name!r:.80}: found {gateway_names}",
+            f"set {_EXAMPLE.replace('main=', f'{name:.40}=')} and restart the process",
+        )
+    return addresses[name]

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from aos.executors.arweave.base64url import is_anchor, is_id
-from aos.executors.arweave.item_bundle import BUNDLE_BYTES_MAX, BUNDLE_OVERHEAD_BYTES_MAX
-from aos.executors.arweave.item_tags import ItemTag, tag_problem
+from aos.executors.arweave.data_item import (
+    BUNDLE_BYTES_MAX,
+    BUNDLE_OVERHEAD_BYTES_MAX,
+    ItemTag,
+    tag_problem,
+)
 from aos.worker import EffectFailed
 
 BAD_REQUEST: Final = "arweave_bad_request"

@@ -17,14 +17,20 @@ from aos.executors.evm.chain_reads import ChainReads
 from aos.executors.evm.evm_errors import chain_not_configured
 from aos.executors.evm.fate_wait import Pacing, await_fate
 from aos.executors.evm.inputs import call_params, quote_params, receipt_params, submit_params
-from aos.executors.evm.rpc_connections import AnswerLost, NeverSent, RpcConnections
-from aos.executors.evm.rpc_nodes import VARIABLE, RpcNode, parse_nodes
+from aos.executors.evm.rpc_connections import (
+    VARIABLE,
+    AnswerLost,
+    NeverSent,
+    RpcConnections,
+    RpcNode,
+    parse_nodes,
+)
 from aos.executors.evm.tx_quote import quote as quote_transaction
 from aos.executors.evm.tx_submit import submit as submit_transaction
 from aos.executors.evm.view_call import call_view
 from aos.worker import EffectContext, EffectFailed, Executors, effect
-from aos.worker.console import say
-from aos.worker.process_secrets import process_secrets
+from aos.worker.redacted_output import say
+from aos.worker.secret_leaks import process_secrets
 
 Plain = dict[str, Any]
 

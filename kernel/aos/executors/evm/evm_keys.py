@@ -1,20 +1,27 @@
-"""Private keys of a secret, found by address, and the signing of transactions (EV-50, EV-53).
+"""Private keys of a secret, found by address, and the transactions of type 2 that they sign, as
+bytes (EV-40, EV-50, EV-51, EV-52, EV-53).
 
 RFC 6979 makes a signature a function of key and transaction, so the same params give the same
 bytes in every process, with and without coincurve.
+
+The bytes of a transaction of type 2 (EIP-1559), to be signed and signed (EV-40, EV-52).
+
+    0x02 || rlp([chain, nonce, max_tip, max_fee, gas, to, value, data, [], y_parity, r, s])
+
+The signature is of the keccak-256 of the same without the last three.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final
+from typing import Final, TypeAlias
 
 from aos.executors.evm.evm_errors import keys_malformed
 from aos.executors.evm.evm_packages import PrivateKey, keccak
 from aos.executors.evm.inputs import SubmitParams
-from aos.executors.evm.raw_transaction import TYPE_2, rlp, unsigned_fields
 
 ORDER: Final = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
 """Private keys are 1 to ORDER - 1 (secp256k1)."""
@@ -89,3 +96,44 @@ def _key(text: str) -> bytes | None:
 
 def _ordinal(index: int) -> str:
     return _PLACES[index] if index < len(_PLACES) else f"{index + 1}th"
+
+
+TYPE_2: Final = b"\x02"
+
+Item: TypeAlias = "bytes | int | Sequence[Item]"
+
+_STRING: Final = 0x80
+_LIST: Final = 0xC0
+_SHORT_MAX: Final = 55
+
+
+def unsigned_fields(params: SubmitParams) -> list[Item]:
+    return [
+        params.chain,
+        params.nonce,
+        params.max_tip,
+        params.max_fee,
+        params.gas,
+        bytes.fromhex(params.to[2:]),
+        params.value,
+        params.data,
+        [],
+    ]
+
+
+def rlp(item: Item) -> bytes:
+    """Recursive length prefixes: a number is its shortest bytes, big end first."""
+    if isinstance(item, int):
+        item = item.to_bytes((item.bit_length() + 7) // 8)
+    if isinstance(item, bytes):
+        is_itself = len(item) == 1 and item[0] < _STRING
+        return item if is_itself else _prefix(_STRING, len(item)) + item
+    body = b"".join(map(rlp, item))
+    return _prefix(_LIST, len(body)) + body
+
+
+def _prefix(offset: int, size: int) -> bytes:
+    if size <= _SHORT_MAX:
+        return bytes([offset + size])
+    length = size.to_bytes((size.bit_length() + 7) // 8)
+    return bytes([offset + _SHORT_MAX + len(length)]) + length

@@ -1,4 +1,7 @@
-"""One chat completion over HTTP: sent, streamed, and every other answer refused (AG-75, AG-77)."""
+"""One chat completion over HTTP: sent, streamed, and every other answer refused (AG-75, AG-77).
+
+Server-sent events: bytes as they come -> the data of each event.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,6 @@ from aos.executors.llm.llm_errors import (
     too_large,
     unavailable,
 )
-from aos.executors.llm.sse_events import SseReader
 from aos.executors.named_addresses import NamedUrl
 from aos.worker import EffectContext, EffectFailed
 from aos.worker.redaction import SEARCHED_CHARS_MAX
@@ -296,3 +298,41 @@ def _seconds_until(date: str) -> float:
 
 def _overlong(bytes_max: int) -> EffectFailed:
     return too_large(f"the endpoint answered more than {bytes_max:,} bytes")
+
+
+_NEWLINE: Final = b"\n"
+
+
+class SseReader:
+    """Reads one stream. Comments and all fields but ``data`` are skipped.
+
+    A line ends with LF or CRLF. The caller bounds the bytes of the stream.
+    """
+
+    def __init__(self) -> None:
+        self._partial_line = bytearray()
+        self._data: list[bytes] = []
+
+    def feed(self, part: bytes) -> Iterator[bytes]:
+        """Take the next bytes; yield the data of each event that they complete."""
+        self._partial_line += part
+        if _NEWLINE not in part:  # a long line may come in many parts
+            return
+        *lines, partial_line = bytes(self._partial_line).split(_NEWLINE)
+        self._partial_line = bytearray(partial_line)
+        for line in lines:
+            yield from self._line(bytes(line).removesuffix(b"\r"))
+
+    def end(self) -> Iterator[bytes]:
+        """The stream has ended; yield the data of an event without its empty line."""
+        yield from self._line(bytes(self._partial_line))
+        yield from self._line(b"")
+
+    def _line(self, line: bytes) -> Iterator[bytes]:
+        if line:
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+        elif self._data:
+            yield _NEWLINE.join(self._data)
+            self._data = []

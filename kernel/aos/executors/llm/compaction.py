@@ -8,9 +8,8 @@ from typing import Any, Final
 from aos.executors.llm.answer_blobs import AnswerBlobs, json_text
 from aos.executors.llm.api_key import ApiKey
 from aos.executors.llm.chat_answer import ChatAnswer
-from aos.executors.llm.chat_request import options, request
+from aos.executors.llm.chat_request import LlmDocuments, Message, options, request
 from aos.executors.llm.generated import token_usage, warnings_of
-from aos.executors.llm.llm_documents import LlmDocuments, Message
 from aos.executors.llm.llm_errors import bad_answer, bad_request, unsupported
 from aos.worker.results import WithBlobs
 

@@ -1,27 +1,32 @@
-"""The three effects: a generation, a count of tokens, a summary; and the process's connections."""
+"""The three effects: a generation, a count of tokens, a summary; and the endpoints (AG-70) and
+connections of the process.
+
+``AOS_LLM_ENDPOINTS`` and ``AOS_LLM_TOKENIZERS``: the endpoints of each provider (AG-70).
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import httpx
 
 from aos.executors.llm.api_key import ApiKey
+from aos.executors.llm.chat_answer import DeltaReports
 from aos.executors.llm.chat_client import CONNECT_S, SILENCE_S, ChatClient, Completion
-from aos.executors.llm.chat_request import generation
+from aos.executors.llm.chat_request import LlmDocuments, generation
 from aos.executors.llm.compaction import compacted, summary_request
-from aos.executors.llm.delta_reports import DeltaReports
 from aos.executors.llm.generated import receipt
-from aos.executors.llm.llm_documents import LlmDocuments
-from aos.executors.llm.model_endpoints import ModelEndpoints
+from aos.executors.llm.llm_errors import not_configured
 from aos.executors.llm.token_counts import count, counted
-from aos.executors.named_addresses import NamedUrl
+from aos.executors.named_addresses import NamedUrl, read_urls
 from aos.worker import EffectContext, Executors, effect
-from aos.worker.process_secrets import process_secrets
 from aos.worker.results import WithBlobs
+from aos.worker.secret_leaks import process_secrets
+from aos.worker.worker_secrets import SecretValue
 
 Params = Mapping[str, Any]
 
@@ -120,3 +125,50 @@ def _access(ctx: EffectContext) -> LlmAccess:
 
 
 llm = Executors("llm", (generate, count_tokens, compact), setup=connected)
+
+
+ENDPOINTS: Final = "AOS_LLM_ENDPOINTS"
+TOKENIZERS: Final = "AOS_LLM_TOKENIZERS"
+
+_EXAMPLE: Final = f'{ENDPOINTS}="local=http://127.0.0.1:8000/v1"'
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEndpoints:
+    """The endpoints that this process may use, by provider."""
+
+    endpoints: Mapping[str, NamedUrl]
+    tokenizers: Mapping[str, NamedUrl]
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Read both variables. Raises BadUsage, as ``read_urls``."""
+        return cls(
+            read_urls(ENDPOINTS, environment.get(ENDPOINTS, ""), example=_EXAMPLE),
+            read_urls(
+                TOKENIZERS,
+                environment.get(TOKENIZERS, ""),
+                example=f'{TOKENIZERS}="local=http://127.0.0.1:8000/tokenize"',
+            ),
+        )
+
+    @property
+    def secrets(self) -> list[SecretValue]:
+        """The parts of all URLs that may be tokens."""
+        addresses = (*self.endpoints.values(), *self.tokenizers.values())
+        return [secret for address in addresses for secret in address.secrets]
+
+    def endpoint(self, provider: str) -> NamedUrl:
+        """The endpoint of a provider.
+
+        Raises:
+            NotConfigured: There is none, so the effect is held.
+        """
+        address = self.endpoints.get(provider)
+        if address is None:
+            provider_names = ", ".join(sorted(self.endpoints)) or "none"
+            raise not_configured(
+                f"{ENDPOINTS} has no endpoint of {provider!r:.80}: found {provider_names}",
+                f"set {_EXAMPLE.replace('local=', f'{provider:.40}=')} and restart the process",
+            )
+        return address

@@ -9,8 +9,8 @@ from aos.executors.llm.answer_blobs import AnswerBlobs
 from aos.executors.llm.api_key import ApiKey
 from aos.executors.llm.chat_answer import REASONS, ChatAnswer, call_id, clean
 from aos.executors.llm.chat_client import Completion
-from aos.executors.llm.llm_documents import REFS
-from aos.values.finite_json import finite_json
+from aos.executors.llm.chat_request import REFS
+from aos.values.json_text import finite_json
 from aos.worker.results import WithBlobs
 
 WORD_CHARS_MAX: Final = 256

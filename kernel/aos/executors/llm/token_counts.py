@@ -11,9 +11,8 @@ from aos.executors.llm.answer_blobs import AnswerBlobs, json_text
 from aos.executors.llm.api_key import ApiKey
 from aos.executors.llm.chat_answer import NUMBER_MAX
 from aos.executors.llm.chat_client import ChatClient
-from aos.executors.llm.chat_request import options
+from aos.executors.llm.chat_request import LlmDocuments, Message, options
 from aos.executors.llm.compaction import transcript
-from aos.executors.llm.llm_documents import LlmDocuments, Message
 from aos.executors.llm.llm_errors import bad_answer
 from aos.worker.results import WithBlobs
 

@@ -15,8 +15,7 @@ from aos.executors.machine.contained_paths import ContainedFolder
 from aos.executors.machine.guarded_command import GuardedCommands
 from aos.executors.machine.host_sessions import HostSessions
 from aos.worker import EffectContext, NotConfigured
-from aos.worker.folder_places import are_apart
-from aos.worker.host_root import ROOT_VARIABLE, STATE_VARIABLE
+from aos.worker.host_root import ROOT_VARIABLE, STATE_VARIABLE, are_apart
 
 ENDING_S: Final = 1.5
 """How long commands may take to end with the process, which has 2 s in all (X-52)."""

@@ -19,11 +19,11 @@ from aos.executors.vault.vault_errors import (
     VERSION_CONFLICT,
     not_configured,
 )
-from aos.executors.vault.vault_file import VaultFile
-from aos.executors.vault.vault_versions import (
+from aos.executors.vault.vault_file import (
     PREFIX,
     VERSION_MAX,
     SecretVersion,
+    VaultFile,
     key_of,
     read_versions,
     versions_text,

@@ -14,7 +14,6 @@ from aos.executors.workspace.tree_annotations import (
     read_annotations,
 )
 from aos.executors.workspace.tree_changes import NamedBlobs, TreeChange
-from aos.executors.workspace.tree_diff import TreeDiff
 from aos.executors.workspace.tree_errors import (
     NOT_EMPTY,
     RANGE_INVALID,
@@ -23,10 +22,10 @@ from aos.executors.workspace.tree_errors import (
     not_found,
     too_large,
 )
-from aos.executors.workspace.tree_listing import AROUND_BYTES, PageWalk, page_of
 from aos.executors.workspace.tree_node import EMPTY, FILE_MODE, TreeEntry, TreeNode, node_bytes
 from aos.executors.workspace.tree_paths import Names, names_of, path_of
 from aos.executors.workspace.tree_reader import TreeReader
+from aos.executors.workspace.tree_walk import AROUND_BYTES, PageWalk, TreeDiff, page_of
 from aos.values.cbor import Value
 from aos.worker import EffectContext, EffectFailed, Executors, effect
 from aos.worker.results import WithBlobs

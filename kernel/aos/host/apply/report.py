@@ -1,29 +1,47 @@
-"""The result of an apply, or of its dry run, as one JSON document (spec/host.md, H-71b).
+"""The changes of an apply, a dry run or a proposal as one JSON document (spec/host.md, H-71b).
 
 ``aos apply`` prints it, whether the world is that of a folder or of a node.
+
+Events that workflows emit and that anyone may send (spec/cli.md, C-21c).
+
+A manifest declares which effects a workflow requests, but not which events it emits. So this looks
+for the names of subscribed schemas in the constants of the modules: a module that emits an event
+names its schema, unless it puts the name together while it runs.
+
+The changes between two manifests of a journal (spec/audit.md, A-62a; manifest.md, M-60).
+
+A proposal with its changes and what it still lacks (spec/cli.md, C-143; node-api.md, N-118d).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from aos.audit.lens.gate_document import gate_document
 from aos.audit.lens.lens import as_json
+from aos.audit.lens.manifests import manifest_records
 from aos.audit.replay.difference import difference as differing
+from aos.audit.shadow.report_document import checked_report
+from aos.audit.views.proposal_view import proposal
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted, Blocker, Refusal, Rule
 from aos.core.decide.flow_gate import FlowGate
 from aos.core.decide.migration import Converted
 from aos.core.journal.faults import Fault
 from aos.core.journal.records import CellId
+from aos.core.journal.shadow_report import REPORT_FORMAT, ReportInvalid
+from aos.errors import BadUsage, Damage, sentence
 from aos.host.apply.apply import Applied
-from aos.host.apply.open_events import open_events
-from aos.host.apply.ways_out import WaysOut, groups
-from aos.manifest.difference import Difference
-from aos.manifest.effective import Effective
+from aos.host.apply.dry_run import WaysOut, groups
+from aos.manifest.difference import Difference, difference
+from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded
-from aos.values.digests import hash_text
+from aos.manifest.schedules import SCHEDULE
+from aos.sandbox.module import Unreadable, constants
+from aos.values.digests import Hash, hash_text, parse_hash
 
 ApplyReport: TypeAlias = dict[str, Any]
 
@@ -131,3 +149,184 @@ def _key(cell: CellId, manifest: Effective | None) -> object:
         return None
     workflow = manifest.workflows.get(name) if manifest else None
     return as_json(workflow.key if workflow else None, key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenEvent:
+    """An event with a subscription that the steps of a workflow emit, and that senders may send."""
+
+    event: str
+    workflow: str
+
+
+def open_events(loaded: Loaded) -> tuple[OpenEvent, ...]:
+    """The events to warn of, with one of the workflows that emit each. Empty where the manifest
+    lists the events from outside."""
+    effective = loaded.effective
+    if effective.ingress is not None:
+        return ()
+    workflow_by_event: dict[str, str] = {}
+    for event, workflow in _emitted(loaded):
+        if effective.routes(event):
+            workflow_by_event.setdefault(event, workflow)
+    return tuple(
+        OpenEvent(event=event, workflow=workflow_by_event[event])
+        for event in sorted(workflow_by_event)
+    )
+
+
+def _emitted(loaded: Loaded) -> Iterator[tuple[str, str]]:
+    effective = loaded.effective
+    for module in effective.modules.values():
+        wasm = loaded.modules.get(module.hash)
+        workflows = [
+            workflow for workflow in effective.workflows.values() if workflow.module == module
+        ]
+        if wasm is not None and workflows:
+            yield from _constant_events(effective, workflows, wasm)
+    for schedule in effective.schedules:
+        if schedule.event is not None:
+            yield schedule.event, SCHEDULE
+
+
+def _constant_events(
+    effective: Effective, workflows: list[Workflow], wasm: bytes
+) -> Iterator[tuple[str, str]]:
+    """The events whose names are constants of the module of some workflows.
+
+    Flows, and modules in AssemblyScript, whose texts are UTF-16, also name the events that they
+    take: these are left out.
+    """
+    try:
+        data = constants(wasm)
+    except Unreadable:
+        return
+    handled_events = {event for workflow in workflows for event in workflow.arms}
+    has_flows = any(workflow.is_flow for workflow in workflows)
+    for event in effective.by_event:
+        is_taken = event in handled_events
+        is_named = event.encode() in data and not (is_taken and has_flows)
+        if is_named or (event.encode("utf-16-le") in data and not is_taken):
+            yield event, workflows[0].name
+
+
+def manifest_changes(view: View, since: int) -> Document:
+    """Return the changes from the manifest that was in force after record ``since`` to the one in
+    force now, or in the past that the view is of. ``since`` may come after this past: then they
+    lead back.
+
+    Raises:
+        BadUsage: One of the two is missing, or ``since`` is no record of the journal.
+    """
+    manifest, last = view.state.manifest, view.state.next_seq - 1
+    if manifest is None:
+        if view.is_past:
+            raise _no_manifest(last)
+        raise BadUsage("this world has no manifest yet (apply one: aos apply PATH)")
+    head = view.journal.head()
+    end = last if head is None or not view.is_past else head.seq
+    if since > end:
+        raise BadUsage(sentence("since", expected=f"a record, 1 to {end}", actual=str(since)))
+    earlier_manifest, record = _in_force_after(view, since)
+    if earlier_manifest is None:
+        raise _no_manifest(since)
+    return {
+        "since": _manifest_document(earlier_manifest, record),
+        "now": _manifest_document(manifest, view.state.manifest_seq),
+        "changes": changes_document(difference(earlier_manifest, manifest)),
+    }
+
+
+def _in_force_after(view: View, seq: int) -> tuple[Effective | None, int | None]:
+    """Return the manifest that was in force after a record of the journal, and its record."""
+    last = view.state.next_seq - 1
+    if seq <= last:
+        return view.manifests.at(seq + 1), view.manifests.seq_at(seq + 1)
+    in_force = view.state.manifest, view.state.manifest_seq
+    for record, hash in manifest_records(view.journal, last + 1, seq):
+        in_force = Effective.from_document(view.journal.blob(hash)), record
+    return in_force
+
+
+def _no_manifest(seq: int) -> BadUsage:
+    return BadUsage(
+        sentence(
+            f"no manifest was in force after record {seq}",
+            hint="aos inspect journal --kind manifest lists the records of manifests",
+        )
+    )
+
+
+def _manifest_document(manifest: Effective, record: int | None) -> Document:
+    return {"record": record, "hash": hash_text(manifest.hash)}
+
+
+def proposal_report(view: View, number: int) -> Document:
+    """Return a proposal with ``changes``, None if one of the two manifests is not kept, and with
+    ``missing``, None if it is closed.
+
+    Raises:
+        BadUsage: There is no such proposal.
+    """
+    document = proposal(view, number)
+    is_open = number in view.state.proposals.open
+    return {
+        **document,
+        "changes": _changes(view, document),
+        "missing": _missing(document) if is_open else None,
+    }
+
+
+def journaled_report(view: View, number: int, hash: str) -> Document:
+    """Return a journaled shadow report of a proposal (SH-50), with ``proposal`` and the ``record``
+    that journaled it.
+
+    Raises:
+        BadUsage: There is no such proposal or report, or the report does not have its form.
+        Erased: The report was erased.
+    """
+    name = f"blake3:{hash.removeprefix('blake3:')}"
+    reports = {report["hash"]: report["seq"] for report in proposal(view, number)["reports"]}
+    if name not in reports:
+        raise BadUsage(
+            sentence(
+                f"proposal {number} has no journaled report {name}",
+                expected="one of " + ", ".join(reports) if reports else None,
+                hint=f"aos gov shadow {number} --record journals one",
+            )
+        )
+    try:
+        shadow_report = checked_report(view.journal.blob(parse_hash(name)))
+    except ReportInvalid as problem:
+        raise BadUsage(
+            f"report {name} does not have the form of {REPORT_FORMAT}: {problem} (make it again: "
+            f"aos gov shadow {number} --check {name})"
+        ) from problem
+    return {"proposal": number, **shadow_report, "record": reports[name]}
+
+
+def proposed_manifest(view: View, hash: Hash) -> Effective:
+    """Return a manifest that the journal keeps. Raises: Damage: It does not, or it is none."""
+    return Effective.from_document(view.journal.blob(hash))
+
+
+def _changes(view: View, document: Document) -> dict[str, Any] | None:
+    try:
+        base, proposed = (
+            proposed_manifest(view, parse_hash(document[field])) for field in ("base", "document")
+        )
+    except (Damage, TypeError, KeyError):
+        return None
+    return changes_document(difference(base, proposed))
+
+
+def _missing(document: Document) -> dict[str, Any]:
+    """How many approvals an open proposal still needs, and who can give them."""
+    voted = {vote["approver"]: vote["vote"] for vote in document["votes"]}
+    approvers = document["approvers"]
+    approvals = sum(voted.get(name) == "approve" for name in approvers)
+    return {
+        "approvals": max(document["quorum"] - approvals, 0),
+        "from": [name for name in approvers if name not in voted],
+        "report": bool(document["shadow_records"]) and not document["reports"],
+    }

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aos.audit.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
-from aos.audit.headerlog.outside import OutsideCheckpoint, cosigners
+from aos.audit.headerlog.header_tree import read_header
 from aos.audit.headerlog.signed_note import Note, NoteKey
-from aos.audit.headerlog.stored_log import CHECKPOINT, StoredLog
+from aos.audit.headerlog.stored_log import CHECKPOINT, OutsideCheckpoint, StoredLog, cosigners
 from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.proofs.header import read_header
 from aos.audit.proofs.sources import Source
 from aos.core.journal.frame import Head
 from aos.errors import Damage, sentence

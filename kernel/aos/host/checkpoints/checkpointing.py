@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aos.audit.headerlog.checkpoint import Checkpoint, log_key, origin_of
-from aos.audit.headerlog.outside import OutsideCheckpoint
 from aos.audit.headerlog.signed_note import Note, NoteKey
+from aos.audit.headerlog.stored_log import OutsideCheckpoint
 from aos.audit.proofs.sources import Source
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
-from aos.host.checkpoints.extending import Extended, extend
-from aos.host.checkpoints.log_folder import LogFolder
+from aos.host.checkpoints.header_log import Extended, LogFolder, extend
 from aos.host.checkpoints.named_files import write_named
 from aos.host.checkpoints.timestamps import is_stamp_of, stamp
 from aos.host.checkpoints.witness_service import seconds_now

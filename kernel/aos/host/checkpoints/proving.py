@@ -17,7 +17,6 @@ from aos.audit.headerlog.stored_log import TIMESTAMP_BYTES_MAX, StoredLog
 from aos.audit.headerlog.tiles import TiledLog
 from aos.audit.lens.lookup import find_cell
 from aos.audit.proofs.anchoring import Anchoring, ByCheckpoint, ByHead, uncovered
-from aos.audit.proofs.finding import find_intent, intent_records
 from aos.audit.proofs.making import (
     CellSnapshot,
     MadeProof,
@@ -25,10 +24,9 @@ from aos.audit.proofs.making import (
     cell_snapshot,
     prove_consistency,
 )
-from aos.audit.proofs.proof_file import CheckpointAnchor
-from aos.audit.proofs.sources import Source
+from aos.audit.proofs.proof_file import CheckpointAnchor, WorldKey
+from aos.audit.proofs.sources import Source, find_intent, intent_records
 from aos.audit.proofs.trust import others_shown
-from aos.audit.proofs.world_key import WorldKey
 from aos.core.journal.frame import Tip
 from aos.core.journal.records import CellId
 from aos.core.state.fold import fold_frame

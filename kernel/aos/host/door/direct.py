@@ -17,8 +17,7 @@ from aos.core.journal.inputs import (
     StartInput,
 )
 from aos.host.apply.migrator import Migrator
-from aos.host.door.patience import WaitPatience
-from aos.host.door.way import SignedState, while_busy
+from aos.host.door.way import SignedState, WaitPatience, while_busy
 from aos.host.errors import Busy, full_disk
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.restore import Progress, check_key, restore
@@ -26,8 +25,8 @@ from aos.host.world.collecting import Begun
 from aos.host.world.engine import Engine
 from aos.host.world.overlay import Overlay
 from aos.manifest.effective import Effective
-from aos.store.forget import Forget
 from aos.store.lock import WorldLock
+from aos.store.rows import Forget
 from aos.store.store import Store
 from aos.values.digests import Hash
 

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final, Self
 
 from aos.errors import Refused, Unavailable, sentence
-from aos.host.door.address import short_path
 from aos.host.door.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
@@ -16,6 +15,7 @@ from aos.host.door.protocol import (
     length,
     pack,
     raise_error,
+    short_path,
     unpack,
 )
 from aos.host.door.remote import ANSWER_S, RECONNECTS_MAX, UNKNOWN, NotSent

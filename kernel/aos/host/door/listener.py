@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from aos.errors import BadUsage, Unavailable
-from aos.host.door.address import short_path
-from aos.host.door.protocol import LENGTH_BYTES, error_fields, length, pack
+from aos.host.door.protocol import LENGTH_BYTES, error_fields, length, pack, short_path
 from aos.host.executors.task import Report
 from aos.store.plain_files import PlainFolder
 

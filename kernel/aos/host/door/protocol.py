@@ -5,12 +5,17 @@
     answer  = {"v": 1, …} or {"v": 1, "error": {"kind": …, "message": …}}
 
 A connection carries one request at a time; its answers come in the order of the requests.
+
+Shorten a socket's path to the 107 bytes that Linux accepts (spec/host.md, H-52).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, TypeVar
 
 from aos.core.decide.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
@@ -20,7 +25,7 @@ from aos.core.journal.vocabulary import OUTCOMES, word_of
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.errors import Busy
 from aos.host.fields import Message, field
-from aos.store.forget import Forget
+from aos.store.rows import Forget
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
@@ -370,3 +375,32 @@ def _read_blocker(value: object) -> Blocker:
 
 def _no_answer(value: object) -> BadUsage:
     return BadUsage(f"the world answered {value!r:.200}, which is no answer")
+
+
+PATH_BYTES_MAX: Final = 107
+"""The size of ``sun_path`` on Linux without its final zero; other systems have a bit less."""
+
+
+@contextlib.contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """A name for ``path`` that is short enough, valid inside the block.
+
+    A longer path is reached through a descriptor of its folder, if the system has ``/proc``.
+
+    Raises:
+        Unavailable: The path is too long, and there is no ``/proc``.
+    """
+    size = len(os.fsencode(path))
+    if size <= PATH_BYTES_MAX:
+        yield os.fspath(path)
+        return
+    if not Path("/proc/self/fd").is_dir():
+        raise Unavailable(
+            f"{path}: a socket's path may have {PATH_BYTES_MAX} bytes here, this one has {size} "
+            "(move the world to a shorter path)"
+        )
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

@@ -19,9 +19,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.records import Principal
 from aos.errors import Refused, Unavailable
-from aos.host.door.address import short_path
 from aos.host.door.governance_messages import governance_fields, read_proposal_row
-from aos.host.door.patience import WaitPatience
 from aos.host.door.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
@@ -34,15 +32,16 @@ from aos.host.door.protocol import (
     pack,
     raise_error,
     read_answer,
+    short_path,
     unpack,
 )
-from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, SignedState, while_busy
+from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, SignedState, WaitPatience, while_busy
 from aos.host.errors import full_disk
 from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.manifest.effective import Effective
 from aos.shell_text import shell_word
-from aos.store.forget import Forget
+from aos.store.rows import Forget
 from aos.values.cbor import Value
 from aos.values.digests import Hash
 

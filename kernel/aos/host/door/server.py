@@ -49,10 +49,9 @@ from aos.host.errors import Busy
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr
 from aos.host.fields import Message, field
-from aos.host.world.collecting import Begun
+from aos.host.world.collecting import Begun, StillNeeded
 from aos.host.world.engine import Engine
 from aos.host.world.snapshots import MadeSnapshot
-from aos.host.world.still_needed import StillNeeded
 from aos.values.cbor import Value
 from aos.values.digests import Hash
 

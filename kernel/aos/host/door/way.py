@@ -2,6 +2,8 @@
 
 ``Direct`` takes the lock of a world that no process runs and opens the store itself. ``Remote``
 asks the process that runs the world. Callers use ``Writer``, which hides the difference.
+
+How long a command waits for a world that makes nothing durable (spec/host.md, H-57a).
 """
 
 from __future__ import annotations
@@ -21,15 +23,15 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.records import Principal
 from aos.core.state.proposals import OpenProposal
-from aos.host.door.patience import WaitPatience
 from aos.host.errors import Busy
 from aos.manifest.effective import Effective
-from aos.store.forget import Forget
+from aos.store.rows import Forget
 from aos.values.digests import Hash
 
-if TYPE_CHECKING:  # a client of a running world has no engine of its own
+if TYPE_CHECKING:
     from aos.host.world.collecting import Begun
     from aos.host.world.snapshots import MadeSnapshot
+
 
 T = TypeVar("T")
 
@@ -136,3 +138,36 @@ def while_busy(act: Callable[[], T], busy_s: float, patience: WaitPatience | Non
             if time.monotonic() >= deadline:
                 raise
             time.sleep(PAUSE_S)
+
+
+TIMEOUT_S: Final = 30.0
+REPORT_S: Final = 2.0
+"""Seconds after which a wait is reported."""
+
+
+class WaitPatience:
+    """The waits of one command. Time counts only while the world makes no progress: work that takes
+    long, such as a large snapshot, has no limit here."""
+
+    def __init__(
+        self, timeout_s: float = TIMEOUT_S, *, report: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.timeout_s = timeout_s
+        self._report = report
+        self._since_s: float | None = None
+        self._is_reported = False
+
+    def is_over(self, reason: str | None) -> bool:
+        """Note why the world makes no progress, None if it does; return whether that has lasted
+        too long. The first wait of more than ``REPORT_S`` seconds is reported."""
+        now_s = time.monotonic()
+        if reason is None:
+            self._since_s = None
+            return False
+        if self._since_s is None:
+            self._since_s = now_s
+        waited_s = now_s - self._since_s
+        if waited_s >= min(REPORT_S, self.timeout_s) and not self._is_reported:
+            self._is_reported = True
+            self._report(f"waiting for at most {self.timeout_s:g} s: {reason}")
+        return waited_s >= self.timeout_s

@@ -26,21 +26,20 @@ from aos.core.journal.inputs import (
 from aos.core.journal.records import CellId
 from aos.errors import Refused, Unavailable, excerpt
 from aos.host.apply.commands import sign_control
-from aos.host.door.patience import WaitPatience
 from aos.host.door.protocol import (
     MIB,
     SEND_ITEMS_MAX,
     STAGED_MODULES_MAX,
     ManifestChanged,
 )
-from aos.host.door.way import BUSY_S, PAUSE_S, SignedState, Way
+from aos.host.door.way import BUSY_S, PAUSE_S, SignedState, WaitPatience, Way
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.lock_waiting import HELD_S, TELL_S, waiting_text
 from aos.manifest.effective import Effective
 from aos.manifest.sealed_places import sealing_problem
 from aos.store.errors import WorldIsHeld
-from aos.store.forget import Forget
 from aos.store.lock import WorldLock
+from aos.store.rows import Forget
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 

@@ -1,12 +1,14 @@
 """Journal an attempt before it begins (X-12 to X-14).
 
 While the world is unavailable, the request is retried, as for outcomes.
+
+Journal the attempt of a task before an executor gets it that does not do so (X-12, X-14).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
@@ -14,8 +16,8 @@ from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.state.cell import OpenIntent
 from aos.errors import Unavailable
 from aos.host.executors import settling
-from aos.host.executors.task import AttemptJournal, Halted, Report, Task
-from aos.values.digests import hash_text
+from aos.host.executors.task import AttemptJournal, Halted, Report, Task, TaskExecutor
+from aos.values.digests import Hash, hash_text
 
 OnAnswer = Callable[[bool], None]
 """Called with whether the attempt may begin. Not called if the world stops first."""
@@ -105,3 +107,46 @@ class Attempts:
 
     def _say(self, of: Task | OpenIntent, text: str) -> None:
         self._report(f"executor {self._name}: {of.effect.name} {hash_text(of.intent)}: {text}")
+
+
+class Gate:
+    """Holds such tasks. ``hand_over`` gets a task once its attempt is durable, ``keep`` gets a task
+    whose attempt the journal refuses."""
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        *,
+        hand_over: Callable[[TaskExecutor, Task], None],
+        keep: Callable[[Task], None],
+    ) -> None:
+        self._attempts = attempts
+        self._hand_over = hand_over
+        self._keep = keep
+        self._held_intents: set[Hash] = set()
+
+    def hold(self, executor: TaskExecutor, task: Task) -> None:
+        """Journal the attempt of ``task``, then pass it to ``executor``."""
+        if task.intent not in self._held_intents:
+            self._held_intents.add(task.intent)
+            begun = partial(self._begun, executor, task)
+            self._attempts.begin(task, task.attempt, task.problem, begun)
+
+    def _begun(self, executor: TaskExecutor, task: Task, is_granted: bool) -> None:
+        if task.intent not in self._held_intents:
+            return  # it was canceled meanwhile
+        self._held_intents.discard(task.intent)
+        if is_granted:
+            self._hand_over(executor, task)
+        else:
+            self._keep(task)
+
+    def cancel(self, intents: Iterable[Hash]) -> None:
+        """Do not pass on these tasks, even if the journal grants their attempts later."""
+        self._held_intents.difference_update(intents)
+
+    async def close(self) -> None:
+        """Pass on no more tasks. An attempt that is being journaled may still become durable;
+        then the next start journals it as lost (X-14)."""
+        self._held_intents.clear()
+        await self._attempts.drain(0)

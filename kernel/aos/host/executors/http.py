@@ -20,13 +20,13 @@ from aos.manifest.forms import AGENTOS
 from aos.manifest.manifest_secrets import secret_name
 from aos.values.cbor import decode_record
 from aos.values.errors import ValueProblem
-from aos.worker.allow import AllowList
 from aos.worker.failure import AttemptFailure
-from aos.worker.http_limits import (
+from aos.worker.http_settings import (
     CONCURRENCY,
     HTTP,
     NOT_ALLOWED,
     REQUEST_BYTES_MAX,
+    AllowList,
     HttpLimits,
 )
 from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE, SecretValue
@@ -48,7 +48,7 @@ and none of the node's secrets."""
 
 
 class HttpExecutor(ChildExecutor):
-    """``allow`` is the hosts that may be reached (``aos.worker.allow``), by default none.
+    """``allow`` is the hosts that may be reached (``aos.worker.http_settings``), by default none.
 
     ``read`` reads the store for ``body_ref``. ``secrets`` has the values that headers may name. The
     process is started for the first request.

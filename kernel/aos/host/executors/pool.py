@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from aos.errors import BadUsage, sentence
-from aos.host.executors.attempts import Attempts
-from aos.host.executors.gate import Gate
+from aos.host.executors.attempts import Attempts, Gate
 from aos.host.executors.task import (
     AttemptJournal,
     Configured,

@@ -15,8 +15,8 @@ from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused, sentence
 from aos.host.folder.folder import check_world
 from aos.manifest.keys import key_text
-from aos.store.snapshots import empty_state, state_of
 from aos.store.store import Store
+from aos.store.stored_world import empty_state, state_of
 from aos.values.digests import Hash
 
 Progress: TypeAlias = Callable[[int, int], None]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from aos.audit.verify.beginning import as_genesis
+from aos.audit.verify.pruned_journal import as_genesis
 from aos.core.journal.frame import Head
 from aos.core.journal.identity import world_id
 from aos.core.journal.records import Snapshot

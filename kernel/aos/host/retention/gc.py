@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final, Self
 
 from aos.errors import AosError, Unavailable
-from aos.host.door.patience import WaitPatience
+from aos.host.door.way import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.restore import Progress
 from aos.host.retention.marking import REASONS, Beat, Marks, mark
 from aos.host.retention.pruning import batches
-from aos.store.forget import Forget
+from aos.store.rows import Forget
 from aos.store.store import Store
 from aos.values.digests import Hash
 

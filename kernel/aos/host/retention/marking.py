@@ -36,8 +36,7 @@ from aos.core.state.state import State
 from aos.errors import Damage, Erased
 from aos.host.executors.blob import EDGE
 from aos.host.folder.restore import restore
-from aos.host.retention.blob_fields import named_of
-from aos.host.retention.pruning import is_terminal
+from aos.host.retention.pruning import is_terminal, named_of
 from aos.manifest.builtins import ERROR
 from aos.manifest.named import BlobReferences
 from aos.store.cut import Cut

@@ -26,7 +26,7 @@ from typing import Final
 from aos.errors import AosError, Unavailable
 from aos.host.folder.reader import open_reader
 from aos.host.retention.marking import mark
-from aos.host.world.still_needed import WORD_BYTES, StillNeeded, word
+from aos.host.world.collecting import WORD_BYTES, StillNeeded, word
 from aos.private_memory import keep_memory_private
 from aos.values.digests import content_hash
 

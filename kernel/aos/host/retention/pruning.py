@@ -4,6 +4,8 @@ Rule 1: nothing is removed before the archive is on the disk, complete and under
 
 Rule 2: if the process is killed at any point, either everything is still in the store, or running
 the same command again completes it.
+
+Find the blobs that a world's values name, under all its manifests (spec/state.md, RT-12).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from aos.core.journal.frame import Head
+from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import KernelReceipt, Receipt, Record, Stream, slot_bytes
 from aos.core.snapshot.load import load, references
@@ -28,14 +31,13 @@ from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.lock_waiting import world_locked
 from aos.host.folder.restore import Progress, check_key
 from aos.host.retention.archiving import is_archive, write_archive
-from aos.host.retention.blob_fields import named_of
-from aos.manifest.named import BlobReferences
+from aos.manifest.effective import Effective
+from aos.manifest.named import BlobReferences, is_document
 from aos.store.cut import Archive, Cut
-from aos.store.forget import FORGET_MAX, Forget
 from aos.store.lmdb_store import LmdbStore
-from aos.store.rows import PutRow, SnapshotRow
-from aos.store.snapshots import empty_state, state_of
-from aos.store.store import first_kept
+from aos.store.rows import FORGET_MAX, Forget, PutRow, SnapshotRow
+from aos.store.store import Store, first_kept
+from aos.store.stored_world import empty_state, state_of
 from aos.values.digests import Hash, content_hash, hash_text
 
 NEWEST: Final = "newest"
@@ -366,3 +368,23 @@ def batches(rows: Iterable[T], limit: int) -> Iterator[list[T]]:
     remaining = iter(rows)
     while some := list(islice(remaining, limit)):
         yield some
+
+
+def named_of(state: State, store: Store) -> BlobReferences:
+    """The rules by which values name blobs, from all manifests that the world ever had.
+
+    Raises:
+        Damage: A manifest cannot be read.
+    """
+    name_rules = BlobReferences(store.hash_by_sha256)
+    for manifest in manifests_of(state, store.blob):
+        name_rules.add(manifest)
+    return name_rules
+
+
+def manifests_of(state: State, read: BlobReader) -> Iterator[Effective]:
+    """All manifests that the world ever had, in no particular order."""
+    for hash in sorted(state.pinned):
+        data = read(hash)
+        if is_document(data):
+            yield Effective.from_document(data)

@@ -11,7 +11,7 @@ from aos.audit.verify.verify import verify_store
 from aos.errors import Damage, sentence
 from aos.host.folder.folder import open_folder
 from aos.host.folder.lock_waiting import world_locked
-from aos.store.rebuilt import RebuiltStore
+from aos.store.derived import RebuiltStore
 from aos.store.store import Store
 from aos.values.digests import Hash
 

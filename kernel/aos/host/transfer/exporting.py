@@ -27,8 +27,8 @@ from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.writer import BundleWriter
-from aos.store.identity import identity_at
 from aos.store.store import Store
+from aos.store.stored_world import identity_at
 from aos.values.digests import Hash, hash_text
 from aos.values.sha256 import Name, parse_sha256
 

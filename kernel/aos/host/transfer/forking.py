@@ -37,9 +37,9 @@ from aos.host.folder.folder import (
 from aos.host.folder.restore import Progress
 from aos.host.stamps import Sources
 from aos.host.transfer.exporting import Export, check_unpruned
-from aos.host.transfer.intake import GROUP_BYTES, Intake
+from aos.host.transfer.importing import GROUP_BYTES, Intake
 from aos.store.bundle.items import BundleHeader, ErasedValue
-from aos.store.bundle.seen import ValuePositions
+from aos.store.bundle.writer import ValuePositions
 from aos.store.lmdb_store import LmdbStore
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text

@@ -1,21 +1,36 @@
-"""Import a bundle into a new world folder (spec/bundle.md, B-40 to B-45)."""
+"""Import a bundle into a new world folder (spec/bundle.md, B-40 to B-45).
+
+Write the frames of a journal into an empty store (spec/bundle.md, B-41, B-42).
+
+Every frame is verified, folded and appended as in a running world, so that the store gets the same
+index rows.
+"""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final, Protocol
 
-from aos.core.journal.frame import Head
-from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.audit.lens.references import references
+from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip
+from aos.core.journal.inputs import ERASE
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Control, Fork, Manifest, Record, Snapshot
+from aos.core.journal.signing import SIGNATURE_BYTES
+from aos.core.kernel import Kernel
+from aos.core.pending import Sealed
+from aos.core.state.state import Mark, State
+from aos.errors import BadUsage, Damage, Erased, Refused, sentence
 from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import KEYS, STORE, WorldFolder, finish, making
 from aos.host.folder.restore import Progress
-from aos.host.transfer.intake import Intake
+from aos.manifest.effective import Effective
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.store.lmdb_store import LmdbStore
-from aos.values.digests import hash_text
+from aos.values.digests import Hash, hash_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,3 +140,168 @@ def _check_end(bundle: Bundle, head: Head, state: State) -> None:
     identity = (header.world, header.world_key, header.operators)
     if identity != (state.world, state.world_key, state.operators):
         raise Damage(f"{bundle_path}: the header does not say what the genesis says")
+
+
+GROUP_FRAMES: Final = 256
+GROUP_BYTES: Final = 8 * 1024 * 1024
+"""Maximum size of a transaction; the last frame and its values may exceed it."""
+
+
+class Values(Protocol):
+    """The source of the journal's values."""
+
+    def blob(self, hash: Hash, /) -> bytes:
+        """Return the bytes of a value of the journal.
+
+        Raises:
+            Erased: They were erased.
+            Damage: They are missing or altered.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Intake:
+    """Writes frames into an empty store, beginning with the genesis of ``world``.
+
+    ``source_path`` names their source in errors; ``keeps_snapshot`` decides whether a snapshot's
+    parts are stored. ``state`` is the fold of all frames taken; those since the last ``commit`` are
+    not durable yet.
+    """
+
+    world: Hash
+    values: Values
+    store: LmdbStore
+    source_path: str
+    keeps_snapshot: Callable[[Mark], bool]
+    kernel: Kernel = field(init=False)
+    _group: list[Sealed] = field(default_factory=list)
+    _size: int = 0
+    _follows: Hash = NO_FRAME
+    _group_values: dict[Hash, bytes] = field(default_factory=dict)
+    """Values of the current group of frames."""
+    _erased_values: set[Hash] = field(default_factory=set)
+    """Values that the group erases and the store still has."""
+
+    def __post_init__(self) -> None:
+        self.kernel = Kernel(State(tip=Tip(world=self.world)), runner=None, read=self._read)
+
+    @property
+    def state(self) -> State:
+        return self.kernel.state
+
+    def take(self, frame: Frame) -> None:
+        """Add a frame. Raises: Damage: It does not follow, or one of its values is missing."""
+        if len(self._group) >= GROUP_FRAMES or self._size >= GROUP_BYTES or self._changes(frame):
+            # Only when the next frame is here, because the last group gets the signed head.
+            self.commit()
+        for data in frame.records:
+            self.append(from_bytes(data))
+        sealed = self.seal(frame.salt)
+        if sealed.frame != frame:
+            raise Damage(
+                sentence(
+                    f"frame {frame.header.first} does not follow the one before it, or was altered",
+                    location=self.source_path,
+                    expected=f"hash {sealed.frame.hash.hex()[:16]}",
+                    actual=frame.hash.hex()[:16],
+                    hint="aos verify tells more",
+                )
+            )
+
+    def append(self, record: Record) -> None:
+        """Add a record with the values that it needs and the store does not have. Nothing is
+        durable before ``commit``."""
+        self.kernel.append(record, dict(self._values(record)))
+        for value in _erased_by(record):
+            self._group_values.pop(value, None)
+            self._erased_values.add(value)
+
+    def seal(self, salt: bytes) -> Sealed:
+        """Seal the records since the last frame, as the next frame of the group that ``commit``
+        writes."""
+        sealed = self.kernel.seal(salt)
+        assert sealed is not None, "a frame holds records"
+        sealed = replace(sealed, snapshots=tuple(filter(self.keeps_snapshot, sealed.snapshots)))
+        self._group_values.update(sealed.blobs)
+        self._group.append(sealed)
+        self._size += sum(map(len, (*sealed.frame.records, *sealed.blobs.values())))
+        return sealed
+
+    def commit(self, head: Head | None = None) -> None:
+        """Make the frames so far durable, under ``head``, or under an unsigned head while the
+        folder is not finished."""
+        if self._group:
+            head = head or _unsigned(self._group[-1].tip)
+            self.store.append(self._group, head, expected=self._follows)
+            self._follows = head.frame
+            self._group, self._size = [], 0
+            self._group_values, self._erased_values = {}, set()
+
+    def put(self, hashes: Iterable[Hash]) -> int:
+        """Store values that came with no record; return how many of ``hashes`` exist."""
+        missing: dict[Hash, bytes] = {}
+        size = count = 0
+        for value in hashes:
+            count += 1
+            if self.store.has_blob(value):
+                continue
+            missing[value] = self.values.blob(value)
+            size += len(missing[value])
+            if size >= GROUP_BYTES:
+                self.store.put_blobs(missing)
+                missing, size = {}, 0
+        if missing:
+            self.store.put_blobs(missing)
+        return count
+
+    def _changes(self, frame: Frame) -> bool:
+        """Whether another world begins with ``frame``: a transaction belongs to one world."""
+        return bool(self._group) and self._group[-1].frame.header.world != frame.header.world
+
+    def _values(self, record: Record) -> Iterator[tuple[Hash, bytes]]:
+        """The values that come with a record: those that are not stored. One that was erased later
+        has no bytes any more."""
+        for value in self._needed_values(record):
+            if value in self._group_values or (
+                value not in self._erased_values and self.store.has_blob(value)
+            ):
+                continue
+            try:
+                data = self.values.blob(value)
+            except Erased:
+                continue
+            self._group_values[value] = data
+            self._erased_values.discard(value)
+            yield value, data
+
+    def _needed_values(self, record: Record) -> Iterator[Hash]:
+        if isinstance(record, Snapshot):
+            return  # with the rest: nothing that is folded here needs it
+        for _, reference in references(record):
+            yield reference.hash
+        if isinstance(record, Manifest):
+            document = self.values.blob(record.document.hash)
+            for module in Effective.from_document(document).modules.values():
+                yield module.hash
+
+    def _read(self, hash: Hash, /) -> bytes:
+        value = self._group_values.get(hash)
+        return self.values.blob(hash) if value is None else value
+
+
+def _erased_by(record: Record) -> tuple[Hash, ...]:
+    if isinstance(record, Fork):
+        return record.erased
+    if isinstance(record, Control) and record.action == ERASE and record.value is not None:
+        return (Hash(record.value),)
+    return ()
+
+
+def _unsigned(tip: Tip) -> Head:
+    """The unsigned head of a folder that is not finished and cannot be opened yet."""
+    head = Head.of(tip)
+    return Head(
+        world=head.world, seq=head.seq, frame=head.frame, log_root=head.log_root,
+        frames=head.frames, signature=bytes(SIGNATURE_BYTES),
+    )  # fmt: skip

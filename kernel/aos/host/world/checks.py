@@ -24,8 +24,7 @@ from aos.core.journal.records import KernelReceipt
 from aos.core.pending import Settled, receipt_digest
 from aos.core.state.state import State
 from aos.errors import Damage
-from aos.host.event_checks import GUARDED, refused_event
-from aos.host.package_cells import refused_command
+from aos.host.package_checks import GUARDED, refused_command, refused_event
 from aos.host.schedules import refused_manifest
 from aos.host.world.collecting import Arrivals
 from aos.host.world.erasing import unerasable

@@ -6,6 +6,8 @@ stays if it was marked, or if it arrived later.
 
 On a full disk, a marking and its removals may use the store's reserve (RT-25 to RT-28). Meanwhile
 the pipeline takes no frame that could use it up.
+
+Keeps the rows that a world needs when a client asks to remove them (spec/state.md, RT-20a).
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, replace
@@ -24,9 +28,9 @@ from aos.errors import AosError, Unavailable
 from aos.host.world.inbox import Inbox
 from aos.host.world.pipeline import Pipeline
 from aos.store.errors import NoRoom
-from aos.store.forget import FORGET_MAX, Forget
+from aos.store.rows import FORGET_MAX, Forget
 from aos.store.store import Store
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash
 
 OPEN_S: Final = 600.0
 """Seconds after which a marking that has sent no sign of life counts as given up."""
@@ -299,3 +303,39 @@ def parts(forget: Forget, limit: int = FORGET_MAX) -> Iterator[Forget]:
         rows = getattr(forget, field)
         for at in range(0, len(rows), limit):
             yield Forget(**{field: rows[at : at + limit]})
+
+
+WORD_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StillNeeded:
+    """Rows that must stay, and put rows that may be removed.
+
+    ``blobs`` has the first 8 bytes of the hashes of needed blobs, sorted; ``snapshots`` the needed
+    rows; ``puts`` the first 8 bytes of the hashes of the keys of rows that may be removed.
+    """
+
+    blobs: array[int]
+    snapshots: frozenset[int]
+    puts: frozenset[int]
+
+    def may_go(self, claimed: Forget) -> Forget:
+        """Reduce the rows that a client wants to remove to those that may be removed."""
+        return Forget(
+            blobs=[blob for blob in claimed.blobs if not _holds(self.blobs, word(blob))],
+            snapshots=[
+                snapshot for snapshot in claimed.snapshots if snapshot not in self.snapshots
+            ],
+            puts=[put for put in claimed.puts if word(content_hash(put)) in self.puts],
+        )
+
+
+def word(hash: bytes) -> int:
+    """The first 8 bytes of a hash, as a number."""
+    return int.from_bytes(hash[:WORD_BYTES], "big")
+
+
+def _holds(words: array[int], word: int) -> bool:
+    at = bisect_left(words, word)
+    return at < len(words) and words[at] == word

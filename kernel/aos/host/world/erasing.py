@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aos.core.decide.answers import Refusal, Rule
-from aos.store.snapshots import snapshot_with
 from aos.store.store import Store
+from aos.store.stored_world import snapshot_with
 from aos.values.digests import Hash, hash_text
 
 

@@ -20,7 +20,7 @@ from aos.node.batches.batch import (
     BatchJob,
     BatchOrder,
 )
-from aos.node.batches.batch_items import BatchItem
+from aos.node.batches.batch_files import BatchItem
 from aos.node.batches.batch_runner import PLACEHOLDER, RUNNING_MAX, Batches, event_item
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.events import event_not_allowed

@@ -34,8 +34,7 @@ from aos.node.batches.batch import (
     STOPPED,
     BatchJob,
 )
-from aos.node.batches.batch_files import KEPT_MAX, BatchFiles
-from aos.node.batches.batch_items import BatchItem
+from aos.node.batches.batch_files import KEPT_MAX, BatchFiles, BatchItem
 from aos.node.events import sent_events
 from aos.node.problems import Problem, text_for_clients
 from aos.node.rates import interval_of

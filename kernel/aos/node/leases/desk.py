@@ -17,8 +17,7 @@ from aos.host.machine_clock import now_ns
 from aos.node.leases.leases import Leases, Lose, Moment, Park, Pick
 from aos.node.leases.polls import Polls
 from aos.node.leases.results import GONE_RULES, refusal_problem
-from aos.node.leases.syncing import Syncing
-from aos.node.leases.table import Table
+from aos.node.leases.table import Syncing, Table
 from aos.node.node_settings import NodeSettings
 from aos.node.problems import Problem, text_for_clients
 from aos.store.store import Store

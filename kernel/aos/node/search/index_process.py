@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Final
 
 from aos.audit.search.attributes import Attribute
 from aos.audit.search.counting import CountedCells
-from aos.audit.search.finder import CellPage, CellQuery
+from aos.audit.search.matching import CellPage, CellQuery
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
 from aos.errors import AosError, Damage, Erased

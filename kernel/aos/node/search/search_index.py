@@ -27,8 +27,14 @@ from aos.audit.search.counting import (
     numbers_of,
     ranked,
 )
-from aos.audit.search.finder import CellPage, CellQuery
-from aos.audit.search.matching import CombinedCondition, Condition, Selector, single
+from aos.audit.search.matching import (
+    CellPage,
+    CellQuery,
+    CombinedCondition,
+    Condition,
+    Selector,
+    single,
+)
 from aos.audit.search.where import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
 from aos.core.journal.records import CellId
 from aos.errors import Damage

@@ -9,15 +9,17 @@ from typing import Any, Final
 from aos.audit.views.annotations import annotation_in_journal
 from aos.audit.views.linear_view import LinearAnswer
 from aos.manifest.linear_names import CANCEL, LINEAR, RESERVE, SIGNAL, START
-from aos.manifest.linear_starting import (
+from aos.manifest.plans import (
     LinearRefused,
+    PlanInvalid,
+    StepPlan,
     check_name,
     chosen_plan,
     context_of,
     must_have_linear,
+    plan_of,
     start_event,
 )
-from aos.manifest.plans import PlanInvalid, StepPlan, plan_of
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
 from aos.node.services import Services

@@ -23,8 +23,8 @@ from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
 from aos.linear.ready import ReadyList
 from aos.linear.rows import RUNNING, Claimable, LinearState, claimable, current_row, status_of
 from aos.manifest.linear_names import CLAIM, EXTEND, LINEAR, RESULT
-from aos.node.asking import ask_cell
 from aos.node.delivery import SILENT, AnsweredClaims, ClientConnection
+from aos.node.events import ask_cell
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each
 from aos.node.problems import Problem

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from aos.audit.views.settled_intents import Settling, code_of
+from aos.audit.views.receipts import Settling, code_of
 from aos.audit.views.view import View
 from aos.core.journal.records import (
     Attempt,

@@ -19,10 +19,9 @@ from typing import Final
 from aos.errors import AosError
 from aos.node.worker.remote_worker import Worker
 from aos.private_memory import keep_memory_private
-from aos.worker.call_threads import end_process
-from aos.worker.console import flush, say
+from aos.worker.calls import end_process
 from aos.worker.load_executors import load
-from aos.worker.redacted_output import protect_output
+from aos.worker.redacted_output import flush, protect_output, say
 
 _CHUNK_BYTES: Final = 4_096
 

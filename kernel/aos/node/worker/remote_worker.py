@@ -14,23 +14,22 @@ from typing import Any, Final
 import httpx
 
 from aos.boot_clock import boot_s
-from aos.client.node_address import NodeAddress
+from aos.client.node_connection import NodeAddress
 from aos.client.node_errors import NodeUnavailable
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.manifest.secret_use import named_secrets
 from aos.node.worker.held_tasks import HeldTask, HeldTasks
-from aos.node.worker.node_requests import NodeRequests, bytes_of
-from aos.node.worker.result_requests import first_group, post_results
+from aos.node.worker.node_requests import NodeRequests, bytes_of, first_group, post_results
 from aos.node.worker.step_tasks import StepTasks
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.worker.calls import Callers
-from aos.worker.console import say
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.executors import Executors
 from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE
 from aos.worker.lease_check import is_fresh
+from aos.worker.redacted_output import say
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import Message
 from aos.worker.worker_secrets import UNAVAILABLE

@@ -15,13 +15,12 @@ from aos.boot_clock import boot_s
 from aos.client.node_errors import NodeUnavailable
 from aos.errors import AosError
 from aos.linear.ready import matches
-from aos.node.worker.node_requests import NodeRequests, bytes_of
-from aos.node.worker.result_requests import first_group, post_results
+from aos.node.worker.node_requests import NodeRequests, bytes_of, first_group, post_results
 from aos.values.cbor import decode_record
 from aos.worker.calls import CallEnd, Callers, FunctionCall
-from aos.worker.console import show
 from aos.worker.failure import EffectFailed
 from aos.worker.lease_check import GuardedCall, LeaseInDoubt, is_fresh
+from aos.worker.redacted_output import show
 from aos.worker.runner import CANCEL_GRACE_S
 from aos.worker.step_api import (
     StepContext,

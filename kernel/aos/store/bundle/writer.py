@@ -1,8 +1,13 @@
-"""Frames and values -> a bundle, there whole or not at all (spec/bundle.md, B-20 to B-24)."""
+"""Frames and values -> a bundle, there whole or not at all (spec/bundle.md, B-20 to B-24).
+
+The values that a bundle has already, in memory that does not grow (spec/bundle.md, B-9).
+"""
 
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +16,7 @@ from typing import Final, Self
 from blake3 import blake3
 
 from aos.core.journal.frame import Head
+from aos.errors import Unavailable, sentence
 from aos.store.bundle.items import (
     BLOB,
     END,
@@ -27,7 +33,6 @@ from aos.store.bundle.items import (
     opening,
     row,
 )
-from aos.store.bundle.seen import ValuePositions
 from aos.store.part_file import PartFile
 from aos.values.digests import Hash
 
@@ -123,3 +128,45 @@ class BundleWriter:
             raise self._part.failed(error) from error
         self._digest.update(data)
         self.size += len(data)
+
+
+class ValuePositions:
+    """Values and where each was put, in a file without a name in the folder for temporary files: it
+    is gone when we are."""
+
+    def __init__(self) -> None:
+        """Raises: Unavailable: The file cannot be made."""
+        self._rows = sqlite3.connect("", isolation_level=None)
+        try:
+            self._rows.execute("CREATE TABLE rows (value BLOB PRIMARY KEY, at INT) WITHOUT ROWID")
+            self._rows.execute("BEGIN")
+        except BaseException:
+            self._rows.close()
+            raise
+
+    def __contains__(self, value: Hash) -> bool:
+        rows = self._rows.execute("SELECT 1 FROM rows WHERE value = ?", (value,))
+        return rows.fetchone() is not None
+
+    def add(self, value: Hash, at: int = 0) -> None:
+        """Raises: Unavailable: There is no room for it."""
+        try:
+            self._rows.execute("INSERT INTO rows VALUES (?, ?)", (value, at))
+        except sqlite3.OperationalError as error:
+            raise Unavailable(
+                sentence(
+                    f"the folder for temporary files cannot be written: {error}",
+                    hint="make room there, or name another with TMPDIR",
+                )
+            ) from error
+
+    def __iter__(self) -> Iterator[tuple[Hash, int]]:
+        """All of them, ascending."""
+        rows = self._rows.execute("SELECT value, at FROM rows ORDER BY value")
+        while some := rows.fetchmany(ROWS_AT_ONCE):
+            for value, at in some:
+                yield Hash(value), at
+
+    def close(self) -> None:
+        """Remove the temporary table."""
+        self._rows.close()

@@ -1,0 +1,270 @@
+"""An instance of a flow that the command line names: its messages, and its cancelling past a fault
+(spec/cli.md, C-70 to C-73).
+
+Make the message of ``aos flow signal``: the key field is filled in (spec/cli.md, C-71).
+
+Cancel a flow that a fault has stopped (spec/cli.md, C-72a).
+
+Cancel is sent as any other, and waits behind the entry that failed. That entry is skipped by a
+signed command, and so is each entry after it that fails too, until Cancel runs. A
+skipped receipt never reaches the flow: if it reported that a step succeeded, no compensation undoes
+that step. The skipped entries are listed for this reason.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from aos.audit.lens.lookup import find_cell
+from aos.audit.lens.words import key_text
+from aos.audit.views.cell_view import mail_document
+from aos.audit.views.flow_reading import SeenFlow, find_flow, read_flow
+from aos.audit.views.reason import command_words
+from aos.audit.views.view import View
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.decide.routing import route
+from aos.core.journal.inputs import RETRY, SKIP
+from aos.core.journal.records import CellId, EntryId
+from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
+from aos.errors import BadUsage, Refused, Unavailable
+from aos.flow.declaration import FlowDeclaration, declared_flow
+from aos.flow.operation import IssuerRef
+from aos.host.door.way import PAUSE_S
+from aos.host.door.writer import Writer
+from aos.host.ended_flows import ended_flow
+from aos.host.folder.reader import WorldReader, open_reader
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+
+JSON_BYTES_MAX = 20 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedInstance:
+    """One instance that a command names. ``reading`` is None if it does not exist."""
+
+    id: CellId
+    key: object
+    declaration: FlowDeclaration
+    reading: SeenFlow | None
+
+    @property
+    def words(self) -> str:
+        """``FLOW KEY`` as a user types it."""
+        return command_words(self.id[0], self.key)
+
+    @property
+    def text(self) -> str:
+        return f"{self.id[0]} {key_text(self.key)}"
+
+    @property
+    def document(self) -> dict[str, object]:
+        return {"workflow": self.id[0], "key": self.key}
+
+
+def declaration_in_force(view: View, word: str) -> FlowDeclaration:
+    """Return what the manifest in force says about a flow.
+
+    Raises:
+        BadUsage: No flow is called so.
+        Refused: The manifest in force no longer has it, so that no event reaches its instances.
+    """
+    name = find_flow(view.state, word)
+    declaration = declared_flow(view.state.effective, name)
+    if declaration is None:
+        raise Refused(
+            f"{name} is no flow of the manifest in force, so that no event reaches its instances "
+            f"(to end one: aos cells end {name} KEY)"
+        )
+    return declaration
+
+
+def find_instance(view: View, word: str, key: str) -> NamedInstance:
+    """Find an instance, whether or not it exists. Raises as ``declaration_in_force``; also BadUsage
+    for a key that does not fit."""
+    declaration = declaration_in_force(view, word)
+    return instance(view, declaration, find_cell(view.state, declaration.name, key))
+
+
+def instance(view: View, declaration: FlowDeclaration, id: CellId) -> NamedInstance:
+    cell = view.state.cells.get(id)
+    key = declaration.key.to_json(declaration.key.from_record(id[1]))
+    reading = None if cell is None else read_flow(view.state, cell, view.journal.blob)
+    return NamedInstance(id=id, key=key, declaration=declaration, reading=reading)
+
+
+def json_argument(text: str, argument_name: str) -> object:
+    """Read an argument that is JSON. Raises BadUsage."""
+    try:
+        return parse_json(text, max_bytes=JSON_BYTES_MAX)
+    except ValueProblem as problem:
+        raise BadUsage(f"{argument_name}: {problem}") from problem
+
+
+def admitted(answer: Answer) -> Admitted | Duplicate:
+    """Return an answer that is no refusal.
+
+    Raises:
+        Unavailable: The world is busy.
+        Refused: Another rule refuses the input.
+    """
+    if not isinstance(answer, Refusal):
+        return answer
+    if answer.rule is Rule.WORLD_IS_BUSY:
+        raise Unavailable(answer.message)
+    raise Refused(answer.message)
+
+
+def message_value(flow: NamedInstance, schema: str, message: object) -> object:
+    """Return the JSON of a message with the key of its instance in it.
+
+    Raises:
+        BadUsage: The message is no object, or names another key.
+        Refused: It does not fit its schema.
+    """
+    field = flow.declaration.messages[schema]
+    return message if field is None else _filled(flow, schema, message, field.split("."))
+
+
+def refuse_after_the_end(
+    view: View, flow: NamedInstance, schema: str, submission_id: str | None
+) -> None:
+    """Raise Refused if the flow has ended, even if others would take the message, too. A submission
+    id that the world knows still gets its earlier answer."""
+    ended = ended_flow(view.state, flow.id, schema, view.journal.blob)
+    if ended is None:
+        return
+    if submission_id is None or view.state.submissions.get(submission_id) is None:
+        raise Refused(ended.refusal(view.state.effective).message)
+
+
+def refuse_to_begin(view: View, flow: NamedInstance, schema: str, value: object) -> None:
+    """Raise Refused if a message would also reach a flow without an instance of this key: it would
+    wait there for a start that may never come. A value that does not fit is left to the
+    kernel."""
+    manifest = view.state.effective
+    message_schema = manifest.schemas[schema]
+    try:
+        targets = route(
+            manifest, message_schema, message_schema.encode(message_schema.from_json_object(value))
+        )
+    except ValueProblem:
+        return
+    for message_route, id in zip(manifest.routes(schema), targets, strict=True):
+        is_other_flow = id != flow.id and manifest.workflows[id[0]].is_flow
+        if is_other_flow and message_route.creates and id not in view.state.cells:
+            raise Refused(
+                f"{schema} is also a message of {id[0]}, which has no instance of this key: there "
+                "it would wait for a start (to send it all the same: aos send)"
+            )
+
+
+def _filled(flow: NamedInstance, schema: str, message: object, names: list[str]) -> object:
+    if not isinstance(message, dict):
+        raise BadUsage(f"{schema}: expected an object, found {type(message).__name__}")
+    value: dict[str, Any] = dict(message)
+    name, *inner_names = names
+    if inner_names:
+        return {**value, name: _filled(flow, schema, value.get(name, {}), inner_names)}
+    if name in value and not _is_key(flow, value[name]):
+        raise BadUsage(
+            f"{schema}: {name} is another key: expected {flow.key!r} or nothing, found "
+            f"{value[name]!r} (the command fills it in)"
+        )
+    return {**value, name: flow.key}
+
+
+def _is_key(flow: NamedInstance, value: object) -> bool:
+    schema = flow.declaration.key
+    try:
+        return schema.encode(schema.from_json_object(value)) == flow.id[1]
+    except ValueProblem:
+        return False
+
+
+CANCEL_S: Final = 10.0
+"""Seconds that the process which runs the world may take to reach the cancellation, or the next
+entry that fails."""
+
+Document = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Skipping:
+    """The skipped entries, and the records of the commands. ``is_over`` says that Cancel has
+    run; ``is_run``, that a process runs the world."""
+
+    skipped: list[Document] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    is_over: bool = False
+    is_run: bool = True
+
+    @property
+    def effects(self) -> list[Document]:
+        """The skipped receipts of effects that succeeded: what they did stays done."""
+        return [
+            entry
+            for entry in self.skipped
+            if entry["kind"] == "receipt" and entry["status"] == "ok" and entry["role"] is None
+        ]
+
+
+def skip_to_cancel(world: Path, writer: Writer, id: CellId, cancel: EntryId) -> Skipping:
+    """Skip each entry that the instance fails on before ``cancel``. Without a process that runs the
+    world no step runs, so only the first one is skipped.
+
+    Raises:
+        Refused, Unavailable: As for any other command. Entries that were skipped before stay
+        skipped.
+    """
+    skipping = Skipping()
+    with open_reader(world) as reader:
+        while (cell := _stopped(reader, id, cancel)) is not None:
+            assert cell.fault is not None
+            head = _head(View(reader.state, reader.store), cell.mailbox[0])
+            action = SKIP if cell.fault.by_entry else RETRY
+            answer = writer.control(action, cell=id)
+            if isinstance(answer, Refusal) and answer.rule is Rule.CELL_HAS_NOT_FAILED:
+                continue
+            skipping.seqs.append(admitted(answer).seq)
+            if action == SKIP:
+                skipping.skipped.append(head)
+            if writer.is_direct:
+                skipping.is_run = False
+                return skipping
+        skipping.is_over = _is_taken(reader, id, cancel)
+    return skipping
+
+
+def _stopped(reader: WorldReader, id: CellId, cancel: EntryId) -> Cell | None:
+    """Wait until the instance has run ``cancel``, or stops before it; return it in that case."""
+    deadline = time.monotonic() + CANCEL_S
+    while time.monotonic() < deadline:
+        reader.refresh()
+        if _is_taken(reader, id, cancel):
+            return None
+        cell = reader.state.cells[id]
+        if cell.fault is not None:
+            return cell
+        time.sleep(PAUSE_S)
+    return None
+
+
+def _is_taken(reader: WorldReader, id: CellId, entry: EntryId) -> bool:
+    cell = reader.state.cells.get(id)
+    return cell is None or all(mail.entry != entry for mail in cell.mailbox)
+
+
+def _head(view: View, mail: Mail) -> Document:
+    """Describe the entry that failed: with the path of its operation, and, of a receipt, what it
+    reported, because no step of the flow will ever see it."""
+    document = {**mail_document(view, mail), "path": None, "role": None}
+    ref = None if isinstance(mail, EventMail) else IssuerRef.read(mail.intent.issuer_ref)
+    if ref is not None:
+        document |= {"path": ref.path, "role": ref.role}
+    if isinstance(mail, ReceiptMail):
+        document["payload"] = view.lens.payload(mail.receipt)
+    return document

@@ -1,0 +1,205 @@
+"""A world through its node: read as ``open_view`` reads that of a folder, written as
+``open_writing`` writes (C-92).
+
+Send events to a node, as ``open_writing`` sends them to the world of a folder (C-92).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from aos.audit.trace.render import Branch, from_documents
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import LIMIT_MAX
+from aos.client import Client
+from aos.client.node_errors import NoSuchInstance
+from aos.client.sending import SendAnswer
+from aos.errors import BadUsage, Refused
+from aos.host.door.writer import Item
+from aos_cli.node_option import client_of, node_token
+
+RECORDS: Final = 200
+"""Records of one request."""
+
+
+def document(node: str, path: str, **query: object) -> Document:
+    """Return the document of a reading route. Raises as ``Client``."""
+    with client_of(node) as client:
+        return client.document(path, **query)
+
+
+def one_cell(node: str, workflow: str, key: str | None) -> Document:
+    """Return the document of a cell.
+
+    Raises:
+        Refused: There is no such cell.
+    """
+    try:
+        return document(node, "/v1/cell", workflow=workflow, key=key)
+    except NoSuchInstance as problem:
+        raise Refused(str(problem)) from problem
+
+
+def cells(node: str, *, workflow: str | None, pinned: bool | None = None) -> Iterator[Document]:
+    """Yield the rows of ``aos inspect cells``, by workflow and key. Raises as ``Client``."""
+    yield from _rows(node, "cells", workflow=workflow, pinned=pinned)
+
+
+def faults(node: str, *, workflow: str | None) -> Iterator[Document]:
+    """Yield the rows of ``aos inspect faults``, the latest first. Raises as ``Client``."""
+    yield from _rows(node, "faults", workflow=workflow)
+
+
+def parked(node: str, *, effect: str | None, code: str | None) -> Iterator[Document]:
+    """Yield the rows of effects that are held or parked. Raises as ``Client``."""
+    yield from _rows(node, "intents", parked=True, effect=effect, code=code)
+
+
+def _rows(node: str, name: str, **query: object) -> Iterator[Document]:
+    """Yield the rows of a list, page by page."""
+    offset = 0
+    with client_of(node) as client:
+        while True:
+            page = client.document(f"/v1/{name}", limit=LIMIT_MAX, offset=offset, **query)
+            yield from page[name]
+            offset += LIMIT_MAX
+            if offset >= page["total"]:
+                return
+
+
+def value_bytes(node: str, value: str) -> bytes:
+    """Return the bytes of a value. Raises as ``Client``."""
+    with client_of(node) as client:
+        return client.blob(value)
+
+
+def records(
+    node: str,
+    *,
+    first: int | None,
+    last: int | None,
+    limit: int | None,
+    newest: int,
+    follow: bool,
+    kinds: tuple[str, ...] | None,
+    workflow: str | None,
+    key: str | None,
+    is_spelled: bool,
+) -> Iterator[Document]:
+    """Yield the selected records that exist now, oldest first; with ``follow`` then each new one.
+
+    Args:
+        newest: Without ``first``, how many of the newest to yield.
+
+    Raises:
+        BadUsage: There are no such records, or no such kind or workflow.
+    """
+    selected = {"kind": kinds, "workflow": workflow, "key": key, "spelled": is_spelled or None}
+    with client_of(node) as client:
+        end = client.seq()
+        _check(first, last, end, follow=follow)
+        last = end if last is None else min(last, end)
+        if first is None:
+            page = client.document("/v1/records", to=last, limit=newest, **selected)
+            yield from page["records"]
+        else:
+            yield from _forward(client, first, last, limit, selected)
+        if follow:
+            yield from client.follow(
+                after=end, kinds=kinds, workflow=workflow, key=_key(key), spelled=is_spelled
+            )
+
+
+def _key(word: str | None) -> object:
+    """The value of a key that is typed as JSON or as plain text."""
+    try:
+        return None if word is None else json.loads(word)
+    except ValueError:
+        return word
+
+
+def trace(node: str, words: Sequence[str], *, follow_events: bool) -> Document:
+    """Return the document of ``aos trace`` for its words. Raises as ``Client``, and BadUsage."""
+    return document(node, "/v1/trace", **_target(words), follow_events=follow_events or None)
+
+
+def drawn_trace(
+    node: str, words: Sequence[str], *, follow_events: bool, width: int | None
+) -> tuple[Branch, ...]:
+    """Return the lines of ``aos trace``, which the node has drawn for so many columns."""
+    answer = document(
+        node, "/v1/trace", **_target(words), follow_events=follow_events or None, drawn=True,
+        width=width,
+    )  # fmt: skip
+    return from_documents(answer["lines"])
+
+
+def _target(words: Sequence[str]) -> dict[str, str]:
+    """The query for the words of ``aos trace``. The node reads a single one as the command does:
+    as a record, an intent or a workflow."""
+    if not 1 <= len(words) <= 2:
+        raise BadUsage("expected SEQ, INTENT or WORKFLOW KEY")
+    return dict(zip(("workflow", "key"), words, strict=False))
+
+
+def _check(first: int | None, last: int | None, end: int, *, follow: bool) -> None:
+    for name, seq in (("--from", first), ("--to", last)):
+        if seq is not None and (seq < 1 or (name == "--from" and seq > end and not follow)):
+            raise BadUsage(f"{name}: expected a record, 1 to {end}, found {seq}")
+
+
+def _forward(
+    client: Client, first: int, last: int, limit: int | None, selected: Mapping[str, object]
+) -> Iterator[Document]:
+    remaining = limit
+    following: int | None = first if first <= last else None
+    while following is not None and (remaining is None or remaining > 0):
+        page_limit = RECORDS if remaining is None else min(RECORDS, remaining)
+        page = client.document(
+            "/v1/records", **{"from": following}, to=last, limit=page_limit, **selected
+        )
+        yield from page["records"]
+        remaining = None if remaining is None else remaining - len(page["records"])
+        following = page["next"]
+
+
+ITEMS_MAX: Final = 256
+CHUNK_BYTES: Final = 4 * 1024 * 1024
+"""Events of more bytes of JSON are sent in several requests."""
+
+RETRY_S: Final = 2.0
+"""Seconds for which a request is sent again, under the same submission ids."""
+
+
+class NodeWriter:
+    """The part of a writer that ``aos send`` uses."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def send(self, items: Iterable[Item], *, batch_items: int = ITEMS_MAX) -> Iterator[SendAnswer]:
+        """Yield the answer to each event, in order. Raises as ``Client``."""
+        chunk: list[Item] = []
+        size = 0
+        for item in items:
+            bytes_ = len(json.dumps(item.value, ensure_ascii=False).encode())
+            if chunk and (len(chunk) == batch_items or size + bytes_ > CHUNK_BYTES):
+                yield from self._send(chunk)
+                chunk, size = [], 0
+            chunk.append(item)
+            size += bytes_
+        if chunk:
+            yield from self._send(chunk)
+
+    def _send(self, items: list[Item]) -> list[SendAnswer]:
+        return self._client.send_batch(items, timeout_s=RETRY_S)
+
+
+@contextmanager
+def writing_to_node(node: str) -> Iterator[NodeWriter]:
+    """Connect to a node for the block."""
+    with Client(node, token=node_token()) as client:
+        yield NodeWriter(client)

@@ -1,0 +1,216 @@
+"""The parts that ``aos run`` and ``aos node`` share: the executors of the process, its first lines,
+and its status while it runs (spec/cli.md, C-25, C-25a).
+
+The status of a world that this process runs, on a terminal or as plain lines (C-25, C-25a).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Final, Protocol
+
+from aos.audit.lens.words import FAR_NS, count, span_text, time_text
+from aos.audit.views.clock_view import ahead_ns, ahead_text
+from aos.core.journal.ports import BlobReader
+from aos.host.executors.backlog import NO_LIMITS
+from aos.host.executors.blob import BlobExecutor
+from aos.host.executors.cron import CronExecutor
+from aos.host.executors.http import HttpExecutor
+from aos.host.executors.limiter import Limit
+from aos.host.executors.pool import Coverage
+from aos.host.executors.python import PythonExecutor
+from aos.host.executors.task import TaskExecutor
+from aos.host.executors.timer import TimerExecutor
+from aos.host.folder.secrets import Secrets
+from aos.host.machine_clock import now_ns
+from aos.host.process import STATUS_S, Started, Status
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash
+from aos.worker.shipped import option_for
+from aos_cli.output import errors_are_on_terminal, errors_screen, note
+
+
+def standard_executors(
+    read: BlobReader,
+    world: Hash,
+    specs: Sequence[str],
+    allow_http: Sequence[str],
+    secrets: Secrets,
+    *,
+    limits: Mapping[str, Limit] = NO_LIMITS,
+    environment: Mapping[str, str] | None = None,
+) -> list[TaskExecutor]:
+    """Return the host's own executors, and one for each of ``specs``, which name Python effects.
+    ``limits`` are those of a node; ``environment`` is that of the processes of ``specs``."""
+    return [
+        TimerExecutor(report=note),
+        BlobExecutor(read, report=note),
+        CronExecutor(report=note),
+        HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
+        *(
+            PythonExecutor(
+                spec,
+                world=world,
+                read=read,
+                secrets=secrets,
+                report=note,
+                limits=limits,
+                environment=environment,
+            )
+            for spec in specs
+        ),
+    ]
+
+
+def _started(start: Started) -> None:
+    number = start.open_intents
+    published_text = f", {count(number, 'open effect')} published again" if number else ""
+    note(f"running {start.folder.path} from record {start.seq:,}{published_text} (Ctrl-C stops it)")
+    _clock(start.clock_ns, now_ns())
+
+
+def _clock(clock_ns: int, machine_ns: int) -> None:
+    """Print a line if the machine's clock and the last record are far from each other (C-25f)."""
+    found_ns = ahead_ns(clock_ns, machine_ns)
+    if found_ns:
+        note(ahead_text(found_ns), style="yellow")
+    elif machine_ns - clock_ns > FAR_NS:
+        note(
+            f"this machine's clock is {span_text(machine_ns - clock_ns)} after the last record, of "
+            f"{time_text(clock_ns)}: if that clock is wrong, set it, and then see aos clock",
+            style="yellow",
+        )
+
+
+class RunStart:
+    """Prints that the world runs, and then the things that its manifest may ask for and this
+    process does not provide (C-25). Unless it ``needs_executors``, workers may carry out the
+    effects that this process does not."""
+
+    def __init__(self, *, needs_executors: bool = True) -> None:
+        self._needs_executors = needs_executors
+        self._noted: set[str] = set()
+        self._waiting: list[str] = []
+        self._has_started = False
+
+    def started(self, start: Started) -> None:
+        """Print the first line, and the block after it."""
+        _started(start)
+        self._has_started = True
+        self._tell()
+
+    def covered(self, coverage: Coverage, _manifest: Effective) -> None:
+        """Print a short block, once the world runs; a later manifest adds only new lines."""
+        unserved = coverage.unserved if self._needs_executors else ()
+        lacks = [f"{name}: no executor ({option_for(name)})" for name in unserved]
+        new = [text for text in (*lacks, *coverage.lacking) if text not in self._noted]
+        self._noted.update(new)
+        self._waiting += new
+        if self._has_started:
+            self._tell()
+
+    def _tell(self) -> None:
+        new, self._waiting = self._waiting, []
+        if new:
+            note("effects for which this process lacks something stay open:")
+        for text in new:
+            note(f"  {text}")
+
+
+PLAIN_EVERY_S: Final = 10.0
+"""Interval of plain status lines without a terminal, in seconds."""
+
+
+class RunScreen(Protocol):
+    """Shows how far a world is."""
+
+    def fold(self, records_read: int, total: int) -> None:
+        """So many records of the journal were read."""
+        ...
+
+    def status(self, status: Status) -> None:
+        """This is the status now."""
+        ...
+
+
+@contextmanager
+def run_screen() -> Iterator[RunScreen]:
+    """A live status line on a terminal; elsewhere a plain line every ``PLAIN_EVERY_S``."""
+    if not errors_are_on_terminal():
+        yield _Plain()
+        return
+    with errors_screen().status_line() as show:
+        yield _Terminal(show)
+
+
+class _Terminal:
+    def __init__(self, show: Callable[[str, str], None]) -> None:
+        self._show = show
+
+    def fold(self, records_read: int, total: int) -> None:
+        self._show(_folding(records_read, total), "dim")
+
+    def status(self, status: Status) -> None:
+        self._show(_status(status, status.steps_per_s), "cyan")
+
+
+class _Plain:
+    """A line every ``PLAIN_EVERY_S`` while something happens, with the mean since the one before
+    or since something happened again."""
+
+    def __init__(self) -> None:
+        self._last = self._since = monotonic()
+        self._steps = 0
+        self._noted_seq = -1
+
+    def fold(self, records_read: int, total: int) -> None:
+        if self._is_time():
+            note(_folding(records_read, total))
+
+    def status(self, status: Status) -> None:
+        figures, since = status.stats.figures, self._since
+        if figures.seq == self._noted_seq:
+            self._begin(figures.steps)
+        elif self._is_time():
+            self._noted_seq = figures.seq
+            seconds = max(monotonic() - since, STATUS_S)
+            note(_status(status, (figures.steps - self._steps) / seconds))
+            self._begin(figures.steps)
+
+    def _begin(self, steps: int) -> None:
+        self._since, self._steps = monotonic(), steps
+
+    def _is_time(self) -> bool:
+        now = monotonic()
+        if now - self._last < PLAIN_EVERY_S:
+            return False
+        self._last = now
+        return True
+
+
+def _folding(records_read: int, total: int) -> str:
+    return f"reading the journal: record {records_read:,} of {total:,}"
+
+
+def _status(status: Status, steps_per_s: float) -> str:
+    figures = status.stats.figures
+    waiting = sum(status.waiting.values())
+    parts = [
+        f"record {figures.seq:,}",
+        count(figures.cells, "cell"),
+        f"{steps_per_s:,.0f} steps/s",
+        f"{count(figures.open_intents, 'effect')} open",
+    ]
+    if status.parked:
+        parts.append(f"{status.parked:,} parked")
+    if status.held:
+        parts.append(f"{status.held:,} held")
+    if waiting > status.parked + status.held:
+        parts.append(f"{waiting - status.parked - status.held:,} without executor")
+    if figures.faults:
+        parts.append(count(figures.faults, "fault"))
+    if status.stats.no_room is not None:
+        parts.append("no room on the disk")
+    return " · ".join(parts)

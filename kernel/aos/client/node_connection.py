@@ -1,0 +1,129 @@
+"""How a client reaches a node: the address, the certificates (spec/cli.md, C-92a), and the bounds
+of an answer (spec/worker.md, W-4b).
+
+The certificates of a connection to a node (spec/cli.md, C-92a).
+
+Read the answer of a node within a time and a size (spec/worker.md, W-4b).
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import httpx
+
+from aos.errors import BadUsage, Unavailable, sentence
+
+SOCKET: Final = Path("node") / "http.sock"
+"""The socket of a node in its world's folder. It needs no token."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAddress:
+    """``base`` is the URL of the node; with ``socket`` it is reached through that socket."""
+
+    base: str
+    socket: Path | None = None
+
+    @property
+    def label(self) -> str:
+        """The address as messages name it."""
+        return self.base if self.socket is None else str(self.socket)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the socket exists; True of a URL."""
+        return self.socket is None or self.socket.exists()
+
+    @classmethod
+    def read(cls, text: str) -> NodeAddress:
+        """Read ``http://…``, ``https://…`` or the path of a world's folder.
+
+        Raises:
+            BadUsage: It is a URL of another kind.
+        """
+        if text.startswith(("http://", "https://")):
+            return cls(text.rstrip("/"))
+        if "://" in text:
+            raise BadUsage(
+                f"node {text!r}: expected a URL with http:// or https://, or the folder of a world"
+            )
+        return cls("http://node", Path(text) / SOCKET)
+
+
+CA_VARIABLE: Final = "AOS_NODE_CA"
+CERT_VARIABLE: Final = "AOS_NODE_CERT"
+KEY_VARIABLE: Final = "AOS_NODE_KEY"
+
+Certificate: TypeAlias = tuple[Path | str, Path | str]
+"""The files of a certificate and of its key (PEM)."""
+
+
+def tls_context(
+    authorities: Path | str | None = None, certificate: Certificate | None = None
+) -> ssl.SSLContext:
+    """Return the context of a client that trusts ``authorities`` and shows ``certificate``; by
+    default those of the environment, else the authorities of the package certifi, and none.
+
+    Raises:
+        BadUsage: A file is missing or is no PEM file, or a certificate has no key.
+    """
+    trusted = authorities or os.environ.get(CA_VARIABLE) or None
+    context = httpx.create_ssl_context(trust_env=False)
+    if trusted is not None:
+        try:
+            context = ssl.create_default_context(cafile=str(trusted))
+        except OSError as error:
+            raise _unreadable(CA_VARIABLE, trusted, error) from error
+    cert, key = certificate or (os.environ.get(CERT_VARIABLE), os.environ.get(KEY_VARIABLE))
+    if cert:
+        if not key:
+            raise BadUsage(f"{CERT_VARIABLE} is set: expected {KEY_VARIABLE}, too")
+        try:
+            # A password would be asked for on the terminal.
+            context.load_cert_chain(str(cert), str(key), password="")
+        except OSError as error:
+            raise _unreadable(CERT_VARIABLE, f"{cert}, {key}", error) from error
+    return context
+
+
+def _unreadable(name: str, files: Path | str, error: OSError) -> BadUsage:
+    reason = error.strerror or str(error)
+    return BadUsage(
+        sentence(f"{files} cannot be used", location=name, expected="a PEM file", actual=reason)
+    )
+
+
+ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
+"""The longest body of an answer that a client keeps, in bytes."""
+
+
+class AnswerParts:
+    """The parts of a body, until ``seconds`` from now are over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until_s = time.monotonic() + seconds
+        self._body = bytearray()
+
+    def take(self, part: bytes) -> None:
+        """Add a part.
+
+        Raises:
+            httpx.ReadTimeout: It comes too late.
+            Unavailable: The body is too long.
+        """
+        if time.monotonic() > self._until_s:
+            raise httpx.ReadTimeout(f"there is no whole answer after {self._seconds:g} s")
+        self._body += part
+        if len(self._body) > ANSWER_BYTES_MAX:
+            raise Unavailable(f"the node sent an answer of more than {ANSWER_BYTES_MAX:,} bytes")
+
+    def body(self) -> bytes:
+        """Return the body."""
+        return bytes(self._body)

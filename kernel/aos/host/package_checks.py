@@ -1,0 +1,204 @@
+"""Refuse inputs that would break a duty of a package (spec/linear.md, L-34; schedule.md, SC-22).
+
+A cell of a package has duties that the kernel does not know: an instance of a plan frees its
+business key and lets its schedule continue. The generic commands would skip these duties, so they
+are refused with the command of the package. Like the checks of ``host.schedules``, these are made
+before the kernel's own, in the process that writes the journal.
+
+Checks of events from outside by which a package emits an event that the sender chooses.
+
+A definition of a schedule names the event that the schedule emits, and the result of a plan step
+has the events of its handler. The steps that emit them are the world's own, so the kernel does not
+ask whether these events are open at ingress. It is asked here, just before the kernel's own checks
+(spec/schedule.md, SC-22; spec/linear.md, L-34).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from shlex import join
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from aos.audit.views.reason import command_words
+from aos.core.decide.answers import Refusal, Rule
+from aos.core.journal.inputs import END, REMOVE, ControlInput, EventInput
+from aos.core.journal.records import CellId, slot_bytes
+from aos.core.state.cell import Cell
+from aos.core.state.state import State
+from aos.errors import excerpt
+from aos.host.schedules import refused_schedule
+from aos.linear.rows import RUNNING, status_of
+from aos.manifest.effective import ONLY_OWN_STEPS, Effective
+from aos.manifest.linear_names import BIZ_KEY, LINEAR, RESULT
+from aos.manifest.schedules import DELETE, SCHEDULE, SET
+from aos.values.cbor import decode_record, encode
+from aos.values.digests import Hash
+from aos.values.errors import ValueProblem
+
+Read: TypeAlias = Callable[[Hash], bytes]
+_Check: TypeAlias = Callable[[State, Cell, str, Read], Refusal | None]
+
+OWN_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        LINEAR: "aos linear cancel INSTANCE",
+        BIZ_KEY: "aos linear cancel INSTANCE",
+        SCHEDULE: "aos schedule delete ID",
+    }
+)
+"""The command of a package that ends a cell of the workflow, with what the cell holds elsewhere."""
+
+
+def refused_command(state: State, control: ControlInput, read: Read) -> Refusal | None:
+    """Why an operator must not end or remove a cell of a package; None if it may be, or if the
+    kernel refuses the command anyway.
+
+    The cells of a package that the manifest in force no longer has get no events, so nothing but
+    the generic commands is left for them.
+    """
+    if control.action not in (END, REMOVE) or control.cell is None:
+        return None
+    check = _CHECKS.get(control.cell[0])
+    manifest, cell = state.manifest, state.cells.get(control.cell)
+    if check is None or cell is None or manifest is None:
+        return None
+    return (
+        check(state, cell, control.action, read) if control.cell[0] in manifest.workflows else None
+    )
+
+
+def _linear(_: State, cell: Cell, action: str, read: Read) -> Refusal | None:
+    """L-52."""
+    id = _id(cell.id)
+    status = RUNNING if cell.state is None else status_of(_fields(cell, read))
+    if status == RUNNING:
+        return _own_command(
+            f"{excerpt(id)} is a running instance of a linear plan: {action} would keep its "
+            "business key and its schedule waiting for its end",
+            cell,
+            _command("linear", "cancel", id),
+        )
+    if action == REMOVE:
+        return None
+    return Refusal(
+        rule=Rule.CELL_HAS_ENDED,
+        message=f"{excerpt(id)} is an instance of a linear plan that has ended: {status}",
+    )
+
+
+def _biz_key(state: State, cell: Cell, action: str, read: Read) -> Refusal | None:
+    """L-53."""
+    key = excerpt(_id(cell.id))
+    holder = _holder(state, cell, read)
+    if holder is not None:
+        instance = _id(holder.id)
+        return _own_command(
+            f"{key} is the business key of the running instance {excerpt(instance)}",
+            holder,
+            _command("linear", "cancel", instance),
+        )
+    if action == REMOVE:
+        return None
+    return _own_command(
+        f"{key} is a business key: it has no status, and is free once its cell is removed",
+        None,
+        f"aos cells remove {command_words(BIZ_KEY, _id(cell.id))}",
+    )
+
+
+def _holder(state: State, cell: Cell, read: Read) -> Cell | None:
+    """The instance that runs, or is about to start, under a business key."""
+    if cell.state is None:
+        return None
+    holder = state.cells.get((LINEAR, encode(_fields(cell, read)["instance"])))
+    if holder is None or holder.state is None:
+        return holder
+    instance = _fields(holder, read)
+    has_it = status_of(instance) == RUNNING and instance["biz_key"] == _id(cell.id)
+    return holder if has_it else None
+
+
+def _schedule(state: State, cell: Cell, action: str, _: Read) -> Refusal | None:
+    """SC-25."""
+    id = _id(cell.id)
+    assert state.manifest is not None
+    if any(schedule.id == id for schedule in state.manifest.schedules):
+        return _own_command(
+            f"{excerpt(id)} is a schedule of the manifest in force: a changed manifest removes it",
+            cell,
+            _command("schedule", "pause", id),
+        )
+    if action == REMOVE:
+        return None
+    return _own_command(
+        f"{excerpt(id)} is a schedule: {action} would leave it in place without a next time",
+        cell,
+        _command("schedule", "delete", id),
+    )
+
+
+_CHECKS: Final[Mapping[str, _Check]] = MappingProxyType(
+    {LINEAR: _linear, BIZ_KEY: _biz_key, SCHEDULE: _schedule}
+)
+
+
+def _own_command(text: str, cell: Cell | None, command: str) -> Refusal:
+    """A refusal that names the command of the package. A cell that failed by a fault must be
+    resumed before it can take that command."""
+    hint = command
+    if cell is not None and cell.fault is not None:
+        retry = f"aos cells retry {command_words(cell.id[0], _id(cell.id))}"
+        hint = f"it has failed: {retry}, with --skip if it fails again; then {command}"
+    return Refusal(rule=Rule.CELL_HAS_OWN_COMMAND, message=f"{text} ({hint})")
+
+
+def _command(*words: str) -> str:
+    """``aos`` with these words, the last of which is an id."""
+    *first, id = words
+    return join(("aos", *first, *(["--"] if id.startswith("-") else []), id))
+
+
+def _fields(cell: Cell, read: Read) -> dict[str, Any]:
+    assert cell.state is not None
+    fields: Any = decode_record(slot_bytes(cell.state, read))
+    assert isinstance(fields, dict), "the states of the packages are records"
+    return fields
+
+
+def _id(cell: CellId) -> str:
+    """The key of a cell of a package, which is a text."""
+    key = decode_record(cell[1])
+    assert isinstance(key, str), "the keys of the packages are texts"
+    return key
+
+
+GUARDED: Final = frozenset({SET, DELETE, RESULT})
+"""Events of senders that ``refused_event`` looks at."""
+
+
+def refused_event(state: State, event: EventInput) -> Refusal | None:
+    """Why an event of ``GUARDED`` must not be admitted; None if it may, or if the kernel refuses it
+    anyway."""
+    manifest = state.manifest
+    schema = None if manifest is None else manifest.schemas.get(event.schema)
+    if manifest is None or schema is None or not manifest.is_open(event.schema):
+        return None
+    try:
+        value: Any = schema.from_ingress_value(event.value)[1]
+    except ValueProblem:
+        return None
+    if event.schema == RESULT:
+        return _refused_result(manifest, value)
+    return refused_schedule(manifest, event.schema, value)
+
+
+def _refused_result(manifest: Effective, result: Any) -> Refusal | None:
+    """Why a result of a plan step must not be admitted: an event of its handler is not open."""
+    for index, event in enumerate(result["outbound"]):
+        schema = event["schema"]
+        if schema in manifest.schemas and not manifest.is_open(schema):
+            return Refusal(
+                rule=Rule.EVENT_IS_INTERNAL,
+                message=f"{RESULT}: outbound[{index}]: {schema} {ONLY_OWN_STEPS}",
+            )
+    return None

@@ -1,11 +1,8 @@
-"""Print the changes of a manifest, its blockers and the ways out, and the result of an apply
-(spec/cli.md, C-21, C-21a).
+"""Print the report of an apply or of a dry run (spec/cli.md, C-21).
 
-Show what blocks a manifest, in groups, and what to do about it (spec/cli.md, C-21).
-
-Show the flows in progress that a new manifest would continue or stop (spec/cli.md, C-21a).
-
-Show stored states before and after a migration: ``aos apply --dry-run --show`` (C-21).
+A report has the changes of the manifest, its blockers in groups and the ways out, the flows in
+progress that the manifest would continue or stop (C-21a), and stored states before and after a
+migration.
 """
 
 from __future__ import annotations
@@ -36,6 +33,10 @@ from aos_cli.output import line, note
 ALIKE_SHOWN: Final = 8
 """Most added, or removed, definitions of one kind that are listed one by one."""
 
+GROUPS_SHOWN: Final = 20
+FLOWS_SHOWN: Final = 10
+RULE: Final = "flows_diverge"
+
 _FATES: Final = {
     GOES_ON: "at rest, next on the new version",
     PINNED: "in flight, pinned to their version",
@@ -48,6 +49,24 @@ _FATES: Final = {
 }
 
 _STYLES: Final = {"+": "green", "-": "red", "~": "yellow"}
+
+_MODE_MEANINGS: Final[Mapping[str, str]] = {
+    STRICT: "every instance continues on the new version",
+    MIGRATE: "the new modules convert the stored states, all or none",
+    PIN: "instances in flight, and finished ones that do not fit, stay with their version",
+}
+
+Document = Mapping[str, Any]
+"""A part of the report of an apply (H-71b)."""
+
+Gate = Mapping[str, Any]
+"""The flows of a report (A-90)."""
+
+Command = Callable[[str, bool], Sequence[str]]
+"""The words of the command that applies the manifest in a mode, and with ``--leave-cells``."""
+
+MigrationCommand = Callable[[str], Sequence[str]]
+"""The words of the command that writes the skeleton of a workflow's migration."""
 
 
 def is_fine(report: ApplyReport) -> bool:
@@ -94,7 +113,7 @@ def show_fates(fates: Mapping[str, Mapping[str, int]] | None) -> None:
 def show_changes(changes: Mapping[str, Any]) -> None:
     """Print the changes of a report."""
     sections: Sequence[tuple[str, Sequence[str]]] = [
-        ("definitions", _definitions(changes["definitions"])),
+        ("definitions", _definition_lines(changes["definitions"])),
         ("routes", changes["routes"]),
         ("limits", changes["limits"]),
         ("plans", changes["plans"]),
@@ -112,20 +131,7 @@ def show_changes(changes: Mapping[str, Any]) -> None:
         line("nothing changes")
 
 
-def show_open_events(events: Sequence[Mapping[str, str]]) -> None:
-    """Warn of events that workflows emit and that anyone may send (C-21c)."""
-    if not events:
-        return
-    note(
-        "warning: workflows emit these events, and anyone who may send events can send them, too "
-        "(list the events that are accepted from outside in routing.ingress of the manifest)",
-        style="yellow",
-    )
-    for event in events:
-        note(f"  {event['event']}, emitted by {event['workflow']}")
-
-
-def _definitions(changes: Sequence[str]) -> list[str]:
+def _definition_lines(changes: Sequence[str]) -> list[str]:
     """One line per definition; more than ``ALIKE_SHOWN`` added or removed ones share a line."""
     lines: list[str] = []
     for (word, sign), group in groupby(changes, key=lambda change: (change.split()[1], change[0])):
@@ -137,22 +143,17 @@ def _definitions(changes: Sequence[str]) -> list[str]:
     return lines
 
 
-GROUPS_SHOWN: Final = 20
-
-_MEANINGS: Final[Mapping[str, str]] = {
-    STRICT: "every instance continues on the new version",
-    MIGRATE: "the new modules convert the stored states, all or none",
-    PIN: "instances in flight, and finished ones that do not fit, stay with their version",
-}
-
-Document = Mapping[str, Any]
-"""A part of the report of an apply (H-71b)."""
-
-Command = Callable[[str, bool], Sequence[str]]
-"""The words of the command that applies the manifest in a mode, and with ``--leave-cells``."""
-
-MigrationCommand = Callable[[str], Sequence[str]]
-"""The words of the command that writes the skeleton of a workflow's migration."""
+def show_open_events(events: Sequence[Mapping[str, str]]) -> None:
+    """Warn of events that workflows emit and that anyone may send (C-21c)."""
+    if not events:
+        return
+    note(
+        "warning: workflows emit these events, and anyone who may send events can send them, too "
+        "(list the events that are accepted from outside in routing.ingress of the manifest)",
+        style="yellow",
+    )
+    for event in events:
+        note(f"  {event['event']}, emitted by {event['workflow']}")
 
 
 def show_blockers(groups: Sequence[Document], count: int) -> None:
@@ -187,7 +188,7 @@ def show_ways_out(ways: Document, command: Command, migration: MigrationCommand)
     """Print the commands that would work now, and what else the manifest could declare."""
     for mode in ways["modes"]:
         words = shell_text(command(mode, ways["leaves_cells"]))
-        note(f"would work now: {words}  ({_MEANINGS[mode]})")
+        note(f"would work now: {words}  ({_MODE_MEANINGS[mode]})")
     if ways["in_place"]:
         names = ", ".join(ways["in_place"])
         note(
@@ -222,13 +223,6 @@ def ways_document(
     }
 
 
-FLOWS_SHOWN: Final = 10
-RULE: Final = "flows_diverge"
-
-Gate = Mapping[str, Any]
-"""The flows of a report (A-90)."""
-
-
 def refusal_text(gate: Gate) -> str:
     """Return why the manifest is refused, in one sentence."""
     return (
@@ -239,7 +233,7 @@ def refusal_text(gate: Gate) -> str:
 
 def show_flows(gate: Gate, *, is_refused: bool) -> None:
     """Print how many flows in progress continue, and those that the new code would stop, or, if it
-    is applied all the same, will stop."""
+    is applied all the same, will stop (C-21a)."""
     stopped = gate["diverge"]
     if gate["go_on"]:
         line(f"{count(gate['go_on'], 'flow')} in progress: they continue on the new version")
@@ -275,7 +269,8 @@ def _stopped_text(flow: Mapping[str, Any]) -> str:
 
 
 def show_states(states: Sequence[Mapping[str, Any]]) -> None:
-    """Print each state of a report before and after, and the places that differ."""
+    """Print each state of a report before and after a migration, and the places that differ:
+    ``aos apply --dry-run --show`` (C-21)."""
     if states:
         line("states, those that fail first", style="bold")
     for state in states:

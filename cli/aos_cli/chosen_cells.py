@@ -1,9 +1,5 @@
 """The cells that a command names or means, and a command for each of them, in the world of a folder
 or of a node (spec/cli.md, C-24b, C-26 to C-26c, C-92).
-
-Send one command of an operator for each of several cells (spec/cli.md, C-26 to C-26c).
-
-Name existing instances whose keys resemble one that does not exist (C-24b).
 """
 
 from __future__ import annotations
@@ -33,6 +29,13 @@ from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.output import progress
 
+CELLS_READ: Final = 10_000
+"""Instances of the workflow whose keys ``near_keys`` compares, so that a large world answers soon,
+too."""
+
+NAMED_MAX: Final = 3
+"""Most keys that ``near_keys`` returns."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenCell:
@@ -43,6 +46,18 @@ class ChosenCell:
     status: str | None = None
     mail: int = 0
     open_effects: int = 0
+
+
+Command: TypeAlias = Callable[[NamedCell], Answer]
+"""Sends the command for one cell, and returns the world's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A cell, and the world's answer to its command."""
+
+    cell: NamedCell
+    answer: Answer
 
 
 def cell_by_key(world: Path, node: str | None, workflow: str, key: str | None) -> list[NamedCell]:
@@ -177,17 +192,6 @@ def _of_row(row: Document) -> ChosenCell:
     )
 
 
-Command: TypeAlias = Callable[[NamedCell], Answer]
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A cell, and the world's answer to its command."""
-
-    cell: NamedCell
-    answer: Answer
-
-
 def command_each(
     world: Path,
     node: str | None,
@@ -199,7 +203,7 @@ def command_each(
     reason: str | None = None,
 ) -> list[Answered]:
     """Send the command for each cell, to ``node`` or else to the world of a folder: one record
-    each. A refusal does not stop the others.
+    each (C-26 to C-26c). A refusal does not stop the others.
 
     ``doing`` names the work on the progress line, such as ``retrying``. Without a cell, the world
     is not opened.
@@ -207,8 +211,8 @@ def command_each(
     if not cells:
         return []
     way = (
-        _in_folder(world, action, status, reason) if node is None
-        else _on_node(node, action, status, reason)
+        _command_in_folder(world, action, status, reason) if node is None
+        else _command_on_node(node, action, status, reason)
     )  # fmt: skip
     with way as command, progress(doing) as advance:
         answered = []
@@ -219,7 +223,7 @@ def command_each(
 
 
 @contextmanager
-def _in_folder(
+def _command_in_folder(
     world: Path, action: str, status: str | None, reason: str | None
 ) -> Iterator[Command]:
     with writing_to(world) as writer:
@@ -227,38 +231,34 @@ def _in_folder(
 
 
 @contextmanager
-def _on_node(node: str, action: str, status: str | None, reason: str | None) -> Iterator[Command]:
+def _command_on_node(
+    node: str, action: str, status: str | None, reason: str | None
+) -> Iterator[Command]:
     with client_of(node) as client:
         yield lambda cell: client.command(
             action, workflow=cell.workflow, key=cell.key, status=status, why=reason
         )
 
 
-CELLS_READ: Final = 10_000
-"""Instances of the workflow that are compared, so that a large world answers soon, too."""
-
-NAMED_MAX: Final = 3
-
-
 def near_keys(world: Path, item: Item) -> tuple[str, list[str]] | None:
     """Find the instance that ``item`` is for and that does not exist: return its workflow and at
     most three keys of that workflow that resemble its key. None if there is no such instance by
-    now, or its workflow has no key."""
+    now, or its workflow has no key (C-24b)."""
     with looking_at(world) as view:
-        target = _missing(view, item)
+        target = _missing_instance(view, item)
         if target is None:
             return None
         workflow, key = target
         key_texts = (
-            _text(view, workflow, cell.id[1])
+            _encoded_key_text(view, workflow, cell.id[1])
             for cell in islice(view.state.cells.of(workflow), CELLS_READ)
         )
         return workflow, difflib.get_close_matches(
-            _text(view, workflow, key), list(key_texts), n=NAMED_MAX
+            _encoded_key_text(view, workflow, key), list(key_texts), n=NAMED_MAX
         )
 
 
-def _missing(view: View, item: Item) -> tuple[str, bytes] | None:
+def _missing_instance(view: View, item: Item) -> tuple[str, bytes] | None:
     manifest = view.state.effective
     schema = manifest.schemas[item.schema]
     value = schema.from_record(schema.encode(schema.from_json_object(item.value)))
@@ -269,6 +269,6 @@ def _missing(view: View, item: Item) -> tuple[str, bytes] | None:
     return None
 
 
-def _text(view: View, workflow: str, key: bytes) -> str:
+def _encoded_key_text(view: View, workflow: str, key: bytes) -> str:
     value = as_json(view.state.effective.workflows[workflow].key, key)
     return value if isinstance(value, str) else compact(value)

@@ -1,14 +1,5 @@
-"""An instance of a flow that the command line names: its messages, and its cancelling past a fault
-(spec/cli.md, C-70 to C-73).
-
-Make the message of ``aos flow signal``: the key field is filled in (spec/cli.md, C-71).
-
-Cancel a flow that a fault has stopped (spec/cli.md, C-72a).
-
-Cancel is sent as any other, and waits behind the entry that failed. That entry is skipped by a
-signed command, and so is each entry after it that fails too, until Cancel runs. A
-skipped receipt never reaches the flow: if it reported that a step succeeded, no compensation undoes
-that step. The skipped entries are listed for this reason.
+"""Find the instance of a flow that the command line names, complete its messages, and cancel it
+past a fault (spec/cli.md, C-70 to C-73).
 """
 
 from __future__ import annotations
@@ -41,6 +32,13 @@ from aos.values.json_text import parse_json
 
 JSON_BYTES_MAX = 20 * 1024 * 1024
 
+CANCEL_S: Final = 10.0
+"""Seconds that the process which runs the world may take to reach the cancellation, or the next
+entry that fails."""
+
+Document = dict[str, Any]
+"""An entry of a mailbox, as ``aos flow cancel`` lists it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedInstance:
@@ -63,6 +61,26 @@ class NamedInstance:
     @property
     def document(self) -> dict[str, object]:
         return {"workflow": self.id[0], "key": self.key}
+
+
+@dataclass(slots=True, kw_only=True)
+class Skipping:
+    """The skipped entries, and the records of the commands. ``is_over`` says that Cancel has
+    run; ``is_run``, that a process runs the world."""
+
+    skipped: list[Document] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    is_over: bool = False
+    is_run: bool = True
+
+    @property
+    def effects(self) -> list[Document]:
+        """The skipped receipts of effects that succeeded: what they did stays done."""
+        return [
+            entry
+            for entry in self.skipped
+            if entry["kind"] == "receipt" and entry["status"] == "ok" and entry["role"] is None
+        ]
 
 
 def declaration_in_force(view: View, word: str) -> FlowDeclaration:
@@ -119,14 +137,38 @@ def admitted(answer: Answer) -> Admitted | Duplicate:
 
 
 def message_value(flow: NamedInstance, schema: str, message: object) -> object:
-    """Return the JSON of a message with the key of its instance in it.
+    """Return the JSON of a message of ``aos flow signal``, with the key of its instance in it
+    (C-71).
 
     Raises:
         BadUsage: The message is no object, or names another key.
         Refused: It does not fit its schema.
     """
     field = flow.declaration.messages[schema]
-    return message if field is None else _filled(flow, schema, message, field.split("."))
+    return message if field is None else _with_key(flow, schema, message, field.split("."))
+
+
+def _with_key(flow: NamedInstance, schema: str, message: object, names: list[str]) -> object:
+    if not isinstance(message, dict):
+        raise BadUsage(f"{schema}: expected an object, found {type(message).__name__}")
+    value: dict[str, Any] = dict(message)
+    name, *inner_names = names
+    if inner_names:
+        return {**value, name: _with_key(flow, schema, value.get(name, {}), inner_names)}
+    if name in value and not _is_key_of(flow, value[name]):
+        raise BadUsage(
+            f"{schema}: {name} is another key: expected {flow.key!r} or nothing, found "
+            f"{value[name]!r} (the command fills it in)"
+        )
+    return {**value, name: flow.key}
+
+
+def _is_key_of(flow: NamedInstance, value: object) -> bool:
+    schema = flow.declaration.key
+    try:
+        return schema.encode(schema.from_json_object(value)) == flow.id[1]
+    except ValueProblem:
+        return False
 
 
 def refuse_after_the_end(
@@ -162,59 +204,15 @@ def refuse_to_begin(view: View, flow: NamedInstance, schema: str, value: object)
             )
 
 
-def _filled(flow: NamedInstance, schema: str, message: object, names: list[str]) -> object:
-    if not isinstance(message, dict):
-        raise BadUsage(f"{schema}: expected an object, found {type(message).__name__}")
-    value: dict[str, Any] = dict(message)
-    name, *inner_names = names
-    if inner_names:
-        return {**value, name: _filled(flow, schema, value.get(name, {}), inner_names)}
-    if name in value and not _is_key(flow, value[name]):
-        raise BadUsage(
-            f"{schema}: {name} is another key: expected {flow.key!r} or nothing, found "
-            f"{value[name]!r} (the command fills it in)"
-        )
-    return {**value, name: flow.key}
-
-
-def _is_key(flow: NamedInstance, value: object) -> bool:
-    schema = flow.declaration.key
-    try:
-        return schema.encode(schema.from_json_object(value)) == flow.id[1]
-    except ValueProblem:
-        return False
-
-
-CANCEL_S: Final = 10.0
-"""Seconds that the process which runs the world may take to reach the cancellation, or the next
-entry that fails."""
-
-Document = dict[str, Any]
-
-
-@dataclass(slots=True, kw_only=True)
-class Skipping:
-    """The skipped entries, and the records of the commands. ``is_over`` says that Cancel has
-    run; ``is_run``, that a process runs the world."""
-
-    skipped: list[Document] = field(default_factory=list)
-    seqs: list[int] = field(default_factory=list)
-    is_over: bool = False
-    is_run: bool = True
-
-    @property
-    def effects(self) -> list[Document]:
-        """The skipped receipts of effects that succeeded: what they did stays done."""
-        return [
-            entry
-            for entry in self.skipped
-            if entry["kind"] == "receipt" and entry["status"] == "ok" and entry["role"] is None
-        ]
-
-
 def skip_to_cancel(world: Path, writer: Writer, id: CellId, cancel: EntryId) -> Skipping:
-    """Skip each entry that the instance fails on before ``cancel``. Without a process that runs the
-    world no step runs, so only the first one is skipped.
+    """Skip each entry that the instance fails on before ``cancel`` (C-72a).
+
+    Cancel is sent like any other message, and waits behind the entry that failed. That entry is
+    skipped by a signed command, and so is each entry after it that fails too, until Cancel runs.
+    Without a process that runs the world no step runs, so only the first one is skipped.
+
+    A skipped receipt never reaches the flow: if it reported that a step succeeded, no compensation
+    undoes that step. The skipped entries are listed for this reason.
 
     Raises:
         Refused, Unavailable: As for any other command. Entries that were skipped before stay
@@ -222,9 +220,9 @@ def skip_to_cancel(world: Path, writer: Writer, id: CellId, cancel: EntryId) -> 
     """
     skipping = Skipping()
     with open_reader(world) as reader:
-        while (cell := _stopped(reader, id, cancel)) is not None:
+        while (cell := _stopped_cell(reader, id, cancel)) is not None:
             assert cell.fault is not None
-            head = _head(View(reader.state, reader.store), cell.mailbox[0])
+            head = _failed_entry(View(reader.state, reader.store), cell.mailbox[0])
             action = SKIP if cell.fault.by_entry else RETRY
             answer = writer.control(action, cell=id)
             if isinstance(answer, Refusal) and answer.rule is Rule.CELL_HAS_NOT_FAILED:
@@ -235,16 +233,16 @@ def skip_to_cancel(world: Path, writer: Writer, id: CellId, cancel: EntryId) -> 
             if writer.is_direct:
                 skipping.is_run = False
                 return skipping
-        skipping.is_over = _is_taken(reader, id, cancel)
+        skipping.is_over = _is_entry_taken(reader, id, cancel)
     return skipping
 
 
-def _stopped(reader: WorldReader, id: CellId, cancel: EntryId) -> Cell | None:
+def _stopped_cell(reader: WorldReader, id: CellId, cancel: EntryId) -> Cell | None:
     """Wait until the instance has run ``cancel``, or stops before it; return it in that case."""
     deadline = time.monotonic() + CANCEL_S
     while time.monotonic() < deadline:
         reader.refresh()
-        if _is_taken(reader, id, cancel):
+        if _is_entry_taken(reader, id, cancel):
             return None
         cell = reader.state.cells[id]
         if cell.fault is not None:
@@ -253,12 +251,12 @@ def _stopped(reader: WorldReader, id: CellId, cancel: EntryId) -> Cell | None:
     return None
 
 
-def _is_taken(reader: WorldReader, id: CellId, entry: EntryId) -> bool:
+def _is_entry_taken(reader: WorldReader, id: CellId, entry: EntryId) -> bool:
     cell = reader.state.cells.get(id)
     return cell is None or all(mail.entry != entry for mail in cell.mailbox)
 
 
-def _head(view: View, mail: Mail) -> Document:
+def _failed_entry(view: View, mail: Mail) -> Document:
     """Describe the entry that failed: with the path of its operation, and, of a receipt, what it
     reported, because no step of the flow will ever see it."""
     document = {**mail_document(view, mail), "path": None, "role": None}

@@ -1,7 +1,4 @@
-"""Start a flow once for each key, and wait for its end (spec/cli.md, C-70, C-70a).
-
-Wait until a flow has ended, and print how (spec/cli.md, C-70a).
-"""
+"""Start a flow once for each key, and wait for its end (spec/cli.md, C-70, C-70a)."""
 
 from __future__ import annotations
 
@@ -28,6 +25,8 @@ from aos_cli.output import note, print_json
 ADMITTED = "admitted"
 DUPLICATE = "duplicate"
 EXISTING = "existing"
+
+FOR_EVER_S: Final = 100 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +122,9 @@ def _other_input(flow: NamedInstance, status: str | None) -> Refused:
     )
 
 
-FOR_EVER_S: Final = 100 * 365 * 86_400.0
-
-
 def wait_for_end(world: Path, started: Started, *, timeout_ns: int | None, json: bool) -> int:
-    """Wait for the end of a flow; print its output, or why it has none. Return the exit code.
+    """Wait for the end of a flow; print its output, or why it has none (C-70a). Return the
+    exit code.
 
     Raises:
         Unavailable: It has not ended in time.
@@ -146,7 +143,7 @@ def wait_for_end(world: Path, started: Started, *, timeout_ns: int | None, json:
     finally:
         current.close()
     state: dict[str, Any] = instance.state or {}
-    status = _status(instance)
+    status = _end_status(instance)
     if json:
         print_json(
             {
@@ -171,7 +168,7 @@ def _has_ended(instance: Instance) -> bool:
     return instance.status in ("completed", "failed") and state.get("status") != "pending"
 
 
-def _status(instance: Instance) -> str:
+def _end_status(instance: Instance) -> str:
     flow_status = (instance.state or {}).get("status")
     if instance.fault is not None:
         return "faulted"

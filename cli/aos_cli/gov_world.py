@@ -1,7 +1,5 @@
-"""Proposals in the world of a folder or of a node: read them, and govern a world through its node
-(spec/cli.md, C-139, C-142, C-143).
-
-Read proposals, and find what blocks them (spec/cli.md, C-142 and C-143).
+"""Read proposals in the world of a folder or of a node, find what blocks them, and govern a world
+through its node (spec/cli.md, C-139, C-142, C-143).
 """
 
 from __future__ import annotations
@@ -39,7 +37,12 @@ from aos_cli.apply_target import ApplyTarget
 from aos_cli.node_option import client_of, from_node
 from aos_cli.open_view import looking_at
 
-_OPEN: Final = ("open", "approved")
+_OPEN_STATUSES: Final = ("open", "approved")
+
+NO_WAY: Final[Document] = {"blockers": [], "groups": [], "fates": None, "flows": None}
+"""The fields of a dry run, for a proposal that is closed."""
+
+NO_MANIFEST = "this world has no manifest yet (apply one: aos apply PATH)"
 
 
 class GovNode:
@@ -64,7 +67,11 @@ class GovNode:
             ),
             manifest=manifest,
             proposed=listing["proposed"],
-            proposals=tuple(_open(row) for row in listing["proposals"] if row["status"] in _OPEN),
+            proposals=tuple(
+                _proposal_of_row(row)
+                for row in listing["proposals"]
+                if row["status"] in _OPEN_STATUSES
+            ),
         )
 
     def manifest(self, world: Document | None = None) -> Effective | None:
@@ -111,7 +118,7 @@ class GovNode:
         """Submit a vote or a withdrawal."""
         if key is None:
             return self._client.govern(
-                action, proposal=proposal, seen=_hash(seen_report), note=note
+                action, proposal=proposal, seen=_hash_or_none(seen_report), note=note
             )
         return self.submit_governance(
             governance_for(
@@ -132,11 +139,11 @@ class GovNode:
             signature=base64_text(signature),
             proposal=governance_input.proposal,
             serial=governance_input.serial,
-            base=_hash(governance_input.base),
+            base=_hash_or_none(governance_input.base),
             patch=None if governance_input.patch is None else base64_text(governance_input.patch),
             mode=None if governance_input.mode == STRICT else governance_input.mode,
             leaves=list(governance_input.leaves) or None,
-            seen=_hash(governance_input.seen),
+            seen=_hash_or_none(governance_input.seen),
             note=governance_input.note,
         )
 
@@ -180,7 +187,7 @@ def governing(node: str) -> Iterator[GovNode]:
         yield GovNode(client)
 
 
-def _open(row: Document) -> OpenProposal:
+def _proposal_of_row(row: Document) -> OpenProposal:
     base, document, patch = (_hash_field(row, name) for name in ("base", "document", "patch"))
     mode = row["mode"]
     votes = {vote["approver"]: vote["vote"] for vote in row["votes"]}
@@ -205,14 +212,8 @@ def _hash_field(row: Document, name: str) -> Hash:
     return parse_hash(text)
 
 
-def _hash(digest: Hash | None) -> str | None:
+def _hash_or_none(digest: Hash | None) -> str | None:
     return None if digest is None else hash_text(digest)
-
-
-NO_WAY: Final[Document] = {"blockers": [], "groups": [], "fates": None, "flows": None}
-"""The fields of a dry run, for a proposal that is closed."""
-
-NO_MANIFEST = "this world has no manifest yet (apply one: aos apply PATH)"
 
 
 def in_force(world: Path, node: str | None) -> Effective:
@@ -236,7 +237,7 @@ def stored(world: Path, number: int) -> tuple[Proposal, Loaded]:
         Refused: It is closed.
     """
     with looking_at(world) as view:
-        return _stored(view, number)
+        return _proposal_and_manifest(view, number)
 
 
 def proposal_document(world: Path, node: str | None, number: int) -> Document:
@@ -246,10 +247,12 @@ def proposal_document(world: Path, node: str | None, number: int) -> Document:
         BadUsage: There is no such proposal.
     """
     if node is not None:
-        return _from_node(node, number)
+        return _document_from_node(node, number)
     with looking_at(world) as view:
         document = proposal_report(view, number)
-        stored_proposal = _stored(view, number) if document["missing"] is not None else None
+        stored_proposal = (
+            _proposal_and_manifest(view, number) if document["missing"] is not None else None
+        )
     if stored_proposal is None:
         return document | NO_WAY
     change, loaded = stored_proposal
@@ -272,7 +275,7 @@ def report_document(world: Path, node: str | None, number: int, hash: str) -> Do
         return journaled_report(view, number, hash)
 
 
-def _from_node(node: str, number: int) -> Document:
+def _document_from_node(node: str, number: int) -> Document:
     with client_of(node) as client:
         document = client.document("/v1/proposal", proposal=number)
         if document["missing"] is None:
@@ -281,7 +284,7 @@ def _from_node(node: str, number: int) -> Document:
     return {**document, **{name: report[name] for name in NO_WAY}}
 
 
-def _stored(view: View, number: int) -> tuple[Proposal, Loaded]:
+def _proposal_and_manifest(view: View, number: int) -> tuple[Proposal, Loaded]:
     proposal = open_proposal(view.state, number)
     if isinstance(proposal, Refusal):
         raise declined(proposal)

@@ -1,10 +1,5 @@
 """Click groups that list commands from the registry and import a command when it is called, without
 pydantic.
-
-Read texts, paths and parsed numbers without pydantic, which Typer would import for them.
-
-Pydantic takes longer to import than a small command takes to run. A parameter of any other type,
-such as an ``Enum`` or a number with bounds, is left to Typer.
 """
 
 from __future__ import annotations
@@ -17,6 +12,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from aos_cli import registry
+
+_MAKERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    str: str,
+    Path: Path,
+    bool: bool,
+    list[str]: str,
+    list[Path]: Path,
+}
 
 
 class LeafCommand(TyperCommand):
@@ -56,7 +59,7 @@ class LazyCommand(TyperCommand):
             )
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         app.command(command.name, cls=LeafCommand, help=command.help, epilog=_epilog(command))(
-            _function(command)
+            _command_function(command)
         )
         typer_command = typer.main.get_command(app)
         assert isinstance(typer_command, TyperCommand)
@@ -85,7 +88,7 @@ class Group(TyperGroup):
         return name, command.load(), remaining_args
 
 
-def _function(command: registry.Command) -> Any:
+def _command_function(command: registry.Command) -> Any:
     function = command.load()
     if command.path not in registry.WRITING:
         return function
@@ -102,16 +105,7 @@ def _epilog(command: registry.Command) -> str:
     return "\n".join(lines).replace("[", r"\[")
 
 
-_MAKERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    str: str,
-    Path: Path,
-    bool: bool,
-    list[str]: str,
-    list[Path]: Path,
-}
-
-
-class _Reader:
+class _ParameterReader:
     """Makes the value of one parameter; Typer calls it."""
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
@@ -128,10 +122,15 @@ class _Reader:
 
 
 def read_without_pydantic(parameters: list[Any]) -> list[Any]:
-    """Give each parameter of a simple type a ``_Reader``; returns the same list."""
+    """Give each parameter of a simple type a ``_ParameterReader``; returns the same list.
+
+    Texts, paths and parsed numbers are read without pydantic, which Typer would import for them:
+    it takes longer to import than a small command takes to run. A parameter of any other type,
+    such as an ``Enum`` or a number with bounds, is left to Typer.
+    """
     for parameter in parameters:
         descriptor = parameter.type_descriptor
         make = descriptor.parameter_info.parser or _MAKERS.get(descriptor.annotation)
         if make is not None:
-            parameter._runtime_param = _Reader(make)  # noqa: SLF001  # Typer uses its own if this is None
+            parameter._runtime_param = _ParameterReader(make)  # noqa: SLF001  # Typer uses its own if this is None
     return parameters

@@ -1,7 +1,5 @@
 """A world through its node: read as ``open_view`` reads that of a folder, written as
 ``open_writing`` writes (C-92).
-
-Send events to a node, as ``open_writing`` sends them to the world of a folder (C-92).
 """
 
 from __future__ import annotations
@@ -22,7 +20,16 @@ from aos.host.door.writer import Item
 from aos_cli.node_option import client_of, node_token
 
 RECORDS: Final = 200
-"""Records of one request."""
+"""Most records of one request."""
+
+ITEMS_MAX: Final = 256
+"""Most events of one request."""
+
+CHUNK_BYTES: Final = 4 * 1024 * 1024
+"""Events of more bytes of JSON are sent in several requests."""
+
+RETRY_S: Final = 2.0
+"""Seconds for which a request is sent again, under the same submission ids."""
 
 
 def document(node: str, path: str, **query: object) -> Document:
@@ -45,20 +52,20 @@ def one_cell(node: str, workflow: str, key: str | None) -> Document:
 
 def cells(node: str, *, workflow: str | None, pinned: bool | None = None) -> Iterator[Document]:
     """Yield the rows of ``aos inspect cells``, by workflow and key. Raises as ``Client``."""
-    yield from _rows(node, "cells", workflow=workflow, pinned=pinned)
+    yield from _listed_rows(node, "cells", workflow=workflow, pinned=pinned)
 
 
 def faults(node: str, *, workflow: str | None) -> Iterator[Document]:
     """Yield the rows of ``aos inspect faults``, the latest first. Raises as ``Client``."""
-    yield from _rows(node, "faults", workflow=workflow)
+    yield from _listed_rows(node, "faults", workflow=workflow)
 
 
 def parked(node: str, *, effect: str | None, code: str | None) -> Iterator[Document]:
     """Yield the rows of effects that are held or parked. Raises as ``Client``."""
-    yield from _rows(node, "intents", parked=True, effect=effect, code=code)
+    yield from _listed_rows(node, "intents", parked=True, effect=effect, code=code)
 
 
-def _rows(node: str, name: str, **query: object) -> Iterator[Document]:
+def _listed_rows(node: str, name: str, **query: object) -> Iterator[Document]:
     """Yield the rows of a list, page by page."""
     offset = 0
     with client_of(node) as client:
@@ -100,20 +107,20 @@ def records(
     selected = {"kind": kinds, "workflow": workflow, "key": key, "spelled": is_spelled or None}
     with client_of(node) as client:
         end = client.seq()
-        _check(first, last, end, follow=follow)
+        _check_range(first, last, end, follow=follow)
         last = end if last is None else min(last, end)
         if first is None:
             page = client.document("/v1/records", to=last, limit=newest, **selected)
             yield from page["records"]
         else:
-            yield from _forward(client, first, last, limit, selected)
+            yield from _records_from(client, first, last, limit, selected)
         if follow:
             yield from client.follow(
-                after=end, kinds=kinds, workflow=workflow, key=_key(key), spelled=is_spelled
+                after=end, kinds=kinds, workflow=workflow, key=_key_value(key), spelled=is_spelled
             )
 
 
-def _key(word: str | None) -> object:
+def _key_value(word: str | None) -> object:
     """The value of a key that is typed as JSON or as plain text."""
     try:
         return None if word is None else json.loads(word)
@@ -123,7 +130,7 @@ def _key(word: str | None) -> object:
 
 def trace(node: str, words: Sequence[str], *, follow_events: bool) -> Document:
     """Return the document of ``aos trace`` for its words. Raises as ``Client``, and BadUsage."""
-    return document(node, "/v1/trace", **_target(words), follow_events=follow_events or None)
+    return document(node, "/v1/trace", **_trace_query(words), follow_events=follow_events or None)
 
 
 def drawn_trace(
@@ -131,13 +138,13 @@ def drawn_trace(
 ) -> tuple[Branch, ...]:
     """Return the lines of ``aos trace``, which the node has drawn for so many columns."""
     answer = document(
-        node, "/v1/trace", **_target(words), follow_events=follow_events or None, drawn=True,
+        node, "/v1/trace", **_trace_query(words), follow_events=follow_events or None, drawn=True,
         width=width,
     )  # fmt: skip
     return from_documents(answer["lines"])
 
 
-def _target(words: Sequence[str]) -> dict[str, str]:
+def _trace_query(words: Sequence[str]) -> dict[str, str]:
     """The query for the words of ``aos trace``. The node reads a single one as the command does:
     as a record, an intent or a workflow."""
     if not 1 <= len(words) <= 2:
@@ -145,13 +152,13 @@ def _target(words: Sequence[str]) -> dict[str, str]:
     return dict(zip(("workflow", "key"), words, strict=False))
 
 
-def _check(first: int | None, last: int | None, end: int, *, follow: bool) -> None:
+def _check_range(first: int | None, last: int | None, end: int, *, follow: bool) -> None:
     for name, seq in (("--from", first), ("--to", last)):
         if seq is not None and (seq < 1 or (name == "--from" and seq > end and not follow)):
             raise BadUsage(f"{name}: expected a record, 1 to {end}, found {seq}")
 
 
-def _forward(
+def _records_from(
     client: Client, first: int, last: int, limit: int | None, selected: Mapping[str, object]
 ) -> Iterator[Document]:
     remaining = limit
@@ -164,14 +171,6 @@ def _forward(
         yield from page["records"]
         remaining = None if remaining is None else remaining - len(page["records"])
         following = page["next"]
-
-
-ITEMS_MAX: Final = 256
-CHUNK_BYTES: Final = 4 * 1024 * 1024
-"""Events of more bytes of JSON are sent in several requests."""
-
-RETRY_S: Final = 2.0
-"""Seconds for which a request is sent again, under the same submission ids."""
 
 
 class NodeWriter:

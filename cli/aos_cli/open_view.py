@@ -1,7 +1,4 @@
-"""Open a world for reading; every reading command begins with this.
-
-The names that ``node.toml`` gives to paths of states, for conditions (spec/search.md, SE-21).
-"""
+"""Open a world for reading; every reading command begins with this."""
 
 from __future__ import annotations
 
@@ -85,7 +82,12 @@ def running_of(work: Document | None) -> Running | None:
 
 
 def search_names(world: Path) -> Mapping[str, Mapping[str, str]]:
-    """The names by workflow. Raises: BadUsage: ``node.toml`` is invalid."""
+    """Return the names that ``node.toml`` gives to paths of states, by workflow, for conditions
+    (spec/search.md, SE-21).
+
+    Raises:
+        BadUsage: ``node.toml`` is invalid.
+    """
     # Most lists have no condition, and need none of the node.
     from aos.node.node_settings import read_settings  # noqa: PLC0415
 

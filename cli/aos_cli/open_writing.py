@@ -1,10 +1,8 @@
 """Open a world for writing, for the time that ``--timeout`` gives; every command that sends
 something begins with this (spec/cli.md, C-8a).
 
-``--timeout`` of every command that writes to a world (spec/cli.md, C-8a).
-
-The option is the same everywhere, so the functions of commands do not name it: ``Listed`` adds it
-to those of ``registry.WRITING``, and ``open_writing`` reads it.
+The option is the same everywhere, so the functions of commands do not name it: ``lazy_group`` adds
+it to those of ``registry.WRITING``, and ``patience`` reads it.
 """
 
 from __future__ import annotations
@@ -22,23 +20,6 @@ from aos.host.door.way import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos_cli.options import span
 from aos_cli.output import note, progress
-
-
-@contextmanager
-def writing_to(world: Path) -> Iterator[Writer]:
-    """Open the world for the block, and show the progress of reading its journal."""
-    with progress("reading the journal") as advance:
-        writer = open_writer(world, patience=patience(), progress=advance, report=note)
-    for remark in writer.folder.remarks():
-        note(f"aos: {remark}")
-    with writer:
-        yield writer
-
-
-def patience() -> WaitPatience:
-    """How long this command waits for a world that makes nothing durable, and reports it (C-8a)."""
-    return WaitPatience(chosen_timeout_s(), report=lambda text: note(f"aos: {text}"))
-
 
 _SECOND_NS: Final = 10**9
 _DEFAULT_NS: Final = 30 * _SECOND_NS
@@ -59,6 +40,22 @@ class _CurrentTimeout:
     """The ``--timeout`` of the command that runs."""
 
     timeout_ns: int = _DEFAULT_NS
+
+
+@contextmanager
+def writing_to(world: Path) -> Iterator[Writer]:
+    """Open the world for the block, and show the progress of reading its journal."""
+    with progress("reading the journal") as advance:
+        writer = open_writer(world, patience=patience(), progress=advance, report=note)
+    for remark in writer.folder.remarks():
+        note(f"aos: {remark}")
+    with writer:
+        yield writer
+
+
+def patience() -> WaitPatience:
+    """How long this command waits for a world that makes nothing durable, and reports it (C-8a)."""
+    return WaitPatience(chosen_timeout_s(), report=lambda text: note(f"aos: {text}"))
 
 
 def chosen_timeout_s() -> float:

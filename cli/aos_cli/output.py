@@ -2,8 +2,6 @@
 
 On a terminal there are colours, tables and bars; elsewhere plain lines. ``aos_cli.terminal`` draws
 them; it is imported only if there is a terminal.
-
-Show progress: a bar on a terminal, elsewhere a line every 2 s (spec/cli.md, C-4).
 """
 
 from __future__ import annotations
@@ -22,9 +20,8 @@ from aos.document_text import CONTROLS, document_text
 from aos.errors import Unavailable
 from aos_cli.styled import Styled
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # rich would double the start-up of a small command
     from aos_cli.terminal import Screen
-
 
 STATUS_STYLES: Final = {
     "failed": "red",
@@ -59,7 +56,14 @@ TERMINAL_NAMES: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
 """Environment variables that make rich treat any stream as a terminal."""
 
 PLAIN_WIDTH: Final = 80
+
+PLAIN_EVERY_S: Final = 2.0
+"""Interval of plain progress lines, in seconds. Shorter work prints none."""
+
 _BREAKS: Final = frozenset("\n\t")
+
+Advance = Callable[[int, int], None]
+"""Called with the number done and the total, which is 0 if unknown."""
 
 
 class _Output:
@@ -308,6 +312,27 @@ def entry(columns: Sequence[tuple[str, int]], text: str, *, style: str | None = 
     write("\t".join([*(value for value, _ in columns), _one_line(text)]) + "\n", at_once=True)
 
 
+@contextmanager
+def progress(label: str) -> Iterator[Advance]:
+    """Show the progress of ``label`` while the block runs: a bar on a terminal, elsewhere a line
+    every 2 s (C-4)."""
+    with errors_screen().bar(label) if errors_are_on_terminal() else _plain_lines(label) as advance:
+        yield advance
+
+
+@contextmanager
+def _plain_lines(label: str) -> Iterator[Advance]:
+    last = monotonic()
+
+    def advance(completed: int, total: int) -> None:
+        nonlocal last
+        if monotonic() - last >= PLAIN_EVERY_S:
+            last = monotonic()
+            note(f"{label}: {completed:,} of {total:,}" if total else f"{label}: {completed:,}")
+
+    yield advance
+
+
 def _one_line(cell: str | Styled) -> str:
     """A cell of a tab-separated line, without tabs and line ends."""
     return with_escapes(str(cell)).replace("\t", " ").replace("\n", " ").translate(CONTROLS)
@@ -346,30 +371,3 @@ def _forget(stream: Any) -> None:
 
 def _unwritable(error: OSError) -> Unavailable:
     return Unavailable(f"stdout: cannot be written: {error.strerror or error}")
-
-
-PLAIN_EVERY_S: Final = 2.0
-"""Interval of plain progress lines, in seconds. Shorter work prints none."""
-
-Advance = Callable[[int, int], None]
-"""Called with the number done and the total, which is 0 if unknown."""
-
-
-@contextmanager
-def progress(label: str) -> Iterator[Advance]:
-    """Show the progress of ``label`` while the block runs."""
-    with errors_screen().bar(label) if errors_are_on_terminal() else _lines(label) as advance:
-        yield advance
-
-
-@contextmanager
-def _lines(label: str) -> Iterator[Advance]:
-    last = monotonic()
-
-    def advance(completed: int, total: int) -> None:
-        nonlocal last
-        if monotonic() - last >= PLAIN_EVERY_S:
-            last = monotonic()
-            note(f"{label}: {completed:,} of {total:,}" if total else f"{label}: {completed:,}")
-
-    yield advance

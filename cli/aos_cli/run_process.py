@@ -1,7 +1,5 @@
 """The parts that ``aos run`` and ``aos node`` share: the executors of the process, its first lines,
 and its status while it runs (spec/cli.md, C-25, C-25a).
-
-The status of a world that this process runs, on a terminal or as plain lines (C-25, C-25a).
 """
 
 from __future__ import annotations
@@ -30,6 +28,9 @@ from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 from aos.worker.shipped import option_for
 from aos_cli.output import errors_are_on_terminal, errors_screen, note
+
+PLAIN_EVERY_S: Final = 10.0
+"""Interval of plain status lines without a terminal, in seconds."""
 
 
 def standard_executors(
@@ -64,26 +65,6 @@ def standard_executors(
     ]
 
 
-def _started(start: Started) -> None:
-    number = start.open_intents
-    published_text = f", {count(number, 'open effect')} published again" if number else ""
-    note(f"running {start.folder.path} from record {start.seq:,}{published_text} (Ctrl-C stops it)")
-    _clock(start.clock_ns, now_ns())
-
-
-def _clock(clock_ns: int, machine_ns: int) -> None:
-    """Print a line if the machine's clock and the last record are far from each other (C-25f)."""
-    found_ns = ahead_ns(clock_ns, machine_ns)
-    if found_ns:
-        note(ahead_text(found_ns), style="yellow")
-    elif machine_ns - clock_ns > FAR_NS:
-        note(
-            f"this machine's clock is {span_text(machine_ns - clock_ns)} after the last record, of "
-            f"{time_text(clock_ns)}: if that clock is wrong, set it, and then see aos clock",
-            style="yellow",
-        )
-
-
 class RunStart:
     """Prints that the world runs, and then the things that its manifest may ask for and this
     process does not provide (C-25). Unless it ``needs_executors``, workers may carry out the
@@ -97,7 +78,7 @@ class RunStart:
 
     def started(self, start: Started) -> None:
         """Print the first line, and the block after it."""
-        _started(start)
+        _note_start(start)
         self._has_started = True
         self._tell()
 
@@ -119,8 +100,24 @@ class RunStart:
             note(f"  {text}")
 
 
-PLAIN_EVERY_S: Final = 10.0
-"""Interval of plain status lines without a terminal, in seconds."""
+def _note_start(start: Started) -> None:
+    number = start.open_intents
+    published_text = f", {count(number, 'open effect')} published again" if number else ""
+    note(f"running {start.folder.path} from record {start.seq:,}{published_text} (Ctrl-C stops it)")
+    _note_clock(start.clock_ns, now_ns())
+
+
+def _note_clock(clock_ns: int, machine_ns: int) -> None:
+    """Print a line if the machine's clock and the last record are far from each other (C-25f)."""
+    found_ns = ahead_ns(clock_ns, machine_ns)
+    if found_ns:
+        note(ahead_text(found_ns), style="yellow")
+    elif machine_ns - clock_ns > FAR_NS:
+        note(
+            f"this machine's clock is {span_text(machine_ns - clock_ns)} after the last record, of "
+            f"{time_text(clock_ns)}: if that clock is wrong, set it, and then see aos clock",
+            style="yellow",
+        )
 
 
 class RunScreen(Protocol):
@@ -137,26 +134,27 @@ class RunScreen(Protocol):
 
 @contextmanager
 def run_screen() -> Iterator[RunScreen]:
-    """A live status line on a terminal; elsewhere a plain line every ``PLAIN_EVERY_S``."""
+    """A live status line on a terminal; elsewhere a plain line every ``PLAIN_EVERY_S`` (C-25,
+    C-25a)."""
     if not errors_are_on_terminal():
-        yield _Plain()
+        yield _PlainScreen()
         return
     with errors_screen().status_line() as show:
-        yield _Terminal(show)
+        yield _TerminalScreen(show)
 
 
-class _Terminal:
+class _TerminalScreen:
     def __init__(self, show: Callable[[str, str], None]) -> None:
         self._show = show
 
     def fold(self, records_read: int, total: int) -> None:
-        self._show(_folding(records_read, total), "dim")
+        self._show(_reading_text(records_read, total), "dim")
 
     def status(self, status: Status) -> None:
-        self._show(_status(status, status.steps_per_s), "cyan")
+        self._show(_status_text(status, status.steps_per_s), "cyan")
 
 
-class _Plain:
+class _PlainScreen:
     """A line every ``PLAIN_EVERY_S`` while something happens, with the mean since the one before
     or since something happened again."""
 
@@ -167,7 +165,7 @@ class _Plain:
 
     def fold(self, records_read: int, total: int) -> None:
         if self._is_time():
-            note(_folding(records_read, total))
+            note(_reading_text(records_read, total))
 
     def status(self, status: Status) -> None:
         figures, since = status.stats.figures, self._since
@@ -176,7 +174,7 @@ class _Plain:
         elif self._is_time():
             self._noted_seq = figures.seq
             seconds = max(monotonic() - since, STATUS_S)
-            note(_status(status, (figures.steps - self._steps) / seconds))
+            note(_status_text(status, (figures.steps - self._steps) / seconds))
             self._begin(figures.steps)
 
     def _begin(self, steps: int) -> None:
@@ -190,11 +188,11 @@ class _Plain:
         return True
 
 
-def _folding(records_read: int, total: int) -> str:
+def _reading_text(records_read: int, total: int) -> str:
     return f"reading the journal: record {records_read:,} of {total:,}"
 
 
-def _status(status: Status, steps_per_s: float) -> str:
+def _status_text(status: Status, steps_per_s: float) -> str:
     figures = status.stats.figures
     waiting = sum(status.waiting.values())
     parts = [

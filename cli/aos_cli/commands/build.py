@@ -1,6 +1,5 @@
-"""``aos build``: build a project's modules and its AIR (spec/cli.md, C-61).
-
-``aos build --migration``: write the skeleton of a migration (spec/cli.md, C-61a).
+"""``aos build``: build a project's modules and its AIR, and with ``--migration`` write the skeleton
+of a migration (spec/cli.md, C-61, C-61a).
 """
 
 from __future__ import annotations
@@ -191,21 +190,22 @@ def build_migration(
     console: Console,
     json: bool,
 ) -> None:
-    """Build the project, compare it with the manifest in force, and write the skeleton.
+    """Build the project, compare it with the manifest in force, and write the skeleton of a
+    migration (C-61a).
 
     Args:
         source: The manifest in force; None: that of the world.
         world: None: the project's scratch world.
     """
-    manifest_in_force = _in_force(project, source, world)
+    manifest_in_force = _manifest_in_force(project, source, world)
     written = write_skeleton(builds.build(project, console=console), manifest_in_force, workflow)
     if json:
-        print_json(_document(written))
+        print_json(_skeleton_document(written))
     else:
-        _show(written)
+        _show_skeleton(written)
 
 
-def _in_force(project: Project, source: Path | None, world: Path | None) -> Effective:
+def _manifest_in_force(project: Project, source: Path | None, world: Path | None) -> Effective:
     if source is not None:
         return load_manifest_files(source).effective
     folder = project.folder / project.world if world is None else world
@@ -224,7 +224,7 @@ def _in_force(project: Project, source: Path | None, world: Path | None) -> Effe
         return reader.manifest
 
 
-def _show(written: Skeleton) -> None:
+def _show_skeleton(written: Skeleton) -> None:
     line(f"{written.workflow}: from {written.source} to {written.target}", style="bold")
     for file in written.files:
         line(f"wrote {file}")
@@ -235,7 +235,7 @@ def _show(written: Skeleton) -> None:
     line("then run aos build, and aos apply --mode migrate")
 
 
-def _document(written: Skeleton) -> dict[str, object]:
+def _skeleton_document(written: Skeleton) -> dict[str, object]:
     return {
         "workflow": written.workflow,
         "from": written.source,

@@ -1,7 +1,5 @@
-"""``aos export FILE``: write the world, or an event log of it, into one file (spec/cli.md, C-42,
-C-42a).
-
-Export an event log for process mining (spec/cli.md, C-42a; spec/exports.md).
+"""``aos export FILE``: write the world, or an event log of it for process mining, into one file
+(spec/cli.md, C-42, C-42a; spec/exports.md).
 """
 
 from __future__ import annotations
@@ -20,51 +18,8 @@ from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
 from aos_cli.output import line, print_json, progress
 
-LOG_FORMATS: Final = ("ocel", "xes", "jsonl")
-
-
-def export_log(
-    world: Path,
-    file: Path,
-    *,
-    format: str,
-    workflow: str | None,
-    with_values: bool,
-    force: bool,
-    json: bool,
-) -> None:
-    """Write the log and print what was written."""
-    # `aos export` of a bundle need not import this.
-    from aos.audit.event_log.event_log import write_event_log  # noqa: PLC0415
-
-    with open_folder(world).open_store(readonly=True) as store, progress("exporting") as advance:
-        log = write_event_log(
-            store, file, format=format, workflow=workflow, with_values=with_values, force=force,
-            progress=advance,
-        )  # fmt: skip
-    if json:
-        print_json(
-            {
-                "file": str(log.path),
-                "format": log.format,
-                "world": hash_text(log.world),
-                "first": log.first,
-                "seq": log.seq,
-                "workflow": log.workflow,
-                "events": log.events,
-                "objects": log.objects,
-                "bytes": log.size,
-            }
-        )
-        return
-    noun = "trace" if log.format == "xes" else "object"
-    line(f"exported to record {log.seq:,}: {log.path}", style="bold")
-    line(f"  {count(log.events, 'event')} and {count(log.objects, noun)}, {log.size:,} bytes")
-    if log.first > 1:
-        line(f"  from record {log.first:,} on: earlier records were pruned")
-
-
 BUNDLE: Final = "bundle"
+LOG_FORMATS: Final = ("ocel", "xes", "jsonl")
 FORMATS: Final = (BUNDLE, *LOG_FORMATS)
 SCALARS: Final = "scalars"
 
@@ -110,7 +65,7 @@ def export(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    _check(format, values)
+    _check_options(format, values)
     if format != BUNDLE:
         if to is not None:
             raise BadUsage("--to goes with a bundle: an event log has all records")
@@ -125,19 +80,60 @@ def export(
     with progress("exporting") as advance:
         bundle = export_world(world, file, to=to, force=force, progress=advance)
     if json:
-        print_json(_document(bundle, to))
+        print_json(_bundle_document(bundle, to))
     else:
-        _show(bundle, to)
+        _show_bundle(bundle, to)
 
 
-def _check(format: str, values: str | None) -> None:
+def _check_options(format: str, values: str | None) -> None:
     if format not in FORMATS:
         raise BadUsage(sentence("--format", expected=either(FORMATS), actual=repr(format)))
     if values not in (None, SCALARS):
         raise BadUsage(sentence("--values", expected=SCALARS, actual=repr(values)))
 
 
-def _document(bundle: Exported, to: int | None) -> dict[str, object]:
+def export_log(
+    world: Path,
+    file: Path,
+    *,
+    format: str,
+    workflow: str | None,
+    with_values: bool,
+    force: bool,
+    json: bool,
+) -> None:
+    """Write the event log, and print its file and its size (C-42a)."""
+    # `aos export` of a bundle need not import this.
+    from aos.audit.event_log.event_log import write_event_log  # noqa: PLC0415
+
+    with open_folder(world).open_store(readonly=True) as store, progress("exporting") as advance:
+        log = write_event_log(
+            store, file, format=format, workflow=workflow, with_values=with_values, force=force,
+            progress=advance,
+        )  # fmt: skip
+    if json:
+        print_json(
+            {
+                "file": str(log.path),
+                "format": log.format,
+                "world": hash_text(log.world),
+                "first": log.first,
+                "seq": log.seq,
+                "workflow": log.workflow,
+                "events": log.events,
+                "objects": log.objects,
+                "bytes": log.size,
+            }
+        )
+        return
+    noun = "trace" if log.format == "xes" else "object"
+    line(f"exported to record {log.seq:,}: {log.path}", style="bold")
+    line(f"  {count(log.events, 'event')} and {count(log.objects, noun)}, {log.size:,} bytes")
+    if log.first > 1:
+        line(f"  from record {log.first:,} on: earlier records were pruned")
+
+
+def _bundle_document(bundle: Exported, to: int | None) -> dict[str, object]:
     return {
         "file": str(bundle.path),
         "world": hash_text(bundle.world),
@@ -151,7 +147,7 @@ def _document(bundle: Exported, to: int | None) -> dict[str, object]:
     }
 
 
-def _show(bundle: Exported, to: int | None) -> None:
+def _show_bundle(bundle: Exported, to: int | None) -> None:
     line(f"exported to record {bundle.seq:,}: {bundle.path}", style="bold")
     if to is not None and to != bundle.seq:
         line(f"  record {to:,} is in a frame that ends with record {bundle.seq:,}")

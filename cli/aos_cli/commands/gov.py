@@ -1,8 +1,7 @@
 """``aos gov``: propose manifests, show proposals, apply them (spec/cli.md, C-140 to C-144).
 
-Check what a proposer or approver gives: patches, votes and notes (spec/cli.md, C-140, C-147).
-
-Print proposals and votes as text (spec/cli.md, C-142 and C-143).
+The other commands of the group read votes and notes (C-147), and build command lines, with the
+functions of this module.
 """
 
 from __future__ import annotations
@@ -52,6 +51,12 @@ from aos_cli.output import fields, line, note, print_json, table, write
 from aos_cli.shadow_text import show_shadow
 
 SEQ_END: Final = 1 << 63
+
+PATCH_BYTES_MAX: Final = 16 << 20
+VOTE_BYTES_MAX: Final = 16 << 20
+"""A vote names the workflows that the manifest leaves, of which there may be many."""
+
+Document = Mapping[str, Any]
 
 
 def record(text: str) -> int:
@@ -122,7 +127,7 @@ def propose(
         raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
     check_note(text)
     signer = None if key is None else read_key(key)
-    loaded, change = _proposed(path, patch_file, abi, world, node)
+    loaded, change = _proposed_manifest(path, patch_file, abi, world, node)
     report = ApplyTarget(world, node).apply(
         loaded, dry_run=True, mode=mode, leave_cells=leave_cells, show=0, allow_diverged=True
     )
@@ -232,7 +237,7 @@ def apply(
     return 0 if is_applied else Refused.exit_code
 
 
-def _proposed(
+def _proposed_manifest(
     path: Path | None, file: Path | None, abi: str | None, world: Path, node: str | None
 ) -> tuple[Loaded, Patch | None]:
     """The manifest that is proposed, and the patch if the user gave one."""
@@ -245,19 +250,14 @@ def _proposed(
     return Loaded(effective=apply_patch(in_force(world, node), change), modules={}), change
 
 
-PATCH_BYTES_MAX: Final = 16 << 20
-VOTE_BYTES_MAX: Final = 16 << 20
-"""A vote names the workflows that the manifest leaves, of which there may be many."""
-
-
 def patch_at(file: Path) -> Patch:
-    """Read a patch.
+    """Read a patch (C-140).
 
     Raises:
         BadUsage: The file cannot be read, or is not JSON.
         PatchInvalid: It is no patch.
     """
-    return read_patch(_json(file, PATCH_BYTES_MAX))
+    return read_patch(_json_of(file, PATCH_BYTES_MAX))
 
 
 def check_note(text: str | None) -> None:
@@ -269,24 +269,21 @@ def check_note(text: str | None) -> None:
 
 
 def vote_at(file: Path) -> VoteFile:
-    """Read a vote. Raises: BadUsage: The file cannot be read, or is no vote."""
-    value = _json(file, VOTE_BYTES_MAX)
+    """Read a vote (C-147). Raises: BadUsage: The file cannot be read, or is no vote."""
+    value = _json_of(file, VOTE_BYTES_MAX)
     try:
         return read_vote_file(value)
     except BadUsage as problem:
         raise BadUsage(f"{file}: {problem}") from problem
 
 
-def _json(file: Path, bytes_max: int) -> object:
+def _json_of(file: Path, bytes_max: int) -> object:
     try:
         return parse_json(read_named(file, bytes_max).decode(), max_bytes=bytes_max)
     except UnicodeDecodeError as problem:
         raise BadUsage(f"{file}: expected JSON in UTF-8") from problem
     except ValueProblem as problem:
         raise BadUsage(f"{file}: {problem}") from problem
-
-
-Document = Mapping[str, Any]
 
 
 def command(world: Path | str, *words: object) -> str:
@@ -298,7 +295,7 @@ def command(world: Path | str, *words: object) -> str:
 
 
 def show_list(rows: Sequence[Document]) -> None:
-    """Print one line for each proposal."""
+    """Print one line for each proposal (C-142)."""
     table(
         ["proposal", "status", "by", "at", "mode", "approvals", "note"],
         [
@@ -306,9 +303,9 @@ def show_list(rows: Sequence[Document]) -> None:
                 str(row["proposal"]),
                 row["status"],
                 row["principal"] or "",
-                _time(row["at_ns"]),
+                _time_or_blank(row["at_ns"]),
                 row["mode"] or "",
-                _approvals(row),
+                _approvals_text(row),
                 row["note"] or "",
             ]
             for row in rows
@@ -319,16 +316,16 @@ def show_list(rows: Sequence[Document]) -> None:
 
 
 def show_one(proposal: Document, world: Path | str) -> None:
-    """Print a proposal with its votes, its changes and what it still needs."""
+    """Print a proposal with its votes, its changes and what it still needs (C-143)."""
     fields(
         [
             ("proposal", str(proposal["proposal"])),
             ("status", proposal["status"]),
-            *((name, text) for name, text in _head(proposal) if text),
+            *((name, text) for name, text in _head_fields(proposal) if text),
         ]
     )
     for row in proposal["votes"]:
-        line(f"{row['approver']}: {row['vote']}, in record {row['seq']}{_remarks(row)}")
+        line(f"{row['approver']}: {row['vote']}, in record {row['seq']}{_vote_remarks(row)}")
     for row in proposal["reports"]:
         line(f"report {row['hash']}, of {count(row['records'] or 0, 'record')}")
     if proposal["changes"] is None:
@@ -345,9 +342,9 @@ def show_one(proposal: Document, world: Path | str) -> None:
             line(f"next: {command(world, 'apply', proposal['proposal'])}")
 
 
-def _head(proposal: Document) -> Iterator[tuple[str, str]]:
+def _head_fields(proposal: Document) -> Iterator[tuple[str, str]]:
     yield "by", proposal["principal"] or ""
-    yield "at", _time(proposal["at_ns"])
+    yield "at", _time_or_blank(proposal["at_ns"])
     yield "in the place of", proposal["base"] or ""
     yield "manifest", proposal["document"] or ""
     yield "patch", proposal["patch"] or ""
@@ -379,17 +376,17 @@ def _obstacles(proposal: Document, world: Path | str) -> Iterator[str]:
         yield refusal_text(proposal["flows"])
 
 
-def _approvals(proposal: Document) -> str:
+def _approvals_text(proposal: Document) -> str:
     if proposal["quorum"] is None or "votes" not in proposal:
         return ""
     approvals = [vote for vote in proposal["votes"] if vote["vote"] == "approve"]
     return f"{len(approvals)} of {proposal['quorum']}"
 
 
-def _remarks(vote: Document) -> str:
+def _vote_remarks(vote: Document) -> str:
     report_text = "" if vote["seen"] is None else f", has seen {vote['seen']}"
     return report_text + ("" if vote["note"] is None else f": {vote['note']}")
 
 
-def _time(ns: int | None) -> str:
+def _time_or_blank(ns: int | None) -> str:
     return "" if ns is None else time_text(ns)

@@ -1,6 +1,5 @@
-"""``aos gov approve``, ``reject``, ``withdraw`` and ``submit`` (spec/cli.md, C-145 to C-147).
-
-Sign votes with the world at hand, or with nothing but a bundle of it (spec/cli.md, C-145).
+"""``aos gov approve``, ``reject``, ``withdraw`` and ``submit``: sign votes, with the world at hand
+or with nothing but a bundle of it, and submit them (spec/cli.md, C-145 to C-147).
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def _voting(action: str) -> Callable[..., None]:
         world: World = DEFAULT_WORLD,
         json: Json = False,
     ) -> None:
-        report = _hash(report_hash)
+        report = _seen_hash(report_hash)
         if bundle is not None and (out is None or key is None):
             raise BadUsage("--bundle: expected --key FILE and --out FILE with it")
         if out is None:
@@ -160,7 +159,7 @@ def submit(
             }  # fmt: skip
             try:
                 check_vote(vote, governor.signed_state())
-                row["seq"] = _admitted(governor.submit_governance(vote_input))
+                row["seq"] = _admitted_seq(governor.submit_governance(vote_input))
                 assert vote_input.proposal is not None, "a vote file has one"
                 row["status"] = _status(governor, vote_input.proposal, vote_input.action)["status"]
             except (BadUsage, Refused) as refused:
@@ -181,10 +180,10 @@ def _govern(
     check_note(text)
     signing_key = None if key is None else read_key(key)
     with _governor(world, node) as governor:
-        seq = _admitted(
+        seq = _admitted_seq(
             governor.govern(action, proposal, key=signing_key, seen_report=report, note=text)
         )
-        name = _name(governor, action, signing_key, seq)
+        name = _signer_name(governor, action, signing_key, seq)
         now = _status(governor, proposal, action)
     if json:
         print_json({"proposal": proposal, "action": action, "principal": name, "seq": seq, **now})
@@ -204,7 +203,7 @@ def _governor(world: Path, node: str | None) -> Iterator[Writer | GovNode]:
             yield governor
 
 
-def _name(governor: Writer | GovNode, action: str, key: SigningKey | None, seq: int) -> str:
+def _signer_name(governor: Writer | GovNode, action: str, key: SigningKey | None, seq: int) -> str:
     """The name in which record ``seq`` was signed, with ``key`` or the operator's."""
     if isinstance(governor, GovNode):
         return governor.name_of(seq)
@@ -247,14 +246,14 @@ def _status(governor: Writer | GovNode, proposal: int, action: str) -> dict[str,
     return {"status": status, "approvals": approval_count, "quorum": governance.quorum}
 
 
-def _admitted(answer: Answer) -> int:
+def _admitted_seq(answer: Answer) -> int:
     """The record of an answer. Raises: Refused, BadUsage: A rule declines it (``declined``)."""
     if isinstance(answer, Refusal):
         raise declined(answer)
     return answer.seq
 
 
-def _hash(text: str | None) -> Hash | None:
+def _seen_hash(text: str | None) -> Hash | None:
     try:
         return None if text is None else parse_hash(text)
     except ValueProblem as problem:
@@ -271,8 +270,8 @@ def signed_away(
     seen_report: Hash | None,
     note: str | None,
 ) -> tuple[VoteFile, dict[str, Any]]:
-    """Sign a vote without submitting it, by the world's journal or by that of a bundle. Return it
-    with the changes of the proposal.
+    """Sign a vote without submitting it, by the world's journal or by that of a bundle (C-145).
+    Return it with the changes of the proposal.
 
     Raises:
         BadUsage: There is no such proposal.
@@ -286,7 +285,7 @@ def signed_away(
             view = stack.enter_context(looking_at(world))
             state, read = view.state, view.journal.blob
         else:
-            source = stack.enter_context(_verified(bundle))
+            source = stack.enter_context(_verified_bundle(bundle))
             state, read = state_of(source), source.blob
         signer = signer or open_folder(world).operator_key()
         governance = None if state.manifest is None else state.manifest.governance
@@ -305,7 +304,7 @@ def signed_away(
 
 
 @contextlib.contextmanager
-def _verified(bundle: Path) -> Iterator[ReportSource]:
+def _verified_bundle(bundle: Path) -> Iterator[ReportSource]:
     """Open a bundle that verifies. Raises: Damage: It does not."""
     with progress("verifying") as advance:
         verified = verify_bundle(bundle, on_progress=lambda seq: advance(seq, 0))
@@ -347,19 +346,19 @@ def check_vote(vote: VoteFile, signed_state: SignedState) -> None:
     if world_proposal is not None and world_proposal.change != vote.change:
         raise Refused(
             sentence(f"this vote is for another change than proposal {world_proposal.seq}",
-                     expected=_parts(world_proposal.change, vote.change),
-                     actual=_parts(vote.change, world_proposal.change),
+                     expected=_differing_parts(world_proposal.change, vote.change),
+                     actual=_differing_parts(vote.change, world_proposal.change),
                      hint=f"look at the proposal and sign again: aos gov show {world_proposal.seq}")
         )  # fmt: skip
 
 
-def _parts(change: ProposedChange, compared: ProposedChange) -> str:
+def _differing_parts(change: ProposedChange, compared: ProposedChange) -> str:
     """The parts of ``change`` that are not those of ``compared``."""
-    texts = zip(_texts(change), _texts(compared), strict=True)
+    texts = zip(_change_texts(change), _change_texts(compared), strict=True)
     return " and ".join(text for text, different in texts if text != different)
 
 
-def _texts(change: ProposedChange) -> tuple[str, ...]:
+def _change_texts(change: ProposedChange) -> tuple[str, ...]:
     return (
         f"from manifest {hash_text(change.base)}",
         f"to manifest {hash_text(change.document)}",

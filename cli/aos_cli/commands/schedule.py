@@ -1,7 +1,4 @@
-"""``aos schedule``: events at the times of a calendar (spec/cli.md, C-103 to C-105).
-
-Schedules in the world of a folder or of a node (spec/cli.md, C-103 to C-105).
-"""
+"""``aos schedule``: events at the times of a calendar (spec/cli.md, C-103 to C-105)."""
 
 from __future__ import annotations
 
@@ -32,7 +29,72 @@ from aos_cli.output import line, note, print_json
 VALUE_BYTES_MAX: Final = 1 << 20
 _MS: Final = 10**6
 
+_COMMAND_SCHEMAS = {"pause": PAUSE, "resume": RESUME, "trigger": TRIGGER, "delete": DELETE}
+
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the schedule.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleWorld:
+    """The schedules in the world of a folder or of a node. ``node`` None: the world of the folder
+    ``world``.
+
+    Every method raises Refused with the words of the schedule if that refuses, and as the folder
+    or the client otherwise.
+    """
+
+    world: Path
+    node: str | None
+
+    def schedules(self) -> Document:
+        """All schedules; see ``schedule_view.schedules``."""
+        return self._read("/v1/schedules", {}, schedule_view.schedules)
+
+    def schedule(self, id: str) -> Document:
+        """One schedule; see ``schedule_view.schedule``."""
+        return self._read("/v1/schedule", {"id": id}, lambda view: schedule_view.schedule(view, id))
+
+    def create(self, definition: Mapping[str, Any], *, replace: bool) -> tuple[int, bool]:
+        """Set a schedule, as a manifest has it; return the record, and whether it has answered."""
+        if self.node is not None:
+            with client_of(self.node) as client:
+                answer = client.schedule("create", **definition, replace=replace or None)
+            return answer["seq"], True
+        entry = schedule_of(definition)
+        with looking_at(self.world) as view:
+            manifest = view.state.manifest
+            must_have_schedules({} if manifest is None else manifest.workflows)
+            assert manifest is not None
+            value = set_value(entry, manifest.schemas, manifest.plans)
+            if not replace and view.state.cells.get(_schedule_cell(entry.id)) is not None:
+                raise Refused(
+                    f"there is a schedule {entry.id} already (--replace gives it this definition)"
+                )
+        return self._send(SET, value)
+
+    def command(self, id: str, action: str) -> tuple[int, bool]:
+        """Pause, resume, trigger or delete a schedule; as ``create``."""
+        if self.node is not None:
+            with client_of(self.node) as client:
+                answer = client.schedule("command", id=id, action=action)
+            return answer["seq"], True
+        self.schedule(id)
+        return self._send(_COMMAND_SCHEMAS[action], {"id": id})
+
+    def _send(self, schema: str, value: Any) -> tuple[int, bool]:
+        return ask(self.world, schema, value, _schedule_cell(value["id"]), schedule_view.refusal_of)
+
+    def _read(
+        self, path: str, query: Mapping[str, object], take: Callable[[View], Document]
+    ) -> Document:
+        if self.node is not None:
+            return from_node(self.node, path, **query)
+        with looking_at(self.world) as view:
+            return take(view)
+
+
+def _schedule_cell(id: str) -> CellId:
+    return SCHEDULE, encode(id)
 
 
 def create(
@@ -107,18 +169,18 @@ def create(
         "id": id,
         "cron": cron,
         "tz": tz,
-        "every_ms": _ms(every, "--every"),
+        "every_ms": _whole_ms(every, "--every"),
         "event": event,
-        "value": _object(value, "--value"),
+        "value": _json_option(value, "--value"),
         "at_field": at_field,
         "plan": plan,
         "version": version,
-        "context": _object(context, "--context"),
+        "context": _json_option(context, "--context"),
         "start": start,
         "end": end,
-        "catchup_ms": _ms(catchup, "--catchup"),
+        "catchup_ms": _whole_ms(catchup, "--catchup"),
         "overlap": overlap,
-        "jitter_ms": _ms(jitter, "--jitter"),
+        "jitter_ms": _whole_ms(jitter, "--jitter"),
         "paused": paused or None,
     }
     definition = {name: argument for name, argument in arguments.items() if argument is not None}
@@ -136,31 +198,31 @@ def list_schedules(
     for schedule in document["schedules"]:
         line(
             f"{schedule['id']}  {_recurrence_text(schedule)}  {schedule['event']}  "
-            f"{_state(schedule)}"
+            f"{_state_text(schedule)}"
         )
     note(count(len(document["schedules"]), "schedule"))
 
 
 def show(id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    _show(ScheduleWorld(world, node).schedule(id), json=json)
+    _show_schedule(ScheduleWorld(world, node).schedule(id), json=json)
 
 
 def pause(
     id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
 ) -> None:
-    _command("pause", id, ScheduleWorld(world, node), json=json)
+    _send_command("pause", id, ScheduleWorld(world, node), json=json)
 
 
 def resume(
     id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
 ) -> None:
-    _command("resume", id, ScheduleWorld(world, node), json=json)
+    _send_command("resume", id, ScheduleWorld(world, node), json=json)
 
 
 def trigger(
     id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
 ) -> None:
-    _command("trigger", id, ScheduleWorld(world, node), json=json)
+    _send_command("trigger", id, ScheduleWorld(world, node), json=json)
 
 
 def delete(
@@ -175,7 +237,7 @@ def delete(
         _note_waits()
 
 
-def _command(action: str, id: str, schedules: ScheduleWorld, *, json: bool) -> None:
+def _send_command(action: str, id: str, schedules: ScheduleWorld, *, json: bool) -> None:
     _show_sent(schedules, id, schedules.command(id, action), json=json)
 
 
@@ -184,7 +246,7 @@ def _show_sent(
 ) -> None:
     seq, is_run = sent_event
     if is_run:
-        _show(schedules.schedule(id), json=json)
+        _show_schedule(schedules.schedule(id), json=json)
     elif json:
         print_json({"id": id, "seq": seq, "answered": False})
     else:
@@ -196,20 +258,20 @@ def _note_waits() -> None:
     note("no process runs this world: the schedule takes it when one does (aos run, aos node)")
 
 
-def _show(schedule: Mapping[str, Any], *, json: bool) -> None:
+def _show_schedule(schedule: Mapping[str, Any], *, json: bool) -> None:
     if json:
         print_json(schedule)
         return
     line(f"schedule  {schedule['id']}", style="bold")
-    line(f"when      {_recurrence_text(schedule)}{_bounds(schedule)}")
+    line(f"when      {_recurrence_text(schedule)}{_bounds_text(schedule)}")
     line(f"event     {schedule['event']} {compact(schedule['value'])}")
     if schedule["at_field"] is not None:
         line(f"          {schedule['at_field']} is {schedule['id']}@ and the due time")
     line(f"from      {'the manifest' if schedule['by_manifest'] else 'a user'}")
-    line(f"state     {_state(schedule)}")
+    line(f"state     {_state_text(schedule)}")
     for index, due_time in enumerate(schedule["next"]):
         line(f"{'next' if index == 0 else '':<10}{due_time}")
-    line(f"runs      {_counts(schedule)}")
+    line(f"runs      {_counts_text(schedule)}")
     for run in schedule["recent"]:
         kind = run["kind"].replace("_", " ")
         line(f"  {run['due']}  {kind}" + ("" if run["at"] == run["due"] else f" at {run['at']}"))
@@ -221,7 +283,7 @@ def _recurrence_text(schedule: Mapping[str, Any]) -> str:
     return f"every {span_text(schedule['every_ms'] * _MS)}"
 
 
-def _bounds(schedule: Mapping[str, Any]) -> str:
+def _bounds_text(schedule: Mapping[str, Any]) -> str:
     parts = []
     if schedule["start"] is not None:
         parts.append(f"from {schedule['start']}")
@@ -234,7 +296,7 @@ def _bounds(schedule: Mapping[str, Any]) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-def _state(schedule: Mapping[str, Any]) -> str:
+def _state_text(schedule: Mapping[str, Any]) -> str:
     if schedule["failed"]:
         return "it has failed (aos inspect faults)"
     if schedule["paused"]:
@@ -245,7 +307,7 @@ def _state(schedule: Mapping[str, Any]) -> str:
     return (f"next {schedule['next'][0]}" if schedule["next"] else "no time is left") + waits
 
 
-def _counts(schedule: Mapping[str, Any]) -> str:
+def _counts_text(schedule: Mapping[str, Any]) -> str:
     parts = [f"{schedule['runs']:,}"]
     parts += [
         f"{schedule[name]:,} {words}"
@@ -259,7 +321,7 @@ def _counts(schedule: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _ms(ns: int | None, option: str) -> int | None:
+def _whole_ms(ns: int | None, option: str) -> int | None:
     if ns is None:
         return None
     if ns % _MS:
@@ -267,75 +329,10 @@ def _ms(ns: int | None, option: str) -> int | None:
     return ns // _MS
 
 
-def _object(text: str | None, option: str) -> object:
+def _json_option(text: str | None, option: str) -> object:
     if text is None:
         return None
     try:
         return parse_json(text, max_bytes=VALUE_BYTES_MAX)
     except ValueProblem as problem:
         raise BadUsage(f"{option}: {problem}") from problem
-
-
-_SCHEMAS = {"pause": PAUSE, "resume": RESUME, "trigger": TRIGGER, "delete": DELETE}
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleWorld:
-    """The schedules of a world. ``node`` None: the world of the folder ``world``.
-
-    Every method raises Refused with the words of the schedule if that refuses, and as the folder
-    or the client otherwise.
-    """
-
-    world: Path
-    node: str | None
-
-    def schedules(self) -> Document:
-        """All schedules; see ``schedule_view.schedules``."""
-        return self._read("/v1/schedules", {}, schedule_view.schedules)
-
-    def schedule(self, id: str) -> Document:
-        """One schedule; see ``schedule_view.schedule``."""
-        return self._read("/v1/schedule", {"id": id}, lambda view: schedule_view.schedule(view, id))
-
-    def create(self, definition: Mapping[str, Any], *, replace: bool) -> tuple[int, bool]:
-        """Set a schedule, as a manifest has it; return the record, and whether it has answered."""
-        if self.node is not None:
-            with client_of(self.node) as client:
-                answer = client.schedule("create", **definition, replace=replace or None)
-            return answer["seq"], True
-        entry = schedule_of(definition)
-        with looking_at(self.world) as view:
-            manifest = view.state.manifest
-            must_have_schedules({} if manifest is None else manifest.workflows)
-            assert manifest is not None
-            value = set_value(entry, manifest.schemas, manifest.plans)
-            if not replace and view.state.cells.get(_cell(entry.id)) is not None:
-                raise Refused(
-                    f"there is a schedule {entry.id} already (--replace gives it this definition)"
-                )
-        return self._send(SET, value)
-
-    def command(self, id: str, action: str) -> tuple[int, bool]:
-        """Pause, resume, trigger or delete a schedule; as ``create``."""
-        if self.node is not None:
-            with client_of(self.node) as client:
-                answer = client.schedule("command", id=id, action=action)
-            return answer["seq"], True
-        self.schedule(id)
-        return self._send(_SCHEMAS[action], {"id": id})
-
-    def _send(self, schema: str, value: Any) -> tuple[int, bool]:
-        return ask(self.world, schema, value, _cell(value["id"]), schedule_view.refusal_of)
-
-    def _read(
-        self, path: str, query: Mapping[str, object], take: Callable[[View], Document]
-    ) -> Document:
-        if self.node is not None:
-            return from_node(self.node, path, **query)
-        with looking_at(self.world) as view:
-            return take(view)
-
-
-def _cell(id: str) -> CellId:
-    return SCHEDULE, encode(id)

@@ -1,7 +1,4 @@
-"""``aos send``: send events to a world (spec/cli.md, C-22 to C-24).
-
-Print the refusals of many events: one line for each reason, with a count (C-23).
-"""
+"""``aos send``: send events to a world (spec/cli.md, C-22 to C-24)."""
 
 from __future__ import annotations
 
@@ -33,11 +30,14 @@ if TYPE_CHECKING:
     from aos.client.sending import Accepted
     from aos_cli.node_world import NodeWriter
 
-
 LINE_BYTES_MAX: Final = 20 * 1024 * 1024
 CHUNK_BYTES: Final = 256 * 1024
 STDIN: Final = "-"
 CELLS_SHOWN: Final = 8
+
+REASONS_SHOWN: Final = 10
+"""How many different reasons are printed. Refusals for others are only counted."""
+
 FIELDS: Final = "{schema, value, submission_id?}"
 UNROUTED: Final = "reached no cell: no workflow subscribes to it"
 
@@ -72,7 +72,7 @@ def send(
     if schema == STDIN and value is None and jsonl is None:
         schema, jsonl = None, STDIN
     if schema is not None and value is not None and jsonl is None:
-        item = Item(schema=schema, value=_json(value, "JSON"), submission_id=submission_id)
+        item = Item(schema=schema, value=_json_value(value, "JSON"), submission_id=submission_id)
         return _send_one(node, world, item, seal=seal, json=json)
     if schema is not None or value is not None or jsonl is None:
         raise BadUsage("send: expected SCHEMA JSON, or --jsonl FILE, or - (see aos send --help)")
@@ -204,7 +204,7 @@ class _Lines:
             try:
                 _check_length(data, source)
                 if data.strip():
-                    yield self._sealed(_item(data, source), source)
+                    yield self._sealed(_item_of_line(data, source), source)
             except BadUsage as problem:
                 self.problem = problem
                 return
@@ -251,7 +251,7 @@ class _Answers:
 
     def take(self, answers: Iterable[Answer | Accepted], advance: Advance | None = None) -> None:
         for answer in answers:
-            kind = _kind(answer)
+            kind = _answer_kind(answer)
             self._counts[kind] += 1
             number = sum(self._counts.values())
             if isinstance(answer, Refusal):
@@ -302,7 +302,7 @@ class _Answers:
         return self._manifest
 
     def _document(self, answer: Answer | Accepted, number: int) -> dict[str, object]:
-        document: dict[str, object] = {"number": number, "answer": _kind(answer)}
+        document: dict[str, object] = {"number": number, "answer": _answer_kind(answer)}
         match answer:
             case Duplicate(seq=seq):
                 document["seq"] = seq
@@ -351,7 +351,48 @@ class _Answers:
             self._refusals.add(number, answer.message)
 
 
-def _kind(answer: Answer | Accepted) -> str:
+@dataclass(slots=True)
+class _AlikeRefusals:
+    """Refusals for one reason: the number of the first event and of the last, and how many came
+    after the first."""
+
+    first: int
+    last: int
+    repeats: int = 0
+
+
+class Refusals:
+    """Prints the refusals of many events: the first one for each reason immediately, the counts of
+    the others at the end (C-23)."""
+
+    def __init__(self) -> None:
+        self._alike: dict[str, _AlikeRefusals] = {}
+        self._hidden = 0
+
+    def add(self, number: int, message: str) -> None:
+        alike = self._alike.get(message)
+        if alike is not None:
+            alike.repeats += 1
+            alike.last = number
+        elif len(self._alike) == REASONS_SHOWN:
+            self._hidden += 1
+        else:
+            self._alike[message] = _AlikeRefusals(first=number, last=number)
+            note(f"aos: event {number}: {message}", style="red")
+
+    def finish(self) -> None:
+        for alike in self._alike.values():
+            if alike.repeats:
+                note(
+                    f"and {alike.repeats:,} more for the same reason as event {alike.first}, up to "
+                    f"event {alike.last:,} (--json lists them all)",
+                    style="red",
+                )
+        if self._hidden:
+            note(f"and {self._hidden:,} more were refused (--json lists them all)", style="red")
+
+
+def _answer_kind(answer: Answer | Accepted) -> str:
     match answer:
         case Duplicate():
             return "duplicate"
@@ -361,7 +402,7 @@ def _kind(answer: Answer | Accepted) -> str:
             return "admitted"
 
 
-def _json(text: str, source: str) -> object:
+def _json_value(text: str, source: str) -> object:
     try:
         return parse_json(text, max_bytes=LINE_BYTES_MAX)
     except ValueProblem as problem:
@@ -377,12 +418,12 @@ def _check_length(data: bytes, source: str) -> None:
         )
 
 
-def _item(data: bytes, source: str) -> Item:
+def _item_of_line(data: bytes, source: str) -> Item:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise BadUsage(f"{source}: expected UTF-8, found another byte at {error.start}") from error
-    event = _json(text, source)
+    event = _json_value(text, source)
     if not isinstance(event, dict):
         raise BadUsage(f"{source}: expected an object {FIELDS}")
     unknown = sorted(set(event) - {"schema", "value", "submission_id"})
@@ -395,47 +436,3 @@ def _item(data: bytes, source: str) -> Item:
     if submission_id is not None and not isinstance(submission_id, str):
         raise BadUsage(f"{source}: submission_id: expected text")
     return Item(schema=schema, value=event["value"], submission_id=submission_id)
-
-
-REASONS_SHOWN: Final = 10
-"""How many different reasons are printed. Refusals for others are only counted."""
-
-
-@dataclass(slots=True)
-class _Alike:
-    """Refusals for one reason: the number of the first event and of the last, and how many came
-    after the first."""
-
-    first: int
-    last: int
-    repeats: int = 0
-
-
-class Refusals:
-    """Prints the first refusal for each reason immediately, the counts of the others at the end."""
-
-    def __init__(self) -> None:
-        self._alike: dict[str, _Alike] = {}
-        self._hidden = 0
-
-    def add(self, number: int, message: str) -> None:
-        alike = self._alike.get(message)
-        if alike is not None:
-            alike.repeats += 1
-            alike.last = number
-        elif len(self._alike) == REASONS_SHOWN:
-            self._hidden += 1
-        else:
-            self._alike[message] = _Alike(first=number, last=number)
-            note(f"aos: event {number}: {message}", style="red")
-
-    def finish(self) -> None:
-        for alike in self._alike.values():
-            if alike.repeats:
-                note(
-                    f"and {alike.repeats:,} more for the same reason as event {alike.first}, up to "
-                    f"event {alike.last:,} (--json lists them all)",
-                    style="red",
-                )
-        if self._hidden:
-            note(f"and {self._hidden:,} more were refused (--json lists them all)", style="red")

@@ -1,8 +1,6 @@
 """``aos shadow``: what a journal would have been under another manifest (spec/cli.md, C-149).
 
-The options of ``aos shadow`` and ``aos gov shadow`` (spec/cli.md, C-149).
-
-Make a shadow of a world or of a bundle (spec/cli.md, C-149 and C-149a).
+``aos gov shadow`` takes its options from here, and makes its report with ``make_shadow`` (C-149a).
 """
 
 from __future__ import annotations
@@ -44,6 +42,61 @@ from aos_cli.options import DEFAULT_WORLD, Abi, Json, LeaveCells, World, number,
 from aos_cli.output import print_json, progress
 from aos_cli.replay_start import until_interrupted
 from aos_cli.shadow_text import show_shadow
+
+NS_PER_S = 10**9
+
+FromRecord = Annotated[
+    int | None,
+    typer.Option(
+        "--from", metavar="SEQ", parser=number,
+        help="Begin at this record, or at the nearest manifest, start or snapshot before it "
+        "(default: the last one with 10,000 records behind it).",
+    ),
+]  # fmt: skip
+ToRecord = Annotated[
+    int | None,
+    typer.Option(
+        "--to", metavar="SEQ", parser=number, help="End after this record (default: the last one)."
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Begin when the manifest in force came into force.")
+]
+For = Annotated[
+    int | None,
+    typer.Option(
+        "--for", metavar="SPAN", parser=span,
+        help="Follow the running world for this time, such as 10m.",
+    ),
+]  # fmt: skip
+Answers = Annotated[
+    Path | None,
+    typer.Option(
+        "--answers", metavar="FILE",
+        help="Answers to effects that the journal does not answer: a JSON object a line, with "
+        "effect, params, status and payload.",
+    ),
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowOptions:
+    """The options that ``aos shadow`` and ``aos gov shadow`` share."""
+
+    first: int | None = None
+    last: int | None = None
+    is_all: bool = False
+    for_ns: int | None = None
+    answers: Path | None = None
+
+    def check(self, bundle: Path | None = None) -> None:
+        """Raise BadUsage for options that exclude each other."""
+        if self.first is not None and self.is_all:
+            raise BadUsage("--all goes without --from: it begins with the manifest in force")
+        if self.for_ns is not None and self.last is not None:
+            raise BadUsage("--for goes without --to: it ends when the time is over")
+        if self.for_ns is not None and bundle is not None:
+            raise BadUsage("--for goes with a world: a bundle does not grow")
 
 
 def shadow(
@@ -89,63 +142,6 @@ def shadow(
     return 0 if document["same"] else Refused.exit_code
 
 
-FromRecord = Annotated[
-    int | None,
-    typer.Option(
-        "--from", metavar="SEQ", parser=number,
-        help="Begin at this record, or at the nearest manifest, start or snapshot before it "
-        "(default: the last one with 10,000 records behind it).",
-    ),
-]  # fmt: skip
-ToRecord = Annotated[
-    int | None,
-    typer.Option(
-        "--to", metavar="SEQ", parser=number, help="End after this record (default: the last one)."
-    ),
-]
-All = Annotated[
-    bool, typer.Option("--all", help="Begin when the manifest in force came into force.")
-]
-For = Annotated[
-    int | None,
-    typer.Option(
-        "--for", metavar="SPAN", parser=span,
-        help="Follow the running world for this time, such as 10m.",
-    ),
-]  # fmt: skip
-Answers = Annotated[
-    Path | None,
-    typer.Option(
-        "--answers", metavar="FILE",
-        help="Answers to effects that the journal does not answer: a JSON object a line, with "
-        "effect, params, status and payload.",
-    ),
-]  # fmt: skip
-
-
-NS_PER_S = 10**9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShadowOptions:
-    """The options that ``aos shadow`` and ``aos gov shadow`` share."""
-
-    first: int | None = None
-    last: int | None = None
-    is_all: bool = False
-    for_ns: int | None = None
-    answers: Path | None = None
-
-    def check(self, bundle: Path | None = None) -> None:
-        """Raise BadUsage for options that exclude each other."""
-        if self.first is not None and self.is_all:
-            raise BadUsage("--all goes without --from: it begins with the manifest in force")
-        if self.for_ns is not None and self.last is not None:
-            raise BadUsage("--for goes without --to: it ends when the time is over")
-        if self.for_ns is not None and bundle is not None:
-            raise BadUsage("--for goes with a world: a bundle does not grow")
-
-
 def make_shadow(
     world: Path,
     bundle: Path | None,
@@ -157,9 +153,11 @@ def make_shadow(
     around: int | None = None,
     records: int = 0,
 ) -> bytes:
-    """Return the report of a shadow. ``proposed`` finds the manifest; ``base`` must be in force
-    where the shadow begins, if it is given; ``around`` and ``records`` are those of
-    ``chosen_range``. Raises as ``shadow_of``."""
+    """Return the report of a shadow of a world or of a bundle.
+
+    ``proposed`` finds the manifest; ``base`` must be in force where the shadow begins, if it is
+    given; ``around`` and ``records`` are those of ``chosen_range``. Raises as ``shadow_of``.
+    """
     options.check(bundle)
     with progress("shadowing") as advance, _open_source(world, bundle) as (source, store):
         manifest = proposed(source)
@@ -169,7 +167,7 @@ def make_shadow(
                 source, first=options.first, last=options.last, is_all=options.is_all,
                 around=around, records=records,
             ),
-            answers=_answers(options.answers, manifest.effective),
+            answers=_script_answers(options.answers, manifest.effective),
             base=base,
         )  # fmt: skip
         follows = None
@@ -183,7 +181,7 @@ def make_shadow(
         )
 
 
-def _answers(file: Path | None, manifest: Effective) -> ScriptAnswers | None:
+def _script_answers(file: Path | None, manifest: Effective) -> ScriptAnswers | None:
     if file is None:
         return None
     return read_script_answers(read_named(file, ANSWERS_BYTES_MAX), manifest)

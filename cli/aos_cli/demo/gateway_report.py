@@ -1,7 +1,5 @@
-"""The results of the gateway's demo, read from the world and printed: outcomes, mischief, a trace,
-and findings.
-
-The outcomes of the gateway's records, and the progress of a world, read from its journal.
+"""The results of the gateway's demo, read from the world and printed: progress, outcomes, mischief,
+a trace, and findings.
 """
 
 from __future__ import annotations
@@ -25,9 +23,15 @@ from aos_cli.output import line, table
 
 TIMEOUT_S: Final = 30.0
 LINE_MAX: Final = 180
-_SETTLED: Final = "emits gw/WorkTxSettled@1"
 
-_WRONG: Final = {
+TYPES: Final = ("work", "score", "epoch")
+
+_WORK_SETTLED: Final = "emits gw/WorkTxSettled@1"
+
+_TX_SETTLED: Final = b"TxSettled@1"
+_CONFIRMED: Final = b"Confirmed"
+
+_MISCHIEF: Final = {
     "lose": "replies lost",
     "cut": "replies cut in half",
     "fail_after": "requests carried out and answered with 500",
@@ -50,82 +54,9 @@ LAWS: Final = {
 """The laws of check.py."""
 
 
-def show_outcomes(outcomes: Outcomes) -> None:
-    counts = sorted(outcomes.counts().items(), key=lambda pair: TYPES.index(pair[0][0]))
-    table(
-        ["type", "state", "records"],
-        [[kind, state, f"{number:,}"] for (kind, state), number in counts],
-        right_aligned=("records",),
-    )
-
-
-def show_mischief(proxy: str, arweave: str, *, transactions: int, uploads: int) -> None:
-    """Print how often each kind of mischief happened, and how often each thing was sent for it."""
-    counts = _json_at(f"{proxy}/mischief")["counts"]
-    posts = _json_at(f"{arweave}/stub/state")["posts"]
-    mischief_rows = [[text, f"{counts[name]:,}"] for name, text in _WRONG.items() if name in counts]
-    table(["mischief", "times"], mischief_rows, right_aligned=("times",))
-    sent = counts["eth_sendRawTransaction"]
-    line(f"  {transactions:,} transactions were sent {sent:,} times, {uploads:,} uploads {posts:,}")
-
-
-def show_trace(lines: Sequence[str]) -> None:
-    """Print a trace up to the settlement of the first transaction, with long values cut."""
-    last = next((n for n, text in enumerate(lines) if _SETTLED in text), len(lines) - 1)
-    for text in lines[:last]:
-        line(f"  {text if len(text) <= LINE_MAX else f'{text[: LINE_MAX - 1]}…'}")
-    line(f"  {lines[last]}")
-    line(f"  … {len(lines) - last - 1:,} more lines: its other steps, and the lane's")
-
-
-def show_figures(report: Mapping[str, Any]) -> None:
-    names = ("blocks", "transactions", "steps", "reverted", "empty")
-    table(
-        ["in the chain", "number"],
-        [[name, f"{report[name]:,}"] for name in names],
-        right_aligned=("number",),
-    )
-
-
-def show_broken(findings: Sequence[Mapping[str, str]], law: str) -> int:
-    """Print the findings of one law; return how many there are."""
-    broken = [finding for finding in findings if finding["law"] == law]
-    for finding in broken:
-        line(f"  {finding['what']}: {finding['found']}", style="red")
-    return len(broken)
-
-
-def _json_at(url: str) -> Any:
-    try:
-        return httpx.get(url, timeout=TIMEOUT_S, trust_env=False).raise_for_status().json()
-    except (httpx.HTTPError, ValueError) as problem:
-        raise Unavailable(f"{url}: expected JSON, found {problem}") from problem
-
-
-_TX_SETTLED: Final = b"TxSettled@1"
-_CONFIRMED: Final = b"Confirmed"
-
-TYPES: Final = ("work", "score", "epoch")
-
-
-def confirmed_after(store: Store, seq: int) -> tuple[int, int]:
-    """The number of transactions that were confirmed after record ``seq``, and the last record
-    counted.
-
-    The step of a lane that settles a request as confirmed holds both words; searching for them is
-    far cheaper than decoding.
-    """
-    head = store.head()
-    if head is None or head.seq <= seq:
-        return 0, seq
-    frames = store.frames(seq + 1, head.seq)
-    records = (data for frame in frames for data in frame.records)
-    return sum(_TX_SETTLED in data and _CONFIRMED in data for data in records), head.seq
-
-
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """``rows`` are those of ``aos gateway list --json``."""
+    """The outcomes of the gateway's records. ``rows`` are those of ``aos gateway list --json``."""
 
     rows: Sequence[dict[str, Any]]
 
@@ -157,6 +88,68 @@ def _with_code(row: dict[str, Any]) -> str:
     return f"{row['state']} ({row['code']})" if row["code"] else str(row["state"])
 
 
+def show_outcomes(outcomes: Outcomes) -> None:
+    counts = sorted(outcomes.counts().items(), key=lambda pair: TYPES.index(pair[0][0]))
+    table(
+        ["type", "state", "records"],
+        [[kind, state, f"{number:,}"] for (kind, state), number in counts],
+        right_aligned=("records",),
+    )
+
+
+def show_mischief(proxy: str, arweave: str, *, transactions: int, uploads: int) -> None:
+    """Print how often each kind of mischief happened, and how often each thing was sent for it."""
+    counts = _json_at(f"{proxy}/mischief")["counts"]
+    posts = _json_at(f"{arweave}/stub/state")["posts"]
+    mischief_rows = [
+        [text, f"{counts[name]:,}"] for name, text in _MISCHIEF.items() if name in counts
+    ]
+    table(["mischief", "times"], mischief_rows, right_aligned=("times",))
+    sent = counts["eth_sendRawTransaction"]
+    line(f"  {transactions:,} transactions were sent {sent:,} times, {uploads:,} uploads {posts:,}")
+
+
+def show_trace(lines: Sequence[str]) -> None:
+    """Print a trace up to the settlement of the first transaction, with long values cut."""
+    last = next((n for n, text in enumerate(lines) if _WORK_SETTLED in text), len(lines) - 1)
+    for text in lines[:last]:
+        line(f"  {text if len(text) <= LINE_MAX else f'{text[: LINE_MAX - 1]}…'}")
+    line(f"  {lines[last]}")
+    line(f"  … {len(lines) - last - 1:,} more lines: its other steps, and the lane's")
+
+
+def show_figures(report: Mapping[str, Any]) -> None:
+    names = ("blocks", "transactions", "steps", "reverted", "empty")
+    table(
+        ["in the chain", "number"],
+        [[name, f"{report[name]:,}"] for name in names],
+        right_aligned=("number",),
+    )
+
+
+def show_broken(findings: Sequence[Mapping[str, str]], law: str) -> int:
+    """Print the findings of one law; return how many there are."""
+    broken = [finding for finding in findings if finding["law"] == law]
+    for finding in broken:
+        line(f"  {finding['what']}: {finding['found']}", style="red")
+    return len(broken)
+
+
+def confirmed_after(store: Store, seq: int) -> tuple[int, int]:
+    """The number of transactions that were confirmed after record ``seq``, and the last record
+    counted.
+
+    The step of a lane that settles a request as confirmed holds both words; searching for them is
+    far cheaper than decoding.
+    """
+    head = store.head()
+    if head is None or head.seq <= seq:
+        return 0, seq
+    frames = store.frames(seq + 1, head.seq)
+    records = (data for frame in frames for data in frame.records)
+    return sum(_TX_SETTLED in data and _CONFIRMED in data for data in records), head.seq
+
+
 def first_in_its_lane(world: Path) -> str | None:
     """The key of a work whose transaction was the first of its signer, so that it waited for none:
     of these, the one that was published most often. None if no transaction has landed."""
@@ -168,3 +161,10 @@ def first_in_its_lane(world: Path) -> str | None:
         if state is not None and any(attempt["nonce"] == 0 for attempt in state["attempts"])
     }
     return max(sorted(sent), key=lambda key: sent[key], default=None)
+
+
+def _json_at(url: str) -> Any:
+    try:
+        return httpx.get(url, timeout=TIMEOUT_S, trust_env=False).raise_for_status().json()
+    except (httpx.HTTPError, ValueError) as problem:
+        raise Unavailable(f"{url}: expected JSON, found {problem}") from problem

@@ -1,7 +1,5 @@
 """A demo as a series of stages in its folder: their titles, commands, processes, progress, checks
 and times.
-
-The folder of a demo: one that the user names and keeps, or a temporary one.
 """
 
 from __future__ import annotations
@@ -36,6 +34,14 @@ T = TypeVar("T")
 FIRST: Final = slice(0, 1)
 LAST: Final = slice(-1, None)
 LAST_TWO: Final = slice(-2, None)
+
+
+@dataclass(slots=True)
+class DemoFolder:
+    """The folder of a demo: one that the user names and keeps, or a temporary one."""
+
+    folder: Path
+    is_kept: bool
 
 
 class Stages(ABC):
@@ -187,12 +193,6 @@ def conclude(stages: Stages, demo_folder: DemoFolder, *, command: str) -> int:
     else:
         line(f"keep the world to look around in it: {command} DIR")
     return 0
-
-
-@dataclass(slots=True)
-class DemoFolder:
-    folder: Path
-    is_kept: bool
 
 
 @contextmanager

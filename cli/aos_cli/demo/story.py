@@ -1,7 +1,4 @@
-"""The demo, stage by stage. Each stage prints the command that does the same by hand.
-
-The outcomes of the orders, read from the world's cells and journal.
-"""
+"""The demo, stage by stage. Each stage prints the command that does the same by hand."""
 
 from __future__ import annotations
 
@@ -24,6 +21,65 @@ from aos_cli.demo.processes import Children, aos, ask, python
 from aos_cli.demo.stages import FIRST, LAST_TWO, Stages
 from aos_cli.open_view import looking_at
 from aos_cli.output import line, table
+
+ORDER: Final = "shop/order@1"
+LEDGER: Final = "shop/ledger@1"
+CLOSED: Final = "shop/OrderClosed@1"
+RETRY: Final = "sys/timer.set@1"
+
+OPEN: Final = "not closed"
+"""The outcome of an order that is still in progress."""
+
+State = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """Amounts of one order, or sums over several, in cents."""
+
+    charged: int = 0
+    refunded: int = 0
+    shipped: int = 0
+
+    def __add__(self, money: Money) -> Money:
+        return Money(
+            charged=self.charged + money.charged,
+            refunded=self.refunded + money.refunded,
+            shipped=self.shipped + money.shipped,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    order_id: str
+    outcome: str
+    retries: int
+    money: Money
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """``total`` is the sum over the ledger cells; ``duplicates`` are events that they did not count
+    a second time; ``faults`` are instances that the kernel failed."""
+
+    orders: tuple[Order, ...]
+    total: Money
+    duplicates: int
+    faults: int
+
+    def of(self, outcome: str) -> list[Order]:
+        return [order for order in self.orders if order.outcome == outcome]
+
+    def outcomes(self) -> list[str]:
+        """The outcomes, the most frequent first."""
+        return [name for name, _ in Counter(order.outcome for order in self.orders).most_common()]
+
+    def most_interesting(self) -> Order:
+        """An order that was charged, refunded and retried, or the closest to that."""
+        return max(
+            self.orders,
+            key=lambda order: (order.money.refunded > 0, min(order.retries, 1), -order.retries),
+        )
 
 
 class Story(Stages):
@@ -175,66 +231,6 @@ def _amount(cents: int) -> str:
     return f"{sign}{abs(cents) // 100:,}.{abs(cents) % 100:02}"
 
 
-ORDER: Final = "shop/order@1"
-LEDGER: Final = "shop/ledger@1"
-CLOSED: Final = "shop/OrderClosed@1"
-RETRY: Final = "sys/timer.set@1"
-
-OPEN: Final = "not closed"
-"""The outcome of an order that is still in progress."""
-
-State = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Money:
-    """Amounts of one order, or sums over several, in cents."""
-
-    charged: int = 0
-    refunded: int = 0
-    shipped: int = 0
-
-    def __add__(self, money: Money) -> Money:
-        return Money(
-            charged=self.charged + money.charged,
-            refunded=self.refunded + money.refunded,
-            shipped=self.shipped + money.shipped,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    order_id: str
-    outcome: str
-    retries: int
-    money: Money
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
-    """``total`` is the sum over the ledger cells; ``duplicates`` are events that they did not count
-    a second time; ``faults`` are instances that the kernel failed."""
-
-    orders: tuple[Order, ...]
-    total: Money
-    duplicates: int
-    faults: int
-
-    def of(self, outcome: str) -> list[Order]:
-        return [order for order in self.orders if order.outcome == outcome]
-
-    def outcomes(self) -> list[str]:
-        """The outcomes, the most frequent first."""
-        return [name for name, _ in Counter(order.outcome for order in self.orders).most_common()]
-
-    def most_interesting(self) -> Order:
-        """An order that was charged, refunded and retried, or the closest to that."""
-        return max(
-            self.orders,
-            key=lambda order: (order.money.refunded > 0, min(order.retries, 1), -order.retries),
-        )
-
-
 def closed_after(store: Store, seq: int) -> tuple[int, int]:
     """The number of orders that closed after record ``seq``, and the last record counted.
 
@@ -250,31 +246,32 @@ def closed_after(store: Store, seq: int) -> tuple[int, int]:
 
 
 def read_accounts(world: Path) -> Accounts:
-    """Read the outcome of every order, and the totals of the ledgers."""
+    """Read the outcome of every order, and the totals of the ledgers, from the world's cells and
+    journal."""
     with open_reader(world) as reader:
         view = View(reader.state, reader.store)
-        ledgers = [state for _, state in _states(view, LEDGER)]
+        ledgers = [state for _, state in _states_by_key(view, LEDGER)]
         lines = (line for state in ledgers for line in state["orders"].items())
-        money = {order_id: _money(line) for order_id, line in lines}
-        retries = _retries(view)
+        money = {order_id: _money_of(line) for order_id, line in lines}
+        retries = _retries_by_order(view)
         orders = tuple(
             Order(
                 order_id=key,
-                outcome=_outcome(state),
+                outcome=_order_outcome(state),
                 retries=retries[key],
                 money=money.get(key, Money()),
             )
-            for key, state in _states(view, ORDER)
+            for key, state in _states_by_key(view, ORDER)
         )
         return Accounts(
             orders=orders,
-            total=sum(map(_money, ledgers), Money()),
+            total=sum(map(_money_of, ledgers), Money()),
             duplicates=sum(state["duplicates"] for state in ledgers),
             faults=sum(cell.fault is not None for cell in reader.state.cells.values()),
         )
 
 
-def _states(view: View, workflow: str) -> Iterator[tuple[str, State]]:
+def _states_by_key(view: View, workflow: str) -> Iterator[tuple[str, State]]:
     """(key, state) of each cell of a workflow whose keys are texts, ordered by key."""
     definition = view.state.effective.workflows[workflow]
     cells = [cell for cell in view.state.cells.values() if cell.id[0] == workflow]
@@ -287,12 +284,12 @@ def _states(view: View, workflow: str) -> Iterator[tuple[str, State]]:
         yield key, state
 
 
-def _outcome(order: State) -> str:
+def _order_outcome(order: State) -> str:
     name: str = order["outcome"]["$tag"] if order["phase"]["$tag"] == "Closed" else OPEN
     return name
 
 
-def _money(state: State) -> Money:
+def _money_of(state: State) -> Money:
     return Money(
         charged=state["charged_cents"],
         refunded=state["refunded_cents"],
@@ -300,7 +297,7 @@ def _money(state: State) -> Money:
     )
 
 
-def _retries(view: View) -> Counter[str]:
+def _retries_by_order(view: View) -> Counter[str]:
     """How often each order waited before a retry."""
     needles = (ORDER.encode(), RETRY.encode())
     waits_by_order: Counter[str] = Counter()

@@ -1,7 +1,4 @@
-"""Records and lanes of a world, with the queue of each lane, as the journal has them now.
-
-The requests that a lane has: the one in flight, and those that wait in order.
-"""
+"""Records and lanes of a world, with the queue of each lane, as the journal has them now."""
 
 from __future__ import annotations
 
@@ -30,10 +27,8 @@ NEAR_READ: Final = 10_000
 NEAR_CUTOFF: Final = 0.9
 """Keys of one studio have half of their digits in common, so only a mistyped one is nearer."""
 
-
-def _manifest() -> Path:
-    """The gateway's manifest, in the checkout or in the installed package."""
-    return find_folder(Path("manifests", "gateway"), ["air/generated.air.json"])
+_ARGUMENT_BYTES: Final = {24: 1, 25: 2, 26: 4, 27: 8}
+"""Bytes of the argument after the first byte of a CBOR item, by the low bits of that byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +72,17 @@ class GatewayCell:
         return None if self.created is None else input_of(self.key, self.created)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePosition:
+    """Where a request is at its lane: 1 is in flight. ``ahead`` is the record whose request is in
+    flight, if this one waits."""
+
+    request: int
+    number: int
+    total: int
+    ahead: Key | None
+
+
 def must_have_gateway(view: View) -> None:
     """Raise BadUsage unless the gateway's manifest is in force."""
     manifest = view.state.manifest
@@ -88,15 +94,20 @@ def must_have_gateway(view: View) -> None:
                 "the manifest in force has no gateway",
                 expected="the workflows " + ", ".join(kind.workflow for kind in KINDS),
                 actual="no " + ", no ".join(missing),
-                hint=f"aos apply {_manifest()}",
+                hint=f"aos apply {_manifest_folder()}",
             )
         )
+
+
+def _manifest_folder() -> Path:
+    """The gateway's manifest, in the checkout or in the installed package."""
+    return find_folder(Path("manifests", "gateway"), ["air/generated.air.json"])
 
 
 def cells_of(view: View, kind: Kind) -> Iterator[GatewayCell]:
     """Every cell of one kind, in no order, without its open effects."""
     for cell in view.state.cells.of(kind.workflow):
-        gateway_cell = _read(view, kind, cell)
+        gateway_cell = _read_cell(view, kind, cell)
         if gateway_cell is not None:
             yield gateway_cell
 
@@ -104,7 +115,7 @@ def cells_of(view: View, kind: Kind) -> Iterator[GatewayCell]:
 def find_cell(view: View, key: Key) -> GatewayCell | None:
     """The cell of a key, with its open effects; None if there is none."""
     cell = view.state.cells.get(key.cell)
-    return None if cell is None else _read(view, key.kind, cell, with_effects=True)
+    return None if cell is None else _read_cell(view, key.kind, cell, with_effects=True)
 
 
 def the_cell(view: View, key: Key) -> GatewayCell:
@@ -137,14 +148,16 @@ def _key_text(cell: Cell) -> str | None:
     return key if isinstance(key, str) else None
 
 
-def _read(view: View, kind: Kind, cell: Cell, *, with_effects: bool = False) -> GatewayCell | None:
+def _read_cell(
+    view: View, kind: Kind, cell: Cell, *, with_effects: bool = False
+) -> GatewayCell | None:
     text = _key_text(cell)
     if text is None:
         return None
-    state = _state(view, cell)
+    state = _cell_state(view, cell)
     created = None
     if state is None:
-        created = _created(view, kind, cell)
+        created = _creating_value(view, kind, cell)
         if created is None and cell.fault is None:
             return None
     fault = cell.fault
@@ -155,11 +168,11 @@ def _read(view: View, kind: Kind, cell: Cell, *, with_effects: bool = False) -> 
         fault=None if fault is None else f"{fault.kind.value}: {fault.message}",
         mail=len(cell.mailbox),
         halt_code=_halt_code(view, cell),
-        effects=_effects(view, cell) if with_effects else (),
+        effects=_open_effects(view, cell) if with_effects else (),
     )
 
 
-def _state(view: View, cell: Cell) -> Mapping[str, Any] | None:
+def _cell_state(view: View, cell: Cell) -> Mapping[str, Any] | None:
     if cell.state is None:
         return None
     data = slot_bytes(cell.state, view.journal.blob)
@@ -171,7 +184,7 @@ def _state(view: View, cell: Cell) -> Mapping[str, Any] | None:
     return state if isinstance(state, dict) else None  # type: ignore[return-value]  # keys are text
 
 
-def _created(view: View, kind: Kind, cell: Cell) -> Mapping[str, Any] | None:
+def _creating_value(view: View, kind: Kind, cell: Cell) -> Mapping[str, Any] | None:
     for mail in cell.mailbox:
         if isinstance(mail, EventMail) and mail.schema == kind.created_by:
             event_value: Any = decode_record(slot_bytes(mail.value, view.journal.blob))
@@ -184,11 +197,11 @@ def _halt_code(view: View, cell: Cell) -> str | None:
     return next((halt.code for halt in halts if halt is not None), None)
 
 
-def _effects(view: View, cell: Cell) -> list[OpenEffect]:
-    return [_effect(view, intent) for intent in cell.inflight]
+def _open_effects(view: View, cell: Cell) -> list[OpenEffect]:
+    return [_open_effect(view, intent) for intent in cell.inflight]
 
 
-def _effect(view: View, intent: Any) -> OpenEffect:
+def _open_effect(view: View, intent: Any) -> OpenEffect:
     intent_entry = view.state.intents[intent]
     reason = open_intent(
         view.state, intent_entry, view.journal.blob, now_ns=view.now_ns, running=view.running
@@ -208,28 +221,14 @@ def _effect(view: View, intent: Any) -> OpenEffect:
     )
 
 
-_ARGUMENT_BYTES: Final = {24: 1, 25: 2, 26: 4, 27: 8}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuePosition:
-    """Where a request is at its lane: 1 is in flight. ``ahead`` is the record whose request is in
-    flight, if this one waits."""
-
-    request: int
-    number: int
-    total: int
-    ahead: Key | None
-
-
 def requests(lane: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Every ``gw/TxRequested@1`` of a lane, the one in flight first.
+    """Every ``gw/TxRequested@1`` of a lane: the one in flight, then those that wait, in order.
 
     Raises:
         Damage: The queue cannot be read.
     """
     current = lane["current"]
-    waiting = [_request(data) for _, data in _waiting(lane["queue"])]
+    waiting = [_decoded_request(data) for _, data in _waiting_requests(lane["queue"])]
     return waiting if current is None else [current["request"], *waiting]
 
 
@@ -237,11 +236,11 @@ def place_of(lane: Mapping[str, Any], key: Key, request: int) -> QueuePosition |
     """Where the request of a record is; None if the lane does not have it. Raises as
     ``requests``."""
     current = lane["current"]
-    names = [name for name, _ in _waiting(lane["queue"])]
+    names = [name for name, _ in _waiting_requests(lane["queue"])]
     if current is not None:
         owner = owner_key(current["request"]["owner"])
-        names.insert(0, _name(owner, current["request"]["request"]))
-    name = _name(key, request)
+        names.insert(0, _request_name(owner, current["request"]["request"]))
+    name = _request_name(key, request)
     if name not in names:
         return None
     number = names.index(name) + 1
@@ -253,12 +252,12 @@ def place_of(lane: Mapping[str, Any], key: Key, request: int) -> QueuePosition |
     )
 
 
-def _name(owner: Key, request: int) -> str:
+def _request_name(owner: Key, request: int) -> str:
     """The name of a request in the queue."""
     return f"{owner.words} {request}"
 
 
-def _waiting(queue: bytes) -> Iterator[tuple[str, bytes]]:
+def _waiting_requests(queue: bytes) -> Iterator[tuple[str, bytes]]:
     """The waiting requests: the queue has two items of CBOR for each, its name and its bytes."""
     at = 0
     try:
@@ -267,22 +266,22 @@ def _waiting(queue: bytes) -> Iterator[tuple[str, bytes]]:
             end = item_end(queue, middle)
             name, data = decode_record(queue[at:middle]), decode_record(queue[middle:end])
             if not (isinstance(name, str) and isinstance(data, bytes)):
-                raise _unreadable(f"byte {at} begins no request")
+                raise _queue_unreadable(f"byte {at} begins no request")
             yield name, data
             at = end
     except (IndexError, ValueProblem) as problem:
-        raise _unreadable(f"byte {at} begins no request ({problem})") from problem
+        raise _queue_unreadable(f"byte {at} begins no request ({problem})") from problem
 
 
-def _request(data: bytes) -> Mapping[str, Any]:
+def _decoded_request(data: bytes) -> Mapping[str, Any]:
     try:
         request: Any = decode_record(data)
     except ValueProblem as problem:
-        raise _unreadable(str(problem)) from problem
+        raise _queue_unreadable(str(problem)) from problem
     return request  # type: ignore[no-any-return]  # the module wrote it by its schema
 
 
-def _unreadable(reason: str) -> Damage:
+def _queue_unreadable(reason: str) -> Damage:
     return Damage(f"the queue of the lane cannot be read: {reason}")
 
 

@@ -1,9 +1,8 @@
-"""The events that create records, and how an existing record differs from one of them.
+"""The events that create records, with the evidence of a work, and how an existing record differs
+from one of them.
 
 A record never changes its input, so a second create with the same input has no effect, and one with
 another input is refused.
-
-The evidence of a work: a small file, and its media type.
 """
 
 from __future__ import annotations
@@ -25,6 +24,10 @@ SCORES_MAX: Final = 32
 SCORE_MAX: Final = 65_535
 MODES: Final = {"direct": "Direct", "commit-reveal": "CommitReveal"}
 
+EVIDENCE_BYTES_MAX: Final = 524_288
+DEFAULT_TYPE: Final = "application/octet-stream"
+TYPE_CHARACTERS_MAX: Final = 128
+
 OPTIONS: Final[Mapping[str, str]] = {
     "signer_address": "--signer",
     "epoch": "--epoch",
@@ -38,6 +41,37 @@ OPTIONS: Final[Mapping[str, str]] = {
     **{f"policy.{name}": field.option for name, field in FIELDS.items()},
 }
 """The option that sets each field of an input, for those that the key does not fix."""
+
+# A table of our own: the machine's table would give one file two types on two machines, and the
+# second `create-work` would then be refused.
+TYPES: Final = {
+    ".cbor": "application/cbor",
+    ".csv": "text/csv",
+    ".gif": "image/gif",
+    ".gz": "application/gzip",
+    ".htm": "text/html",
+    ".html": "text/html",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".json": "application/json",
+    ".jsonl": "application/jsonl",
+    ".log": "text/plain",
+    ".md": "text/markdown",
+    ".mp4": "video/mp4",
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".tar": "application/x-tar",
+    ".txt": "text/plain",
+    ".wasm": "application/wasm",
+    ".webp": "image/webp",
+    ".xml": "application/xml",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".zip": "application/zip",
+}
+_PART: Final = r"[A-Za-z0-9!#$&^_.+-]+"
+_MEDIA_TYPE: Final = re.compile(rf"{_PART}/{_PART}(?:; ?{_PART}=(?:{_PART}|\"[^\"\\]*\"))*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,51 +242,8 @@ def read_scores(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def check_nat(number: int, option: str, *, least: int = 0) -> int:
-    """Return the number. Raises BadUsage if it is no ``nat``, or is below ``least``."""
-    if not least <= number <= INTEGER_MAX:
-        raise BadUsage(sentence(option, expected=f"{least} to {INTEGER_MAX}", actual=str(number)))
-    return number
-
-
-EVIDENCE_BYTES_MAX: Final = 524_288
-DEFAULT_TYPE: Final = "application/octet-stream"
-TYPE_CHARACTERS_MAX: Final = 128
-
-# A table of our own: the machine's table would give one file two types on two machines, and the
-# second `create-work` would then be refused.
-TYPES: Final = {
-    ".cbor": "application/cbor",
-    ".csv": "text/csv",
-    ".gif": "image/gif",
-    ".gz": "application/gzip",
-    ".htm": "text/html",
-    ".html": "text/html",
-    ".jpeg": "image/jpeg",
-    ".jpg": "image/jpeg",
-    ".json": "application/json",
-    ".jsonl": "application/jsonl",
-    ".log": "text/plain",
-    ".md": "text/markdown",
-    ".mp4": "video/mp4",
-    ".pdf": "application/pdf",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".tar": "application/x-tar",
-    ".txt": "text/plain",
-    ".wasm": "application/wasm",
-    ".webp": "image/webp",
-    ".xml": "application/xml",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-    ".zip": "application/zip",
-}
-_PART: Final = r"[A-Za-z0-9!#$&^_.+-]+"
-_TYPE: Final = re.compile(rf"{_PART}/{_PART}(?:; ?{_PART}=(?:{_PART}|\"[^\"\\]*\"))*")
-
-
 def read_evidence(file: Path) -> bytes:
-    """The bytes of the evidence.
+    """The bytes of the evidence of a work, a small file.
 
     Raises:
         BadUsage: There is no plain file, or it is empty or too large.
@@ -285,7 +276,7 @@ def content_type(media_type: str | None, file: Path) -> str:
     """
     if media_type is None:
         return TYPES.get(file.suffix.lower(), DEFAULT_TYPE)
-    if not _TYPE.fullmatch(media_type) or len(media_type) > TYPE_CHARACTERS_MAX:
+    if not _MEDIA_TYPE.fullmatch(media_type) or len(media_type) > TYPE_CHARACTERS_MAX:
         raise BadUsage(
             sentence(
                 "--content-type",
@@ -294,3 +285,10 @@ def content_type(media_type: str | None, file: Path) -> str:
             )
         )
     return media_type
+
+
+def check_nat(number: int, option: str, *, least: int = 0) -> int:
+    """Return the number. Raises BadUsage if it is no ``nat``, or is below ``least``."""
+    if not least <= number <= INTEGER_MAX:
+        raise BadUsage(sentence(option, expected=f"{least} to {INTEGER_MAX}", actual=str(number)))
+    return number

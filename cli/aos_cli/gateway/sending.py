@@ -1,7 +1,5 @@
 """The events that an operator sends to records and lanes, to create and to command them, and their
 results (spec/cli.md, C-120 to C-122, C-125).
-
-Create a record once for each key (spec/cli.md, C-120 to C-122).
 """
 
 from __future__ import annotations
@@ -44,6 +42,31 @@ _ALL_STATES: Final[Mapping[str, tuple[str, ...]]] = {
     RECONCILE: (RUNNING, STALLED),
 }
 """The states of the records and lanes that ``--all`` means, unless ``--state`` names one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    """The answer to a create. ``seq`` is the event that created the record; None if another program
+    sent it. ``is_new`` is false if the record existed with the same input, so that nothing has
+    changed; ``state`` is its state. ``is_run``: whether a process runs the world; None if
+    nothing was sent."""
+
+    key: Key
+    seq: int | None
+    is_new: bool
+    state: str
+    is_run: bool | None
+
+    @property
+    def document(self) -> dict[str, object]:
+        return {
+            "type": self.key.kind.name,
+            "key": self.key.text,
+            "id": self.key.id,
+            "seq": self.seq,
+            "created": self.is_new,
+            "state": self.state,
+        }
 
 
 class _Change(NamedTuple):
@@ -103,6 +126,108 @@ class Sent:
         return sum(command.refusal is not None for command in self.commands)
 
 
+def create(world: Path, request: Request) -> Created:
+    """Create the record of a request, once for each key, and return as soon as that is durable
+    (C-120 to C-122).
+
+    Raises:
+        BadUsage: The gateway's manifest is not in force.
+        Refused: There is a record of this key with another input, or the kernel refuses the event.
+    """
+    existing_cell = _existing_cell(world, request)
+    if existing_cell is None:
+        return submit(world, request)
+    _check_same_input(existing_cell, request)
+    return _unchanged_record(existing_cell, request, _creating_seq(world, request))
+
+
+def submit(world: Path, request: Request) -> Created:
+    """Send the event of a request whose record did not exist a moment ago. Raises as ``create``."""
+    item = Item(
+        schema=request.key.kind.created_by,
+        value=request.data,
+        submission_id=request.submission_id,
+    )
+    with writing_to(world) as writer:
+        [answer] = writer.send([item], batch_items=1)
+        is_run = not writer.is_direct
+    match answer:
+        case Admitted(seq=seq):
+            return Created(key=request.key, seq=seq, is_new=True, state=PENDING, is_run=is_run)
+        case Duplicate(seq=seq):
+            return _unchanged_record(_created_meanwhile(world, request), request, seq)
+        case Refusal(rule=Rule.SUBMISSION_ID_IS_TAKEN):
+            _check_same_input(_created_meanwhile(world, request), request)
+            raise Refused(f"{request.key.words} exists with another input (nothing has changed)")
+        case Refusal(rule=Rule.WORLD_IS_BUSY, message=message):
+            raise Unavailable(message)
+        case Refusal(message=message):
+            raise Refused(message)
+
+
+def input_of_work(world: Path, work: Key) -> tuple[dict[str, Any], str | None]:
+    """The input of a work of this world, and why it failed, if it did.
+
+    Raises:
+        Refused: There is no such work.
+    """
+    with gateway_of(world) as view:
+        cell = the_cell(view, work)
+    record_input, record_row = cell.input, row(cell)
+    if record_input is None:
+        raise Refused(f"{work.words} has no input, because a fault stopped it: {cell.fault}")
+    return record_input, record_row["code"] if record_row["state"] == FAILED else None
+
+
+def _existing_cell(world: Path, request: Request) -> GatewayCell | None:
+    with gateway_of(world) as view:
+        return find_cell(view, request.key)
+
+
+def _created_meanwhile(world: Path, request: Request) -> GatewayCell:
+    """The record of a submission id that the kernel knows (K-12). Raises Refused if an operator
+    has removed the record since."""
+    cell = _existing_cell(world, request)
+    if cell is None:
+        raise Refused(
+            sentence(
+                f"{request.key.words} was created before, and an operator removed it since",
+                hint=f"the kernel still knows its submission id {request.submission_id}, and "
+                "accepts no other event with it",
+            )
+        )
+    return cell
+
+
+def _creating_seq(world: Path, request: Request) -> int | None:
+    """The number of the event that created the record, if ``create`` sent it."""
+    store = open_folder(world).open_store(readonly=True)
+    try:
+        submission = store.submission(request.submission_id)
+    finally:
+        store.close()
+    return None if submission is None else submission.seq
+
+
+def _check_same_input(cell: GatewayCell, request: Request) -> None:
+    """Raise Refused if the record was created with another input."""
+    record_input = cell.input
+    if record_input is None:
+        raise Refused(f"{request.key.words} exists, and a fault stopped it: {cell.fault}")
+    clauses = list(differences(record_input, request.input))
+    if clauses:
+        raise Refused(
+            sentence(
+                f"{request.key.words} exists with another input: {'; '.join(clauses)}",
+                hint=f"nothing has changed; aos gateway show {request.key.text}",
+            )
+        )
+
+
+def _unchanged_record(cell: GatewayCell, request: Request, seq: int | None) -> Created:
+    return Created(key=request.key, seq=seq, is_new=False, state=row(cell)["state"], is_run=None)
+
+
 def cells_of_keys(world: Path, words: Sequence[str]) -> list[Commanded]:
     """The cells of these keys, each once.
 
@@ -117,7 +242,7 @@ def cells_of_keys(world: Path, words: Sequence[str]) -> list[Commanded]:
     if unknown:
         suffix = "" if len(unknown) == 1 else f" (and {len(unknown) - 1} more of the keys)"
         raise Refused(f"{unknown[0]}{suffix}")
-    return [_commanded(cell) for cell in cell_by_key.values() if cell is not None]
+    return [_command_of(cell) for cell in cell_by_key.values() if cell is not None]
 
 
 def all_of(world: Path, action: str, *, kind: Kind | None, state: str | None) -> list[Commanded]:
@@ -150,24 +275,24 @@ def command(world: Path, action: str, reason: str, cells: Sequence[Commanded]) -
     if not cells:
         return Sent((), is_run=False)
     with writing_to(world) as writer:
-        answers = list(writer.send(_item(cell.key, action, reason) for cell in cells))
+        answers = list(writer.send(_command_item(cell.key, action, reason) for cell in cells))
         is_run = not writer.is_direct
-    sent = [_answered(cell, answer) for cell, answer in zip(cells, answers, strict=True)]
+    sent = [_with_answer(cell, answer) for cell, answer in zip(cells, answers, strict=True)]
     if is_run:
-        sent = _awaited(world, sent)
+        sent = _with_results(world, sent)
     return Sent(sent, is_run)
 
 
-def _commanded(cell: GatewayCell) -> Commanded:
+def _command_of(cell: GatewayCell) -> Commanded:
     return Commanded(key=cell.key, row_before=_Change.of(row(cell)))
 
 
-def _item(key: Key, action: str, reason: str) -> Item:
+def _command_item(key: Key, action: str, reason: str) -> Item:
     value: Any = {key.kind.field: key.text, "what": {"$tag": action}, "why": reason}
     return Item(schema=key.kind.commanded_by, value=encode(value))
 
 
-def _answered(cell: Commanded, answer: object) -> Commanded:
+def _with_answer(cell: Commanded, answer: object) -> Commanded:
     match answer:
         case Admitted(seq=seq) | Duplicate(seq=seq):
             return replace(cell, seq=seq)
@@ -176,9 +301,9 @@ def _answered(cell: Commanded, answer: object) -> Commanded:
     raise AssertionError(f"no answer: {answer}")
 
 
-def _awaited(world: Path, sent: Sequence[Commanded]) -> list[Commanded]:
+def _with_results(world: Path, sent: Sequence[Commanded]) -> list[Commanded]:
     """The commands with the notes of their steps, and the cells after them."""
-    notes = _notes(
+    notes = _step_notes(
         world, {(command.seq, command.key.cell) for command in sent if command.seq is not None}
     )
     with looking_at(world) as view:
@@ -195,7 +320,9 @@ def _with_note(
     return replace(command, note=notes[command.seq, command.key.cell], row_after=row_after)
 
 
-def _notes(world: Path, step_ids: set[tuple[int, CellId]]) -> dict[tuple[int, CellId], str | None]:
+def _step_notes(
+    world: Path, step_ids: set[tuple[int, CellId]]
+) -> dict[tuple[int, CellId], str | None]:
     """Wait for the steps that these events cause in their cells; return their annotations."""
     notes: dict[tuple[int, CellId], str | None] = {}
     if not step_ids:
@@ -229,139 +356,13 @@ def _read_notes(
                 continue
             step_id = record.root, record.cell
             if step_id in step_ids and step_id not in notes:
-                notes[step_id] = _note(view, record)
+                notes[step_id] = _note_text(view, record)
 
 
-def _note(view: View, record: Step | Faulted) -> str | None:
+def _note_text(view: View, record: Step | Faulted) -> str | None:
     if isinstance(record, Faulted):
         return f"fault {record.fault.kind.value}: {record.fault.message}"
     if record.ann is None:
         return None
     note: Any = decode_record(slot_bytes(record.ann, view.journal.blob))
     return str(note)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Created:
-    """The answer to a create. ``seq`` is the event that created the record; None if another program
-    sent it. ``is_new`` is false if the record existed with the same input, so that nothing has
-    changed; ``state`` is its state. ``is_run``: whether a process runs the world; None if
-    nothing was sent."""
-
-    key: Key
-    seq: int | None
-    is_new: bool
-    state: str
-    is_run: bool | None
-
-    @property
-    def document(self) -> dict[str, object]:
-        return {
-            "type": self.key.kind.name,
-            "key": self.key.text,
-            "id": self.key.id,
-            "seq": self.seq,
-            "created": self.is_new,
-            "state": self.state,
-        }
-
-
-def input_of_work(world: Path, work: Key) -> tuple[dict[str, Any], str | None]:
-    """The input of a work of this world, and why it failed, if it did.
-
-    Raises:
-        Refused: There is no such work.
-    """
-    with gateway_of(world) as view:
-        cell = the_cell(view, work)
-    record_input, record_row = cell.input, row(cell)
-    if record_input is None:
-        raise Refused(f"{work.words} has no input, because a fault stopped it: {cell.fault}")
-    return record_input, record_row["code"] if record_row["state"] == FAILED else None
-
-
-def create(world: Path, request: Request) -> Created:
-    """Create the record of a request, and return once that is durable.
-
-    Raises:
-        BadUsage: The gateway's manifest is not in force.
-        Refused: There is a record of this key with another input, or the kernel refuses the event.
-    """
-    existing_cell = _existing(world, request)
-    if existing_cell is None:
-        return submit(world, request)
-    _check_same(existing_cell, request)
-    return _unchanged(existing_cell, request, _record_of(world, request))
-
-
-def submit(world: Path, request: Request) -> Created:
-    """Send the event of a request whose record did not exist a moment ago. Raises as ``create``."""
-    item = Item(
-        schema=request.key.kind.created_by,
-        value=request.data,
-        submission_id=request.submission_id,
-    )
-    with writing_to(world) as writer:
-        [answer] = writer.send([item], batch_items=1)
-        is_run = not writer.is_direct
-    match answer:
-        case Admitted(seq=seq):
-            return Created(key=request.key, seq=seq, is_new=True, state=PENDING, is_run=is_run)
-        case Duplicate(seq=seq):
-            return _unchanged(_created_meanwhile(world, request), request, seq)
-        case Refusal(rule=Rule.SUBMISSION_ID_IS_TAKEN):
-            _check_same(_created_meanwhile(world, request), request)
-            raise Refused(f"{request.key.words} exists with another input (nothing has changed)")
-        case Refusal(rule=Rule.WORLD_IS_BUSY, message=message):
-            raise Unavailable(message)
-        case Refusal(message=message):
-            raise Refused(message)
-
-
-def _existing(world: Path, request: Request) -> GatewayCell | None:
-    with gateway_of(world) as view:
-        return find_cell(view, request.key)
-
-
-def _created_meanwhile(world: Path, request: Request) -> GatewayCell:
-    """The record of a submission id that the kernel knows (K-12). Raises Refused if an operator
-    has removed the record since."""
-    cell = _existing(world, request)
-    if cell is None:
-        raise Refused(
-            sentence(
-                f"{request.key.words} was created before, and an operator removed it since",
-                hint=f"the kernel still knows its submission id {request.submission_id}, and "
-                "accepts no other event with it",
-            )
-        )
-    return cell
-
-
-def _record_of(world: Path, request: Request) -> int | None:
-    """The number of the event that created the record, if ``create`` sent it."""
-    store = open_folder(world).open_store(readonly=True)
-    try:
-        submission = store.submission(request.submission_id)
-    finally:
-        store.close()
-    return None if submission is None else submission.seq
-
-
-def _check_same(cell: GatewayCell, request: Request) -> None:
-    """Raise Refused if the record was created with another input."""
-    record_input = cell.input
-    if record_input is None:
-        raise Refused(f"{request.key.words} exists, and a fault stopped it: {cell.fault}")
-    clauses = list(differences(record_input, request.input))
-    if clauses:
-        raise Refused(
-            sentence(
-                f"{request.key.words} exists with another input: {'; '.join(clauses)}",
-                hint=f"nothing has changed; aos gateway show {request.key.text}",
-            )
-        )
-
-
-def _unchanged(cell: GatewayCell, request: Request, seq: int | None) -> Created:
-    return Created(key=request.key, seq=seq, is_new=False, state=row(cell)["state"], is_run=None)

@@ -1,11 +1,4 @@
-"""Why a record or a lane waits, and what to do next (spec/cli.md, C-124).
-
-Every error code of records and lanes: what it means, and what to do about it.
-
-The only table of its kind: ``aos gateway show`` prints from it, and the operator's page of
-``manifests/gateway/README.md`` has the same codes. ``{signer}``, ``{chain}``, ``{lane}``,
-``{arweave}`` and ``{key}`` are filled in.
-"""
+"""Why a record or a lane waits, and what to do next (spec/cli.md, C-124)."""
 
 from __future__ import annotations
 
@@ -28,6 +21,9 @@ from aos_cli.gateway.rows import (
     row,
     tag,
 )
+
+EXECUTORS: Final = "--executors aos.executors.evm:evm --executors aos.executors.arweave:arweave"
+RUN: Final = f"aos run --secrets FILE {EXECUTORS}"
 
 LANE_REQUESTS_MAX: Final = 256
 REGISTERING: Final = ("REGISTER_VALIDATOR", "AWAIT_REGISTER_CONFIRM")
@@ -77,26 +73,26 @@ def waits(
         now_ns: The time that waiting is measured against.
     """
     cell_row = row(cell)
-    values = _values(cell, cell_row)
+    values = _remedy_values(cell, cell_row)
     if cell.fault is not None:
-        return [_fault(cell)]
+        return [_fault_wait(cell)]
     if cell_row["state"] == PENDING or cell.mail:
-        return [_mail(cell, is_run=is_run)]
+        return [_mail_wait(cell, is_run=is_run)]
     if cell_row["state"] in (COMPLETED, FAILED):
-        return [_ended(cell, cell_row, values)]
+        return [_end_wait(cell, cell_row, values)]
     if cell_row["state"] == STALLED:
-        stalled = [_stalled(cell, cell_row, values, now_ns)]
+        stalled = [_stall_wait(cell, cell_row, values, now_ns)]
         if lane is not None and position is not None:
-            stalled.append(_at_lane(lane, position))
+            stalled.append(_queue_wait(lane, position))
         return stalled
     if cell_row["state"] == IDLE:
         return [Wait("the lane has no request")]
     if cell.key.kind is LANE:
-        return list(_of_lane(cell, cell_row, values, is_run=is_run))
-    return list(_of_record(cell, cell_row, values, lane, position, is_run=is_run, now_ns=now_ns))
+        return list(_lane_waits(cell, cell_row, values, is_run=is_run))
+    return list(_record_waits(cell, cell_row, values, lane, position, is_run=is_run, now_ns=now_ns))
 
 
-def _fault(cell: GatewayCell) -> Wait:
+def _fault_wait(cell: GatewayCell) -> Wait:
     command = f"aos cells retry {cell.key.kind.workflow} {cell.key.text}"
     return Wait(
         f"the kernel stopped it by a fault: {cell.fault}",
@@ -105,7 +101,7 @@ def _fault(cell: GatewayCell) -> Wait:
     )
 
 
-def _mail(cell: GatewayCell, *, is_run: bool) -> Wait:
+def _mail_wait(cell: GatewayCell, *, is_run: bool) -> Wait:
     subject = "the event that creates it has" if cell.state is None else "an event for it has"
     return Wait(
         f"{subject} not run yet",
@@ -114,7 +110,7 @@ def _mail(cell: GatewayCell, *, is_run: bool) -> Wait:
     )
 
 
-def _ended(cell: GatewayCell, cell_row: Row, values: Mapping[str, object]) -> Wait:
+def _end_wait(cell: GatewayCell, cell_row: Row, values: Mapping[str, object]) -> Wait:
     drift = cell_row["drift"]
     compare = f"compare again: aos gateway reconcile {cell.key.text}"
     if drift is not None:
@@ -132,14 +128,16 @@ def _ended(cell: GatewayCell, cell_row: Row, values: Mapping[str, object]) -> Wa
     )
 
 
-def _stalled(cell: GatewayCell, cell_row: Row, values: Mapping[str, object], now_ns: int) -> Wait:
+def _stall_wait(
+    cell: GatewayCell, cell_row: Row, values: Mapping[str, object], now_ns: int
+) -> Wait:
     resume = f"aos gateway resume {cell.key.text}"
     cause = remedy(cell_row["code"], values)
     if cell_row["stall"] == AUTO:
         until = cell_row["stall_until_ns"]
         return Wait(
             f"stalled until {_until(until, now_ns)}, automatic stall {cell_row['stall_cycle']} of "
-            f"{_cycles(cell)}: {_error_text(cell_row)}",
+            f"{_stall_cycles(cell)}: {_error_text(cell_row)}",
             f"{cause}; to continue now: {resume}" if cause else f"to continue now: {resume}",
         )
     reason = cell_row["stall_why"] or "no reason was given"
@@ -149,7 +147,7 @@ def _stalled(cell: GatewayCell, cell_row: Row, values: Mapping[str, object], now
     return Wait(text, f"{cause}; then {resume}" if cause else resume, is_stuck=True)
 
 
-def _cycles(cell: GatewayCell) -> int | str:
+def _stall_cycles(cell: GatewayCell) -> int | str:
     """How many automatic stalls the policy allows in a row: of a lane, that of its request."""
     state = cell.state or {}
     if cell.key.kind is LANE:
@@ -158,7 +156,7 @@ def _cycles(cell: GatewayCell) -> int | str:
     return int(state["policy"]["stall_cycles"])
 
 
-def _of_record(
+def _record_waits(
     cell: GatewayCell,
     cell_row: Row,
     values: Mapping[str, object],
@@ -171,14 +169,14 @@ def _of_record(
     assert cell.state is not None
     pause = tag(cell.state.get("pause"))
     if cell.effects:
-        yield from _effects(
+        yield from _effect_waits(
             cell.effects, values, is_run=is_run, reason=_PAUSES.get(pause or ""), cell_row=cell_row
         )
         return
     doing = cell.state["doing"]
     if tag(doing) != "AwaitingTx":
         yield Wait(
-            "its step has opened no effect", f"look at its past: aos trace {_cell(cell.key)}"
+            "its step has opened no effect", f"look at its past: aos trace {_cell_words(cell.key)}"
         )
         return
     request = doing["$value"]["request"]
@@ -189,11 +187,11 @@ def _of_record(
         )
         return
     if position.ahead is not None or row(lane)["state"] != RUNNING:
-        yield _at_lane(lane, position)
+        yield _queue_wait(lane, position)
     yield from waits(lane, is_run=is_run, now_ns=now_ns)
 
 
-def _at_lane(lane: GatewayCell, position: QueuePosition) -> Wait:
+def _queue_wait(lane: GatewayCell, position: QueuePosition) -> Wait:
     request_text = f"request {position.request} is at lane {lane.key.text}"
     if position.ahead is None:
         return Wait(f"{request_text}, in flight")
@@ -202,7 +200,7 @@ def _at_lane(lane: GatewayCell, position: QueuePosition) -> Wait:
     )
 
 
-def _of_lane(
+def _lane_waits(
     cell: GatewayCell, cell_row: Row, values: Mapping[str, object], *, is_run: bool
 ) -> Iterator[Wait]:
     assert cell.state is not None
@@ -215,10 +213,10 @@ def _of_lane(
         yield Wait(f"in flight{nonce}: the transaction of {owner.words}; {doing}")
     if cell.state["is_parking"]:
         yield Wait("it parks as soon as the open submit has ended")
-    yield from _effects(cell.effects, values, is_run=is_run, reason=None, cell_row=cell_row)
+    yield from _effect_waits(cell.effects, values, is_run=is_run, reason=None, cell_row=cell_row)
 
 
-def _effects(
+def _effect_waits(
     effects: Sequence[OpenEffect],
     values: Mapping[str, object],
     *,
@@ -230,10 +228,10 @@ def _effects(
         text = effect.text if reason is None else f"{effect.text}: {reason}"
         if effect.name.startswith("sys/timer") and cell_row["code"] is not None:
             text += f" ({_error_text(cell_row)})"
-        yield Wait(text, _next(effect, values, is_run=is_run), effect.is_stuck)
+        yield Wait(text, _effect_remedy(effect, values, is_run=is_run), effect.is_stuck)
 
 
-def _next(effect: OpenEffect, values: Mapping[str, object], *, is_run: bool) -> str | None:
+def _effect_remedy(effect: OpenEffect, values: Mapping[str, object], *, is_run: bool) -> str | None:
     if effect.code is not None:
         lacks = HELD.get(effect.code)
         if lacks is None:
@@ -247,7 +245,7 @@ def _next(effect: OpenEffect, values: Mapping[str, object], *, is_run: bool) -> 
     return None
 
 
-def _values(cell: GatewayCell, cell_row: Row) -> dict[str, object]:
+def _remedy_values(cell: GatewayCell, cell_row: Row) -> dict[str, object]:
     """The values of a remedy. The signer of a request is that of the step, as its lane has it."""
     record_input = (cell.state or {}).get("input") or {}
     signer = cell_row["signer"]
@@ -277,12 +275,8 @@ def _until(until_ns: int, now_ns: int) -> str:
     return f"{time_text(until_ns)} ({span_text(now_ns - until_ns)} ago)"
 
 
-def _cell(key: Key) -> str:
+def _cell_words(key: Key) -> str:
     return f"{key.kind.workflow} {key.text}"
-
-
-EXECUTORS: Final = "--executors aos.executors.evm:evm --executors aos.executors.arweave:arweave"
-RUN: Final = f"aos run --secrets FILE {EXECUTORS}"
 
 
 class Advice(NamedTuple):
@@ -402,6 +396,12 @@ CODES: Final[Mapping[str, Advice]] = {
         "check the node of chain {chain} and the gateway {arweave}",
     ),
 }
+"""Every error code of records and lanes: what it means, and what to do about it.
+
+The only table of its kind: ``aos gateway show`` prints from it, and the operator's page of
+``manifests/gateway/README.md`` has the same codes. ``{signer}``, ``{chain}``, ``{lane}``,
+``{arweave}`` and ``{key}`` are filled in.
+"""
 
 HELD: Final[Mapping[str, str]] = {
     "chain_not_configured": "set AOS_EVM_RPC='{chain}=URL'",

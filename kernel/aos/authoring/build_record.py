@@ -123,16 +123,14 @@ def stale_because(project: Project) -> str | None:
         return f"{RECORD} does not name the sources of the last build"
     changed = _differing(record.sources, _digests(project.folder))
     if changed:
-        return f"{_names_text(changed)} changed since the last build"
+        return f"{names_text(changed)} changed since the last build"
     on_disk = {name: _digest(project.folder / name) for name in record.outputs}
     spoiled = _differing(record.outputs, on_disk)
     unrecorded = [
         module.artifact for module in project.modules if module.artifact not in record.outputs
     ]
     if spoiled or unrecorded:
-        return (
-            f"the last build did not make {_names_text([*spoiled, *unrecorded])} as found on disk"
-        )
+        return f"the last build did not make {names_text([*spoiled, *unrecorded])} as found on disk"
     return None
 
 
@@ -140,7 +138,8 @@ def _differing(recorded: Mapping[str, str], actual: Mapping[str, str | None]) ->
     return sorted(n for n in recorded.keys() | actual.keys() if recorded.get(n) != actual.get(n))
 
 
-def _names_text(names: Sequence[str]) -> str:
+def names_text(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 

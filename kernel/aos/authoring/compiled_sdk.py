@@ -16,8 +16,6 @@ Rule 2: the macros are a program that the compiler runs. So the output is read o
 that this user owns and no one else may write to. The hashes detect damage.
 
 Rule 3: the cache only saves time. A problem with it is reported, and cargo compiles the SDK.
-
-The folders in which builds keep what all projects of a user share (AU-34, AU-36).
 """
 
 from __future__ import annotations
@@ -57,6 +55,12 @@ _FINGERPRINTS: Final = ".fingerprint"
 _CRATES: Final = {"aos-sdk-macros": Path("release"), "aos-sdk": Path(TARGET, "release")}
 """Where cargo puts the output for each crate of the SDK, below the target folder."""
 
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+class UnusableCache(Exception):  # internal: the build reports it and continues without the cache
+    """The reason why a cache folder cannot be used."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSdk:
@@ -77,28 +81,28 @@ class CompiledSdk:
         Returns:
             Whether the next build is the first to compile this SDK, so that ``keep`` is of use.
         """
-        if any(_outputs(self.target, crate) for crate in _CRATES):
+        if any(_cargo_outputs(self.target, crate) for crate in _CRATES):
             return False  # cargo knows what it has to compile
         content = None
         with self._reporting():
             require_own_folder(self.cache)
             content = self._cached_content()
             if content is not None:
-                _write(self.target, content, self.read_ns)
+                _write_outputs(self.target, content, self.read_ns)
         return content is None
 
     def keep(self) -> None:
         """Copy the output of a build that has just compiled the SDK into the cache."""
         with self._reporting():
-            outputs = [_outputs(self.target, crate) for crate in _CRATES]
-            is_same = self.key == _key(self.project, self.toolchain, self.flags)
+            outputs = [_cargo_outputs(self.target, crate) for crate in _CRATES]
+            is_same = self.key == _cache_key(self.project, self.toolchain, self.flags)
             if not is_same or any(len(crate_outputs) != 1 for crate_outputs in outputs):
                 return  # the sources have changed during the build, or are used in two ways
             content = {
                 name: (self.target / name).read_bytes() for [output] in outputs for name in output
             }
             require_own_folder(self.cache)
-            _store(self.cache, self.key, content)
+            _store_entry(self.cache, self.key, content)
             _make_room(self.cache)
 
     def _cached_content(self) -> Mapping[str, bytes] | None:
@@ -108,7 +112,7 @@ class CompiledSdk:
         try:
             recorded: dict[str, str] = json.loads((entry / FILES).read_bytes())
             content = {name: (entry / name).read_bytes() for name in recorded}
-            is_intact = bool(content) and recorded == _hashes(content)
+            is_intact = bool(content) and recorded == _content_hashes(content)
         except (FileNotFoundError, ValueError, AttributeError, TypeError):
             is_intact = False
         if not is_intact:
@@ -147,7 +151,7 @@ def compiled_sdk(
     if cache is None or folder.is_symlink() or not (folder / "Cargo.toml").is_file():
         return None
     try:
-        key = _key(project, toolchain, flags)
+        key = _cache_key(project, toolchain, flags)
     except OSError:
         return None  # cargo reports it
     return CompiledSdk(
@@ -162,7 +166,7 @@ def compiled_sdk(
     )
 
 
-def _key(project: Project, toolchain: Toolchain, flags: Sequence[str]) -> str:
+def _cache_key(project: Project, toolchain: Toolchain, flags: Sequence[str]) -> str:
     """The compiler's time of modification distinguishes two packages of the same version."""
     status = toolchain.rustc.resolve().stat()
     manifests = {
@@ -175,12 +179,12 @@ def _key(project: Project, toolchain: Toolchain, flags: Sequence[str]) -> str:
         [str(toolchain.rustc), status.st_size, status.st_mtime_ns],
         list(flags),
         dict(sorted(hashes(project.folder / SDK).items())),
-        [_uses(project.folder / manifest) for manifest in sorted(manifests)],
+        [_sdk_settings(project.folder / manifest) for manifest in sorted(manifests)],
     ]
     return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:32]
 
 
-def _uses(manifest: Path) -> Any:
+def _sdk_settings(manifest: Path) -> Any:
     """What a Cargo.toml says about the compilation of the SDK: profiles, and features of it."""
     try:
         document = tomllib.loads(manifest.read_text("utf-8"))
@@ -191,7 +195,7 @@ def _uses(manifest: Path) -> Any:
     return [document.get("profile"), sdk_dependency]
 
 
-def _outputs(target: Path, crate: str) -> list[list[str]]:
+def _cargo_outputs(target: Path, crate: str) -> list[list[str]]:
     """The names of cargo's files for this crate, one list for each way in which it was compiled."""
     folder = target / _CRATES[crate]
     outputs = []
@@ -206,7 +210,7 @@ def _outputs(target: Path, crate: str) -> list[list[str]]:
     return outputs
 
 
-def _write(target: Path, content: Mapping[str, bytes], time_ns: int) -> None:
+def _write_outputs(target: Path, content: Mapping[str, bytes], time_ns: int) -> None:
     """Fingerprints make cargo trust the other files, so they are written last."""
     for name in sorted(content, key=lambda file_name: (_FINGERPRINTS in file_name, file_name)):
         file = target / name
@@ -220,14 +224,14 @@ def _write(target: Path, content: Mapping[str, bytes], time_ns: int) -> None:
         Path(unfinished).replace(file)
 
 
-def _store(cache: Path, key: str, content: Mapping[str, bytes]) -> None:
+def _store_entry(cache: Path, key: str, content: Mapping[str, bytes]) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=cache))
     try:
         for name, data in content.items():
             file = scratch / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-        (scratch / FILES).write_text(json.dumps(_hashes(content), indent=2) + "\n")
+        (scratch / FILES).write_text(json.dumps(_content_hashes(content), indent=2) + "\n")
         with contextlib.suppress(FileExistsError, NotADirectoryError):
             scratch.rename(cache / key)
     except OSError:
@@ -250,19 +254,13 @@ def _make_room(cache: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _hashes(content: Mapping[str, bytes]) -> dict[str, str]:
+def _content_hashes(content: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(data).hexdigest() for name, data in sorted(content.items())}
 
 
-_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
-
-
-class UnusableCache(Exception):  # internal: the build reports it and continues without the cache
-    """The reason why a cache folder cannot be used."""
-
-
 def cache_folder(kind: str, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder for this kind of content: ``kind`` in ``AOS_CACHE_DIR``, else ``aos/kind`` in
+    """The folder in which builds keep content of this kind, which all projects of a user share
+    (AU-34, AU-36): ``kind`` in ``AOS_CACHE_DIR``, else ``aos/kind`` in
     ``XDG_CACHE_HOME`` or ``~/.cache``. None if the environment names none."""
     cache_dir = environment.get("AOS_CACHE_DIR")
     if cache_dir is not None:

@@ -4,19 +4,18 @@
 One loop polls all sources in turn: typed lines, messages of the world's process, new durable
 records, changed files, a finished build. Only a build has its own thread, so that the world
 continues to run meanwhile.
-
-Run a build in the background of ``aos dev``.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from aos.authoring.build import Built, build
+from aos.authoring.build_record import names_text
 from aos.authoring.live import LiveWorld, NoExecutors, short_path
 from aos.authoring.project import Project, read_project
 from aos.authoring.running import Console, Stopped
@@ -164,10 +163,10 @@ class Dev:
 
     def _take_changes(self, changes: Changes) -> None:
         if changes.effects:
-            self._screen.say(f"{_names_text(changes.effects)} changed: restarting executors")
+            self._screen.say(f"{names_text(changes.effects)} changed: restarting executors")
             self._world.restart(self._project)
         if changes.sources:
-            self._screen.say(f"{_names_text(changes.sources)} changed: building")
+            self._screen.say(f"{names_text(changes.sources)} changed: building")
             self._is_stale = True
 
     def _take_build(self) -> None:
@@ -207,12 +206,8 @@ class Dev:
             self._world.restart(built.project)
 
 
-def _names_text(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-
 class Builder:
-    """A build in its own thread."""
+    """A build in the background of ``aos dev``, in its own thread."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         self._results: queue.SimpleQueue[Built | AosError] = queue.SimpleQueue()

@@ -1,7 +1,5 @@
 """Run the scratch world of ``aos dev`` in its own process, and print traces of its records
 (spec/authoring.md, AU-85, AU-86).
-
-Start and stop the process that runs the scratch world, for ``aos dev`` (AU-85).
 """
 
 # ruff: noqa: S603  # it starts our own module
@@ -29,11 +27,20 @@ from aos.authoring.world_child import Order
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
 from aos.host.executors.pool import ALIKE
 
+Message = Mapping[str, Any]
+
 SHORT_S: Final = 0.02
 
-_KINDS: Final = {
+ENDS_S: Final = 10.0
+"""Time that the process has to stop cleanly."""
+
+_ERRORS_BY_CODE: Final = {
     error_class.exit_code: error_class for error_class in (Refused, BadUsage, Damage, Unavailable)
 }
+
+
+class NoExecutors(AosError):
+    """The world does not start with its executors; it may start without them."""
 
 
 @dataclass(slots=True)
@@ -71,7 +78,7 @@ class LiveWorld:
         has_executors = has_executors and bool(project.executors)
         order = Order(
             world=str(self.path),
-            executors=_executors(project) if has_executors else (),
+            executors=_executor_specs(project) if has_executors else (),
             allow_http=options.allow_http,
             secrets=None if options.secrets is None else str(options.secrets),
             host_root=None if options.host_root is None else str(options.host_root),
@@ -130,7 +137,7 @@ class LiveWorld:
                     if life.has_executors and not self._options.until_idle:
                         self._stop_process()
                         raise NoExecutors(text)
-                    raise self._ended(_KINDS.get(code, Refused)(text))
+                    raise self._ended(_ERRORS_BY_CODE.get(code, Refused)(text))
                 case {"unasked": list(unasked), "known": list(known), "lacking": list(lacking)}:
                     self._tell_unasked(life, unasked, known)
                     self._tell_lacking(life, lacking)
@@ -163,7 +170,7 @@ class LiveWorld:
         previous, life.unasked = life.unasked, tuple(unasked)
         if life.unasked != previous:
             for effect in unasked:
-                self._screen.problem(BadUsage(_unasked(effect, known_effects)))
+                self._screen.problem(BadUsage(_unasked_text(effect, known_effects)))
 
     def _ended(self, problem: AosError) -> AosError:
         """Record that the process has failed. Later calls raise the same error."""
@@ -195,11 +202,7 @@ class LiveWorld:
             self._screen.note(str(message["note"]))
 
 
-class NoExecutors(AosError):
-    """The world does not start with its executors; it may start without them."""
-
-
-def _unasked(effect: str, known_effects: Sequence[str]) -> str:
+def _unasked_text(effect: str, known_effects: Sequence[str]) -> str:
     near = difflib.get_close_matches(effect, known_effects, n=1, cutoff=ALIKE)
     return sentence(
         f'@effect("{effect}") is not in the manifest, so no workflow requests it',
@@ -210,7 +213,7 @@ def _unasked(effect: str, known_effects: Sequence[str]) -> str:
     )
 
 
-def _executors(project: Project) -> list[str]:
+def _executor_specs(project: Project) -> list[str]:
     """The project's executors in the form of ``--executors``, with absolute paths."""
     specs = []
     for spec in project.executors:
@@ -226,14 +229,8 @@ def short_path(path: Path) -> str:
     return relative if len(relative) < len(str(path)) else str(path)
 
 
-ENDS_S: Final = 10.0
-"""Time that it has to stop cleanly."""
-
-Message = Mapping[str, Any]
-
-
 class WorldProcess:
-    """A running ``aos.authoring.world_child``. Its own thread reads the messages."""
+    """A running ``aos.authoring.world_child`` (AU-85). Its own thread reads the messages."""
 
     def __init__(self, order: Order) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()

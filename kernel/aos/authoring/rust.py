@@ -1,12 +1,5 @@
 """A project's Rust packages: compiled to WASM (spec/authoring.md, AU-30 to AU-35), and their tests
 found (spec/cli.md, C-46).
-
-Build Rust's standard library for WASM from its sources, once (spec/authoring.md, AU-34).
-
-For a toolchain without a compiled library for WASM, such as Debian's. The result is a sysroot in
-the user's cache folder, which all projects share.
-
-Find a project's tests in Rust, and the command that runs them (spec/cli.md, C-46).
 """
 
 from __future__ import annotations
@@ -44,6 +37,40 @@ from aos.errors import Unavailable, sentence
 
 TARGET_FOLDER: Final = "target"
 
+CARGO_FILE: Final = "Cargo.toml"
+
+RECIPE: Final = 1
+"""Part of the name of the standard library's folder. Increase it whenever the content or the build
+changes."""
+
+CRATE: Final = """\
+[package]
+name = "aos-std"
+version = "0.0.0"
+edition = "2021"
+
+[lib]
+path = "lib.rs"
+
+[workspace]
+
+[profile.release]
+opt-level = "s"
+codegen-units = 1
+panic = "abort"
+debug = false
+"""
+"""The manifest of the package whose build compiles the standard library; ``SOURCE`` is its code."""
+
+SOURCE: Final = "#![no_std]\nextern crate alloc;\n"
+LIBRARIES: Final = ("core", "alloc", "compiler_builtins")
+
+UNFINISHED: Final = ".unfinished-"
+
+_LOCK_PAUSE_S: Final = 0.1
+
+_TEST_ATTRIBUTE: Final = re.compile(r"^[ \t]*#\[test\]", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModules:
@@ -63,7 +90,8 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
         BuildFailed: The compiler failed and printed the reason to stderr, or a package is missing.
     """
     packages = {
-        module_source.name: _package(project, module_source) for module_source in project.modules
+        module_source.name: _package_name(project, module_source)
+        for module_source in project.modules
     }
     toolchain = find_toolchain()
     folder = project.folder.resolve()
@@ -79,11 +107,11 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
         arguments += _manifest_path(module) if len(project.modules) == 1 else []
     call = cargo_build(
         toolchain,
-        remap={folder: "/project", **_elsewhere()},
+        remap={folder: "/project", **_crate_folders()},
         target=target,
         arguments=arguments,
         std=std,
-        wrapper=_wrapper(target),
+        wrapper=_written_wrapper(target),
     )
     sdk = compiled_sdk(
         project,
@@ -105,13 +133,13 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
         sdk.keep()
     artifacts = _artifacts(output)
     modules = {
-        module.name: _read(artifacts, packages[module.name], module, project)
+        module.name: _module_bytes(artifacts, packages[module.name], module, project)
         for module in project.modules
     }
     return BuiltModules(modules=modules, compiler=toolchain.identity())
 
 
-def _wrapper(target: Path) -> Path:
+def _written_wrapper(target: Path) -> Path:
     """Write the program that calls the compiler, unless it is there, and return its path."""
     file = target / "aos-rustc"
     try:
@@ -133,7 +161,7 @@ def _manifest_path(module: ModuleSource) -> list[str]:
     return ["--manifest-path", str(Path(module.source) / "Cargo.toml")]
 
 
-def _package(project: Project, module: ModuleSource) -> str:
+def _package_name(project: Project, module: ModuleSource) -> str:
     """The package's name in its Cargo.toml."""
     file = project.folder / module.source / "Cargo.toml"
     try:
@@ -155,7 +183,7 @@ def _package(project: Project, module: ModuleSource) -> str:
             raise BuildFailed(f"{file}: expected a [package] with a name")
 
 
-def _elsewhere() -> dict[Path, str]:
+def _crate_folders() -> dict[Path, str]:
     """The folders of downloaded crates, whose paths would otherwise be part of the bytes."""
     home = os.environ.get("CARGO_HOME") or Path.home() / ".cargo"
     return {Path(home): "/cargo"}
@@ -176,7 +204,7 @@ def _artifacts(output: str) -> dict[str, list[Path]]:
     return files_by_package
 
 
-def _read(
+def _module_bytes(
     artifacts: Mapping[str, list[Path]], package: str, module: ModuleSource, project: Project
 ) -> bytes:
     files = artifacts.get(package, [])
@@ -191,56 +219,32 @@ def _read(
     return files[0].read_bytes()
 
 
-RECIPE: Final = 1
-"""Part of the folder's name. Increase it whenever the content or the build changes."""
-
-CRATE: Final = """\
-[package]
-name = "aos-std"
-version = "0.0.0"
-edition = "2021"
-
-[lib]
-path = "lib.rs"
-
-[workspace]
-
-[profile.release]
-opt-level = "s"
-codegen-units = 1
-panic = "abort"
-debug = false
-"""
-SOURCE: Final = "#![no_std]\nextern crate alloc;\n"
-LIBRARIES: Final = ("core", "alloc", "compiler_builtins")
-
-UNFINISHED: Final = ".unfinished-"
-
-_LOOK_S: Final = 0.1
-
-
 def built_std(toolchain: Toolchain, cache: Path, *, console: Console) -> Path:
-    """Return a sysroot with the library of exactly this toolchain; build it if necessary.
+    """Return a sysroot with the standard library of exactly this toolchain; build it from its
+    sources if necessary, once (AU-34).
+
+    For a toolchain without a compiled library for WASM, such as Debian's. The sysroot is in the
+    user's cache folder, which all projects share.
 
     Raises:
         BuildFailed: The compiler failed, or the folder cannot be written.
     """
-    sysroot = cache / _identity(toolchain)
+    sysroot = cache / _std_identity(toolchain)
     if sysroot.is_dir():
         return sysroot
     try:
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _alone(cache, console):
+        with _cache_lock(cache, console):
             for leftover in cache.glob(f"{UNFINISHED}*"):  # left by a build that was killed
                 shutil.rmtree(leftover, ignore_errors=True)
             if not sysroot.is_dir():
-                _build(toolchain, sysroot, console)
+                _build_std(toolchain, sysroot, console)
     except OSError as error:
         raise BuildFailed(f"{cache}: the standard library cannot be stored: {error}") from error
     return sysroot
 
 
-def _identity(toolchain: Toolchain) -> str:
+def _std_identity(toolchain: Toolchain) -> str:
     """A digest of everything that the library depends on. The compiler's modification time
     distinguishes two packages of the same version."""
     status = toolchain.rustc.resolve().stat()
@@ -249,7 +253,7 @@ def _identity(toolchain: Toolchain) -> str:
 
 
 @contextmanager
-def _alone(cache: Path, console: Console) -> Iterator[None]:
+def _cache_lock(cache: Path, console: Console) -> Iterator[None]:
     """Hold a lock: of two builds that need the same library, one builds it, the other waits."""
     with (cache / "lock").open("w") as lock:
         while True:
@@ -259,11 +263,11 @@ def _alone(cache: Path, console: Console) -> Iterator[None]:
             except BlockingIOError:
                 if console.given_up.is_set():
                     raise Stopped("the build was stopped") from None
-                time.sleep(_LOOK_S)
+                time.sleep(_LOCK_PAUSE_S)
         yield
 
 
-def _build(toolchain: Toolchain, sysroot: Path, console: Console) -> None:
+def _build_std(toolchain: Toolchain, sysroot: Path, console: Console) -> None:
     console.report(
         "building Rust's standard library for WASM from its sources: half a minute, once"
     )
@@ -294,11 +298,6 @@ def _build(toolchain: Toolchain, sysroot: Path, console: Console) -> None:
         (scratch / "sysroot").rename(sysroot)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-CARGO_FILE: Final = "Cargo.toml"
-
-_TEST: Final = re.compile(r"^[ \t]*#\[test\]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,7 +348,7 @@ def cargo_tests(project: Project) -> tuple[CargoTests, ...]:
 def _files_with_tests(package: Path) -> Iterator[Path]:
     for folder in ("src", "tests"):
         for file in sorted((package / folder).rglob("*.rs")):
-            if file.is_file() and _TEST.search(file.read_text("utf-8", "replace")):
+            if file.is_file() and _TEST_ATTRIBUTE.search(file.read_text("utf-8", "replace")):
                 yield file
 
 

@@ -1,7 +1,5 @@
 """The scratch world of ``aos dev``: created if it is missing, removed on request (AU-82), and
-builds applied to it (AU-83 to AU-84b).
-
-Apply a build to the scratch world (spec/authoring.md, AU-83 to AU-84b).
+builds applied to it (spec/authoring.md, AU-83 to AU-84b).
 """
 
 from __future__ import annotations
@@ -33,6 +31,8 @@ MARKER: Final = "scratch"
 """A file that marks a scratch world: ``aos dev`` neither runs nor removes any other world."""
 
 SAID: Final = "A scratch world of `aos dev`. It is thrown away with --fresh.\n"
+
+FRESH: Final = "type `fresh`, or restart with --fresh, for an empty world"
 
 
 def prepare(path: Path, *, fresh: bool) -> None:
@@ -84,9 +84,6 @@ def throw_away(path: Path) -> None:
     (path / MARKER).unlink(missing_ok=True)
 
 
-FRESH: Final = "type `fresh`, or restart with --fresh, for an empty world"
-
-
 def put_in_force(world: Path, built: Built, screen: Screen) -> None:
     """Apply a build: with ``migrate`` if it declares a migration from a state in force, otherwise
     with ``strict``, or with ``pin`` if work is in flight.
@@ -99,7 +96,7 @@ def put_in_force(world: Path, built: Built, screen: Screen) -> None:
         old_manifest = writer.signed_state().manifest
         taken_over = taking_over(old_manifest, loaded.effective)
         applied = writer.apply(loaded, mode=MIGRATE if taken_over else STRICT)
-        if not taken_over and _is(applied.answer, Rule.WORLD_IS_NOT_QUIESCENT):
+        if not taken_over and _is_refused_by(applied.answer, Rule.WORLD_IS_NOT_QUIESCENT):
             applied = writer.apply(loaded, mode=PIN)
             if isinstance(applied.answer, Admitted):
                 screen.say(
@@ -151,11 +148,11 @@ def _ways_out(
         ):
             class_name = migration_class(new_manifest.workflows, name)
             written = f"aos build --migration {name} writes most of it"
-            return f"{ways}; or {_take_over(lang, old.state.name, class_name)}; {written}"
+            return f"{ways}; or {_migration_advice(lang, old.state.name, class_name)}; {written}"
     return ways
 
 
-def _take_over(lang: str, schema: str, class_name: str) -> str:
+def _migration_advice(lang: str, schema: str, class_name: str) -> str:
     """How to declare a migration. The new state is another schema, so it needs another name.
     ``class_name`` is the class that is then generated for AssemblyScript."""
     if lang == RUST:
@@ -195,5 +192,5 @@ def _without_keys(data: bytes) -> bytes:
     return json.dumps(nodes).encode()
 
 
-def _is(answer: Answer | None, rule: Rule) -> bool:
+def _is_refused_by(answer: Answer | None, rule: Rule) -> bool:
     return isinstance(answer, Refusal) and answer.rule is rule

@@ -1,7 +1,5 @@
 """The terminal of ``aos dev``: its options, its output, and the lines typed into it
 (spec/authoring.md, AU-87).
-
-Lines typed into ``aos dev``: ``SCHEMA JSON`` or a command (spec/authoring.md, AU-87).
 """
 
 from __future__ import annotations
@@ -23,6 +21,9 @@ from aos.host.door.writer import Item
 from aos.manifest.difference import Difference
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
+
+CHUNK_BYTES: Final = 64 * 1024
+LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,18 +64,16 @@ class Screen(Protocol):
     def trace(self, branches: tuple[Branch, ...]) -> None: ...
 
 
-CHUNK_BYTES: Final = 64 * 1024
-LINE_BYTES_MAX: Final = 16 * 1024 * 1024
-
-
 class Command(enum.Enum):
+    """The commands that may be typed into ``aos dev``."""
+
     FRESH = "fresh"
     QUIT = "quit"
     HELP = "help"
 
 
 def parse_line(line: str) -> Item | Command | None:
-    """Read one line. Return None if it is empty.
+    """Read one typed line: ``SCHEMA JSON`` or a command (AU-87). Return None if it is empty.
 
     Raises:
         BadUsage: It is neither an event nor a command.

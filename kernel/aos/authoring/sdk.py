@@ -1,10 +1,5 @@
 """Find the SDKs, copy them into projects, record what was copied, and replace a project's copy by
 that of this aos (spec/authoring.md, AU-22, AU-22a, AU-23 to AU-27).
-
-Replace a project's copy of the SDK by that of this aos (spec/authoring.md, AU-24 to AU-27).
-
-The new copy is written next to the old one, then the two are exchanged by two renames. Between
-these there is no ``sdk/``: the old copy is in ``.sdk.before``, and the next update restores it.
 """
 
 from __future__ import annotations
@@ -42,6 +37,13 @@ BUILT: Final = ("target", "node_modules", "__pycache__")
 
 NO_FILE: Final = "no regular file"
 """Used instead of a hash for links, pipes and the like."""
+
+BEFORE: Final = ".sdk.before"
+"""The folder of the old copy during an update."""
+
+UNFINISHED: Final = ".sdk.unfinished-"
+NAMED: Final = 5
+"""Maximum number of edited files that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +115,14 @@ def recorded(folder: Path) -> Release | None:
 def hashes(folder: Path, *, passed_over: Sequence[str] = BUILT) -> dict[str, str]:
     """The hash of each file below ``folder`` except the record. ``passed_over`` are patterns of
     names of files and folders to skip."""
-    return {name: _hash(folder / name) for name in _names(folder, passed_over) if name != RECORD}
+    return {
+        name: _file_hash(folder / name)
+        for name in _file_names(folder, passed_over)
+        if name != RECORD
+    }
 
 
-def _names(folder: Path, passed_over: Sequence[str]) -> Iterator[str]:
+def _file_names(folder: Path, passed_over: Sequence[str]) -> Iterator[str]:
     def included(names: Sequence[str]) -> list[str]:
         return sorted(n for n in names if not any(fnmatch.fnmatch(n, p) for p in passed_over))
 
@@ -127,16 +133,10 @@ def _names(folder: Path, passed_over: Sequence[str]) -> Iterator[str]:
             yield Path(current, name).relative_to(folder).as_posix()
 
 
-def _hash(file: Path) -> str:
+def _file_hash(file: Path) -> str:
     if file.is_symlink() or not file.is_file():
         return NO_FILE
     return hash_text(content_hash(file.read_bytes()))
-
-
-BEFORE: Final = ".sdk.before"
-UNFINISHED: Final = ".sdk.unfinished-"
-NAMED: Final = 5
-"""Maximum number of edited files that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,10 @@ class Updated:
 
 
 def update_sdk(project: Project, *, force: bool = False) -> Updated:
-    """Replace a project's copy of the SDK by that of this aos.
+    """Replace a project's copy of the SDK by that of this aos (AU-24 to AU-27).
+
+    The new copy is written next to the old one, then the two are exchanged by two renames. Between
+    these there is no ``sdk/``: the old copy is in ``.sdk.before``, and the next update restores it.
 
     Raises:
         Refused: There is no copy, or it was edited and ``force`` is not set. Nothing has changed.
@@ -160,7 +163,7 @@ def update_sdk(project: Project, *, force: bool = False) -> Updated:
     """
     folder = project.folder / SDK
     try:
-        _put_back(folder)
+        _finish_interrupted(folder)
         if folder.is_symlink() or not folder.is_dir():
             raise _no_copy(folder)
         copy_hashes, was, new = hashes(folder), recorded(folder), release(project.lang)
@@ -168,7 +171,7 @@ def update_sdk(project: Project, *, force: bool = False) -> Updated:
             return Updated(previous_release=was.aos, added=(), changed=(), removed=(), is_same=True)
         if not force:
             _check_unedited(folder, copy_hashes, was, new)
-        _replace(project, folder)
+        _replace_copy(project, folder)
     except OSError as error:
         raise Unavailable(
             f"{folder}: the SDK cannot be updated, and is unchanged: {error.strerror or error}"
@@ -250,7 +253,7 @@ def _no_copy(folder: Path) -> Refused:
     )
 
 
-def _replace(project: Project, folder: Path) -> None:
+def _replace_copy(project: Project, folder: Path) -> None:
     """Write the new copy and exchange the two. Raises: OSError: The copy is unchanged."""
     previous_copy = project.folder / BEFORE
     with tempfile.TemporaryDirectory(
@@ -268,7 +271,7 @@ def _replace(project: Project, folder: Path) -> None:
     shutil.rmtree(previous_copy, ignore_errors=True)
 
 
-def _put_back(folder: Path) -> None:
+def _finish_interrupted(folder: Path) -> None:
     """Finish a killed update: between its renames restore the old copy, else keep the new one."""
     previous_copy = folder.with_name(BEFORE)
     if previous_copy.is_dir() and not previous_copy.is_symlink():

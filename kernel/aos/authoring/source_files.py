@@ -1,10 +1,4 @@
-"""The files of a project that a build may read (AU-9), and which of them have changed (AU-80).
-
-Report which files of a project have changed (AU-80).
-
-It polls modification times and sizes of some hundred files, which needs no further package and
-works on every file system.
-"""
+"""The files of a project that a build may read (AU-9), and which of them have changed (AU-80)."""
 
 from __future__ import annotations
 
@@ -20,6 +14,9 @@ from aos.authoring.project import BUILD, GENERATED_AIR, Project
 SUFFIXES: Final = (".rs", ".toml", ".lock", ".ts", ".json")
 """Name endings of files that a build may read."""
 
+PYTHON: Final = ".py"
+"""Name endings of files that executors are made of."""
+
 PASSED_OVER: Final = frozenset({"target", "node_modules", BUILD, "tests", "__pycache__"})
 SOURCE_FOLDERS: Final = frozenset({"src", "assembly"})
 """Inside of these, a folder such as ``tests`` is a part of the module."""
@@ -28,6 +25,22 @@ GENERATED_CODE: Final = "assembly/generated.ts"
 GENERATED: Final = frozenset({GENERATED_AIR, GENERATED_CODE})
 WORLD_FILE: Final = "world.json"
 """A folder with this file is a world. ``aos run`` changes it, so it is no source."""
+
+FILES_MAX: Final = 5_000
+
+Seen: TypeAlias = dict[str, tuple[int, int]]
+"""Modification time and size of each file, by its path below the project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Files that were added, removed or changed: those of the build, and those of the executors."""
+
+    sources: tuple[str, ...]
+    effects: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.sources or self.effects)
 
 
 def source_files(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[tuple[str, Path]]:
@@ -49,28 +62,12 @@ def source_files(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator
                 yield path, file
 
 
-PYTHON: Final = ".py"
-"""Name endings of files that executors are made of."""
-
-FILES_MAX: Final = 5_000
-
-Seen: TypeAlias = dict[str, tuple[int, int]]
-"""Modification time and size of each file, by its path below the project."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """Files that were added, removed or changed: those of the build, and those of the executors."""
-
-    sources: tuple[str, ...]
-    effects: tuple[str, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.sources or self.effects)
-
-
 class Watch:
-    """The state of a project's files at the last reported change."""
+    """The state of a project's files at the last reported change (AU-80).
+
+    It polls modification times and sizes of some hundred files, which needs no further package and
+    works on every file system.
+    """
 
     def __init__(self, project: Project) -> None:
         self._folder = project.folder

@@ -1,8 +1,5 @@
 """A service's connection to a world of this machine, which also follows its journal while the
-world's process is down or restarts (spec/guides/integrate.md).
-
-Follow the journal of a world from any record, also while its process is down or restarts.
-"""
+world's process is down or restarts (spec/guides/integrate.md)."""
 
 from __future__ import annotations
 
@@ -185,7 +182,7 @@ def followed(
         records = RecordReader(view.journal, view.full_lens)
         heard_s = time.monotonic()
         while True:
-            last = _last(reader.store)
+            last = _last_seq(reader.store)
             if last < after_seq:
                 raise _ends_before(path, after_seq, last)
             for document in (
@@ -199,7 +196,7 @@ def followed(
             time.sleep(POLL_S)
 
 
-def _last(store: Store) -> int:
+def _last_seq(store: Store) -> int:
     head = store.head()
     assert head is not None, "a world has a genesis"
     return head.seq

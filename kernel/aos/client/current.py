@@ -1,8 +1,5 @@
 """The durable state of a world and its instances now, kept current from its journal while another
-process runs it.
-
-One instance of a workflow, as a service sees it.
-"""
+process runs it."""
 
 from __future__ import annotations
 
@@ -21,12 +18,17 @@ from aos.errors import BadUsage, Damage, Erased, Unavailable, excerpt, sentence
 from aos.host.folder.reader import WorldReader, open_reader
 from aos.host.machine_clock import now_ns
 
-_ENDED = ("completed", "failed")
+POLL_S: Final = 0.02
+"""Seconds between two looks at the end of the journal."""
+
+T = TypeVar("T")
+
+_ENDED_STATUSES = ("completed", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """An instance after record ``seq`` of the world.
+    """An instance of a workflow, as a service sees it after record ``seq`` of the world.
 
     ``status`` is that of ``aos inspect cell`` (spec/guides/statuses.md). ``key`` and ``state`` are
     JSON values, decoded by the schemas of the workflow: the forms that ``send`` takes. ``state`` is
@@ -48,7 +50,7 @@ class Instance:
     def has_ended(self) -> bool:
         """Whether it is completed or failed, and no event waits for it. A fault ends it in any
         case, because events wait behind a fault."""
-        return self.status in _ENDED and (self.fault is not None or not self.queued)
+        return self.status in _ENDED_STATUSES and (self.fault is not None or not self.queued)
 
     @classmethod
     def of(cls, document: Document, *, seq: int) -> Self:
@@ -66,23 +68,6 @@ class Instance:
             seq=seq,
         )
 
-
-def reached(
-    until: str | Collection[str] | Callable[[Instance], bool] | None,
-) -> Callable[[Instance], bool]:
-    """The condition of a wait: a status, several, a function; by default that it has ended."""
-    if until is None:
-        return lambda instance: instance.has_ended
-    if callable(until):
-        return until
-    statuses = (until,) if isinstance(until, str) else tuple(until)
-    return lambda instance: instance.status in statuses
-
-
-POLL_S: Final = 0.02
-"""Seconds between two looks at the end of the journal."""
-
-T = TypeVar("T")
 
 Ended = Callable[[Instance], bool]
 
@@ -115,7 +100,7 @@ class CurrentState:
 
     def instance(self, workflow: str, key: object) -> Instance | None:
         """Return an instance; see ``WorldClient.instance``."""
-        return self._read(lambda view: _instance(view, workflow, key))
+        return self._read(lambda view: _read_instance(view, workflow, key))
 
     def wait(self, workflow: str, key: object, until: Ended, timeout_s: float) -> Instance:
         """Wait for an instance; see ``WorldClient.wait``."""
@@ -164,6 +149,18 @@ class CurrentState:
             reader.close()
 
 
+def reached(
+    until: str | Collection[str] | Callable[[Instance], bool] | None,
+) -> Callable[[Instance], bool]:
+    """The condition of a wait: a status, several, a function; by default that it has ended."""
+    if until is None:
+        return lambda instance: instance.has_ended
+    if callable(until):
+        return until
+    statuses = (until,) if isinstance(until, str) else tuple(until)
+    return lambda instance: instance.status in statuses
+
+
 def key_words(key: object) -> str | None:
     """Return a key as ``aos inspect cell`` takes it; None for None.
 
@@ -180,7 +177,7 @@ def key_words(key: object) -> str | None:
         ) from problem
 
 
-def _instance(view: View, workflow: str, key: object) -> Instance | None:
+def _read_instance(view: View, workflow: str, key: object) -> Instance | None:
     words = key_words(key)
     id = find_cell(view.state, workflow, words)
     if view.state.cells.get(id) is None:

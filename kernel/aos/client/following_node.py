@@ -1,8 +1,5 @@
 """Follow the journal of a node: its server-sent events (spec/node-api.md, N-116), and how far a
-client has come across its connections.
-
-Read server-sent events from the parts of a body (spec/node-api.md, N-116).
-"""
+client has come across its connections."""
 
 from __future__ import annotations
 
@@ -14,6 +11,9 @@ from typing import Any, Self
 from aos.audit.views.record_view import Document
 from aos.client.node_steps import SILENCE_S, Steps, Words, ends_before, newest_record, read_seq
 from aos.errors import Unavailable
+
+EVENT_BYTES_MAX = 256 * 1024 * 1024
+"""The longest event that a client keeps, in bytes."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,10 +77,6 @@ class FollowedNode:
         return min(SILENCE_S, max(0.0, self.heard_s + self.idle_s - time.monotonic()))
 
 
-EVENT_BYTES_MAX = 256 * 1024 * 1024
-"""The longest event that a client keeps, in bytes."""
-
-
 class EventStream:
     """The events of one connection, each as the document of its ``data``."""
 
@@ -96,10 +92,10 @@ class EventStream:
         *blocks, self._partial = (self._partial + part).split(b"\n\n")
         if len(self._partial) > EVENT_BYTES_MAX:
             raise Unavailable(f"the node sent an event of more than {EVENT_BYTES_MAX:,} bytes")
-        return [event for block in blocks if (event := _event(block)) is not None]
+        return [event for block in blocks if (event := _event_document(block)) is not None]
 
 
-def _event(block: bytes) -> dict[str, Any] | None:
+def _event_document(block: bytes) -> dict[str, Any] | None:
     lines = [line[5:].removeprefix(b" ") for line in block.split(b"\n") if line[:5] == b"data:"]
     if not lines:
         return None

@@ -1,10 +1,5 @@
 """How a client reaches a node: the address, the certificates (spec/cli.md, C-92a), and the bounds
-of an answer (spec/worker.md, W-4b).
-
-The certificates of a connection to a node (spec/cli.md, C-92a).
-
-Read the answer of a node within a time and a size (spec/worker.md, W-4b).
-"""
+of an answer (spec/worker.md, W-4b)."""
 
 from __future__ import annotations
 
@@ -21,6 +16,16 @@ from aos.errors import BadUsage, Unavailable, sentence
 
 SOCKET: Final = Path("node") / "http.sock"
 """The socket of a node in its world's folder. It needs no token."""
+
+CA_VARIABLE: Final = "AOS_NODE_CA"
+CERT_VARIABLE: Final = "AOS_NODE_CERT"
+KEY_VARIABLE: Final = "AOS_NODE_KEY"
+
+ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
+"""The longest body of an answer that a client keeps, in bytes."""
+
+Certificate: TypeAlias = tuple[Path | str, Path | str]
+"""The files of a certificate and of its key (PEM)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +61,6 @@ class NodeAddress:
         return cls("http://node", Path(text) / SOCKET)
 
 
-CA_VARIABLE: Final = "AOS_NODE_CA"
-CERT_VARIABLE: Final = "AOS_NODE_CERT"
-KEY_VARIABLE: Final = "AOS_NODE_KEY"
-
-Certificate: TypeAlias = tuple[Path | str, Path | str]
-"""The files of a certificate and of its key (PEM)."""
-
-
 def tls_context(
     authorities: Path | str | None = None, certificate: Certificate | None = None
 ) -> ssl.SSLContext:
@@ -79,7 +76,7 @@ def tls_context(
         try:
             context = ssl.create_default_context(cafile=str(trusted))
         except OSError as error:
-            raise _unreadable(CA_VARIABLE, trusted, error) from error
+            raise _unusable_file(CA_VARIABLE, trusted, error) from error
     cert, key = certificate or (os.environ.get(CERT_VARIABLE), os.environ.get(KEY_VARIABLE))
     if cert:
         if not key:
@@ -88,19 +85,15 @@ def tls_context(
             # A password would be asked for on the terminal.
             context.load_cert_chain(str(cert), str(key), password="")
         except OSError as error:
-            raise _unreadable(CERT_VARIABLE, f"{cert}, {key}", error) from error
+            raise _unusable_file(CERT_VARIABLE, f"{cert}, {key}", error) from error
     return context
 
 
-def _unreadable(name: str, files: Path | str, error: OSError) -> BadUsage:
+def _unusable_file(name: str, files: Path | str, error: OSError) -> BadUsage:
     reason = error.strerror or str(error)
     return BadUsage(
         sentence(f"{files} cannot be used", location=name, expected="a PEM file", actual=reason)
     )
-
-
-ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
-"""The longest body of an answer that a client keeps, in bytes."""
 
 
 class AnswerParts:

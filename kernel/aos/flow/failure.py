@@ -1,8 +1,5 @@
 """How a flow fails: the failure of an operation or of the whole flow, as its state keeps it
-(spec/flow.md, FL-12), and the fault ``diverged`` (FL-5).
-
-The fault ``diverged``: the code of a flow no longer fits its history (spec/flow.md, FL-5).
-"""
+(spec/flow.md, FL-12), and the fault ``diverged`` (FL-5)."""
 
 from __future__ import annotations
 
@@ -61,19 +58,13 @@ class Failure:
         }
 
 
-def failure_text(failure: dict[str, Any]) -> str:
-    """Return the document of a failure on one line, without its causes: ``critical no_funds: the
-    card is empty (at charge)``."""
-    code = "" if failure["code"] in ("", failure["kind"]) else f" {failure['code']}"
-    message_text = f": {failure['message']}" if failure["message"] else ""
-    path_text = f" (at {failure['path']})" if failure["path"] else ""
-    return f"{failure['kind']}{code}{message_text}{path_text}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowDivergence:
-    """Where the code and the history differ: ``expected`` is what the history has at ``path``,
-    ``found`` what the code asks for."""
+    """The fault ``diverged``: the code of a flow no longer fits its history (FL-5).
+
+    They differ at ``path``: ``expected`` is what the history has there, ``found`` what the code
+    asks for.
+    """
 
     path: str
     expected: str
@@ -96,3 +87,12 @@ class FlowDivergence:
     def to_document(self) -> dict[str, object]:
         """The same as JSON."""
         return {"path": self.path, "expected": self.expected, "found": self.found}
+
+
+def failure_text(failure: dict[str, Any]) -> str:
+    """Return the document of a failure on one line, without its causes: ``critical no_funds: the
+    card is empty (at charge)``."""
+    code = "" if failure["code"] in ("", failure["kind"]) else f" {failure['code']}"
+    message_text = f": {failure['message']}" if failure["message"] else ""
+    path_text = f" (at {failure['path']})" if failure["path"] else ""
+    return f"{failure['kind']}{code}{message_text}{path_text}"

@@ -1,16 +1,15 @@
 """One operation of a flow's history: its path, its body and its state, and its compensation
 (spec/flow.md, FL-11, FL-13, FL-21, FL-22, FL-28).
 
-The path of an operation: the names from the root of a flow to it (spec/flow.md, FL-11, FL-13).
+The path is the names from the root of a flow to the operation (FL-11, FL-13):
 
     process-items/~10/fetch      step ``fetch`` in iteration 10 of the loop ``process-items``
 
 In a name, ``%`` is written ``%25``, ``/`` ``%2F``, and a leading ``~`` ``%7E``, so that no name of
 an author is mistaken for an iteration or for two names.
 
-The body of an operation: what it asks for and waits for, and its result (spec/flow.md, FL-22).
-
-Its layout depends on the kind; ``Details`` has the same fields for all of them.
+The body has what the operation asks for and waits for, and its result. Its layout depends on the
+kind (FL-22); ``Details`` has the same fields for all of them.
 """
 
 from __future__ import annotations
@@ -26,6 +25,21 @@ from aos.flow.message import Message, read_messages
 from aos.flow.shapes import expect_bytes, expect_list, expect_nat, expect_text, optional_nat
 from aos.values.cbor import Value
 from aos.values.errors import ValueProblem
+
+UNDO: Final = "~undo"
+"""The last part of the path of a compensation."""
+
+PREFIX: Final = "flow:"
+"""How the issuer reference of every effect of a flow begins."""
+
+ROLES: Final = ("sleep", "retry", "timeout", "listen", "continue", "cancel")
+
+ENDING_CANCELED: Final = 2
+ENDING_MAX: Final = 3
+
+_REF: Final = re.compile(
+    rf"{PREFIX}(?P<path>.*)#(?P<attempt>[0-9]{{1,19}})(?::(?P<role>{'|'.join(ROLES)}))?", re.DOTALL
+)
 
 
 class OperationKind(enum.IntEnum):
@@ -53,6 +67,19 @@ class OperationKind(enum.IntEnum):
     @property
     def word(self) -> str:
         return self.name.lower()
+
+
+SCOPES: Final = frozenset(
+    {
+        OperationKind.JOIN,
+        OperationKind.RACE,
+        OperationKind.BRANCH,
+        OperationKind.SCOPE,
+        OperationKind.LOOP,
+        OperationKind.ITERATION,
+    }
+)
+"""The kinds that have operations of their own. One that is over has collapsed into its result."""
 
 
 class OperationState(enum.IntEnum):
@@ -114,88 +141,6 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compensation:
-    """A registered effect that takes back what the step at ``path`` did. Times are ns of logical
-    time; ``params`` are canonical CBOR."""
-
-    path: str
-    effect: str
-    params: bytes
-    state: UndoState
-    attempts: int
-    created_ns: int
-    last_ns: int | None
-    done_ns: int | None
-    failure: Failure | None
-
-
-SCOPES: Final = frozenset(
-    {
-        OperationKind.JOIN,
-        OperationKind.RACE,
-        OperationKind.BRANCH,
-        OperationKind.SCOPE,
-        OperationKind.LOOP,
-        OperationKind.ITERATION,
-    }
-)
-"""The kinds that have operations of their own. One that is over has collapsed into its result."""
-
-
-UNDO: Final = "~undo"
-"""The last part of the path of a compensation."""
-
-PREFIX: Final = "flow:"
-"""How the issuer reference of every effect of a flow begins."""
-
-ROLES: Final = ("sleep", "retry", "timeout", "listen", "continue", "cancel")
-
-_REF: Final = re.compile(
-    rf"{PREFIX}(?P<path>.*)#(?P<attempt>[0-9]{{1,19}})(?::(?P<role>{'|'.join(ROLES)}))?", re.DOTALL
-)
-
-
-def escaped(name: str) -> str:
-    """Write an author's name as one part of a path."""
-    text = name.replace("%", "%25").replace("/", "%2F")
-    return f"%7E{text[1:]}" if text.startswith("~") else text
-
-
-def joined(parent: str, part: str) -> str:
-    """Return the path of a part (an escaped name, ``~N`` or ``~undo``) under ``parent``; the root
-    has the empty path."""
-    return f"{parent}/{part}" if parent else part
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuerRef:
-    """The issuer reference of an effect: which attempt of which operation requested it.
-
-    ``role`` is that of a timer, one of ``ROLES``; None for the effect of a step or compensation.
-    """
-
-    path: str
-    attempt: int
-    role: str | None
-
-    @classmethod
-    def read(cls, text: str | None) -> Self | None:
-        """Read an issuer reference; None for one that no flow wrote."""
-        match = None if text is None else _REF.fullmatch(text)
-        if match is None:
-            return None
-        return cls(path=match["path"], attempt=int(match["attempt"]), role=match["role"])
-
-    def to_document(self) -> dict[str, Any]:
-        """The same as JSON: ``{path, attempt, role}``."""
-        return {"path": self.path, "attempt": self.attempt, "role": self.role}
-
-
-ENDING_CANCELED: Final = 2
-ENDING_MAX: Final = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
     """The body of an operation, read.
 
@@ -233,6 +178,58 @@ class Details:
     failure: Failure | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compensation:
+    """A registered effect that takes back what the step at ``path`` did. Times are ns of logical
+    time; ``params`` are canonical CBOR."""
+
+    path: str
+    effect: str
+    params: bytes
+    state: UndoState
+    attempts: int
+    created_ns: int
+    last_ns: int | None
+    done_ns: int | None
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerRef:
+    """The issuer reference of an effect: which attempt of which operation requested it.
+
+    ``role`` is that of a timer, one of ``ROLES``; None for the effect of a step or compensation.
+    """
+
+    path: str
+    attempt: int
+    role: str | None
+
+    @classmethod
+    def read(cls, text: str | None) -> Self | None:
+        """Read an issuer reference; None for one that no flow wrote."""
+        match = None if text is None else _REF.fullmatch(text)
+        if match is None:
+            return None
+        return cls(path=match["path"], attempt=int(match["attempt"]), role=match["role"])
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as JSON: ``{path, attempt, role}``."""
+        return {"path": self.path, "attempt": self.attempt, "role": self.role}
+
+
+def escaped(name: str) -> str:
+    """Write an author's name as one part of a path."""
+    text = name.replace("%", "%25").replace("/", "%2F")
+    return f"%7E{text[1:]}" if text.startswith("~") else text
+
+
+def joined(parent: str, part: str) -> str:
+    """Return the path of a part (an escaped name, ``~N`` or ``~undo``) under ``parent``; the root
+    has the empty path."""
+    return f"{parent}/{part}" if parent else part
+
+
 def read_details(kind: str, body: Value, value_path: str, *, is_over: bool) -> Details:
     """Read the body of an operation of ``kind``: its outcome (null, the bytes of a value, or a
     failure), then what the kind adds (FL-22). Raises ``ValueProblem``."""
@@ -245,7 +242,7 @@ def read_details(kind: str, body: Value, value_path: str, *, is_over: bool) -> D
         details = Details(value=outcome)
     elif outcome is not None:
         details = Details(failure=Failure.of(outcome, f"{value_path}[0]"))
-    read = _READERS.get(kind)
+    read = _BODY_READERS.get(kind)
     if read is None or (is_over and parts == [None]):
         return details  # the second: an operation within a kept iteration (FL-27)
     try:
@@ -254,7 +251,7 @@ def read_details(kind: str, body: Value, value_path: str, *, is_over: bool) -> D
         raise ValueProblem(f"too short for a {kind}: {len(parts)} items", path=value_path) from None
 
 
-def _step(extra: list[Value], value_path: str) -> dict[str, Any]:
+def _step_fields(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[effect]``, with six more items while it is open: the hash of its params, its policy, the
     times of its next attempt and of its timeout, whether an attempt may have run, and the effect
     that undoes it if that is unknown. A seventh says whether its answer has to come first."""
@@ -265,12 +262,12 @@ def _step(extra: list[Value], value_path: str) -> dict[str, Any]:
         "effect": effect,
         "retry_ns": optional_nat(extra[3], f"{value_path}[4]"),
         "until_ns": optional_nat(extra[4], f"{value_path}[5]"),
-        "unknown": _unknown(extra[6], f"{value_path}[7]"),
+        "unknown": _rollback_unknown(extra[6], f"{value_path}[7]"),
         "is_canceled": _is_canceled(extra[7:], f"{value_path}[8]"),
     }
 
 
-def _unknown(value: Value, value_path: str) -> tuple[str, bytes] | None:
+def _rollback_unknown(value: Value, value_path: str) -> tuple[str, bytes] | None:
     if value is None:
         return None
     effect, params = expect_list(value, value_path, 2)
@@ -282,16 +279,16 @@ def _is_canceled(ending: list[Value], value_path: str) -> bool:
     return bool(ending) and expect_nat(ending[0], value_path, ENDING_MAX) >= ENDING_CANCELED
 
 
-def _emit(extra: list[Value], value_path: str) -> dict[str, Any]:
+def _emit_fields(extra: list[Value], value_path: str) -> dict[str, Any]:
     return {"schemas": (expect_text(extra[0], f"{value_path}[1]"),)}
 
 
-def _sleep(extra: list[Value], value_path: str) -> dict[str, Any]:
+def _sleep_fields(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[deadline]``, or nothing for a duration that is invalid."""
     return {"until_ns": expect_nat(extra[0], f"{value_path}[1]") if extra else None}
 
 
-def _listen(extra: list[Value], value_path: str) -> dict[str, Any]:
+def _listen_fields(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[schemas, most, deadline, whether it is an enum, consumed messages]``."""
     schemas = expect_list(extra[0], f"{value_path}[1]")
     return {
@@ -302,7 +299,7 @@ def _listen(extra: list[Value], value_path: str) -> dict[str, Any]:
     }
 
 
-def _call(extra: list[Value], value_path: str) -> dict[str, Any]:
+def _call_fields(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[workflow, control schema, key]``, and whether its answer has to come first."""
     return {
         "workflow": expect_text(extra[0], f"{value_path}[1]"),
@@ -312,12 +309,12 @@ def _call(extra: list[Value], value_path: str) -> dict[str, Any]:
     }
 
 
-def _branches(extra: list[Value], value_path: str) -> dict[str, Any]:
+def _join_fields(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[branches, messages]`` of a join or race that has ended."""
     return {"messages": read_messages(extra[1], f"{value_path}[2]")} if len(extra) > 1 else {}
 
 
-def _body(extra: list[Value], value_path: str) -> dict[str, Any]:
+def _scope_fields(extra: list[Value], value_path: str) -> dict[str, Any]:
     """``[messages]`` of a branch, scope or loop that has ended; of an open loop its iteration and
     its state come first."""
     if not extra:
@@ -325,17 +322,17 @@ def _body(extra: list[Value], value_path: str) -> dict[str, Any]:
     return {"messages": read_messages(extra[-1], f"{value_path}[{len(extra)}]")}
 
 
-def _spawn(extra: list[Value], value_path: str) -> dict[str, Any]:
+def _spawn_fields(extra: list[Value], value_path: str) -> dict[str, Any]:
     return {"workflow": expect_text(extra[0], f"{value_path}[1]")}
 
 
-_READERS: Final[Mapping[str, Callable[[list[Value], str], dict[str, Any]]]] = {
-    "step": _step,
-    "emit": _emit,
-    "sleep": _sleep,
-    "listen": _listen,
-    "call": _call,
-    "spawn": _spawn,
-    **dict.fromkeys(("join", "race"), _branches),
-    **dict.fromkeys(("branch", "scope", "loop"), _body),
+_BODY_READERS: Final[Mapping[str, Callable[[list[Value], str], dict[str, Any]]]] = {
+    "step": _step_fields,
+    "emit": _emit_fields,
+    "sleep": _sleep_fields,
+    "listen": _listen_fields,
+    "call": _call_fields,
+    "spawn": _spawn_fields,
+    **dict.fromkeys(("join", "race"), _join_fields),
+    **dict.fromkeys(("branch", "scope", "loop"), _scope_fields),
 }

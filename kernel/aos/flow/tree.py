@@ -1,8 +1,5 @@
 """The operations of a flow as a tree, each with its path, and those that are not over: its waits
-(spec/flow.md).
-
-The waits of a flow: its operations that are not over (spec/flow.md).
-"""
+(spec/flow.md)."""
 
 from __future__ import annotations
 
@@ -13,6 +10,13 @@ from typing import Final
 from aos.flow.history import History
 from aos.flow.operation import UNDO, Compensation, Operation, OperationKind, UndoState, joined
 
+EFFECT: Final = "effect"
+PAUSE: Final = "pause"
+SLEEP: Final = "sleep"
+MESSAGE: Final = "message"
+CHILD: Final = "child"
+RESUME: Final = "resume"
+
 
 @dataclass(slots=True, eq=False)
 class OperationNode:
@@ -21,37 +25,6 @@ class OperationNode:
     path: str
     operation: Operation
     children: list[OperationNode] = field(default_factory=list)
-
-
-def tree(history: History) -> list[OperationNode]:
-    """Return the operations of the root, each with those below it."""
-    nodes: list[OperationNode] = []
-    roots: list[OperationNode] = []
-    for operation in history.operations:
-        parent = None if operation.parent is None else nodes[operation.parent]
-        node = OperationNode(
-            path=joined("" if parent is None else parent.path, operation.part), operation=operation
-        )
-        nodes.append(node)
-        (roots if parent is None else parent.children).append(node)
-    return roots
-
-
-def walk(roots: list[OperationNode]) -> Iterator[OperationNode]:
-    """Yield each operation before those below it, in order. No recursion: a tree may be deep."""
-    todo = roots[::-1]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo.extend(node.children[::-1])
-
-
-EFFECT: Final = "effect"
-PAUSE: Final = "pause"
-SLEEP: Final = "sleep"
-MESSAGE: Final = "message"
-CHILD: Final = "child"
-RESUME: Final = "resume"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +50,42 @@ class Wait:
     is_canceled: bool = False
 
 
+def tree(history: History) -> list[OperationNode]:
+    """Return the operations of the root, each with those below it."""
+    nodes: list[OperationNode] = []
+    roots: list[OperationNode] = []
+    for operation in history.operations:
+        parent = None if operation.parent is None else nodes[operation.parent]
+        node = OperationNode(
+            path=joined("" if parent is None else parent.path, operation.part), operation=operation
+        )
+        nodes.append(node)
+        (roots if parent is None else parent.children).append(node)
+    return roots
+
+
+def walk(roots: list[OperationNode]) -> Iterator[OperationNode]:
+    """Yield each operation before those below it, in order. No recursion: a tree may be deep."""
+    todo = roots[::-1]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(node.children[::-1])
+
+
 def waits(history: History) -> tuple[Wait, ...]:
     """Return everything that a flow with this history waits for, in order of creation."""
     open_waits = [
         wait
         for node in walk(tree(history))
         if not node.operation.state.is_over
-        and (wait := _wait(node.path, node.operation)) is not None
+        and (wait := _wait_of(node.path, node.operation)) is not None
     ]
-    open_waits += _undone(history.compensations)
+    open_waits += _compensation_waits(history.compensations)
     return tuple(open_waits)
 
 
-def _wait(path: str, operation: Operation) -> Wait | None:
+def _wait_of(path: str, operation: Operation) -> Wait | None:
     details = operation.details
     since = operation.created_ns if operation.last_ns is None else operation.last_ns
     match operation.kind:
@@ -129,7 +125,7 @@ def _wait(path: str, operation: Operation) -> Wait | None:
             return None
 
 
-def _undone(compensations: tuple[Compensation, ...]) -> Iterator[Wait]:
+def _compensation_waits(compensations: tuple[Compensation, ...]) -> Iterator[Wait]:
     for compensation in compensations:
         if compensation.state in (UndoState.RUNNING, UndoState.STUCK):
             yield Wait(

@@ -1,7 +1,4 @@
-"""The open effects of a running world, and the tasks of its executors (spec/host.md, H-53, H-81a).
-
-The current work of a process's executors, as the answer to a client (spec/host.md, H-53).
-"""
+"""Open effects of a running world, and the tasks of its executors (spec/host.md, H-53, H-81a)."""
 
 from __future__ import annotations
 
@@ -16,6 +13,12 @@ from aos.manifest.builtins import TIMER
 from aos.values.cbor import Value
 from aos.values.digests import Hash
 
+TASKS_MAX: Final = 1_000
+"""Tasks that an answer lists one by one; all are counted."""
+
+LISTED: Final = ("running", "backoff")
+"""The phases of these tasks. The journal has the held and parked ones, with the reason (K-99)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenEffect:
@@ -29,7 +32,8 @@ class OpenEffect:
 
 
 class OpenEffects:
-    """The intents that are open at the durable head, in the order of opening."""
+    """The intents that are open at the durable head, in the order of opening: a run waits for them
+    (H-81a)."""
 
     def __init__(self) -> None:
         self._intents: dict[Hash, OpenIntent] = {}
@@ -77,17 +81,13 @@ class OpenEffects:
         )
 
 
-TASKS_MAX: Final = 1_000
-"""Tasks that an answer lists one by one; all are counted."""
-
-LISTED: Final = ("running", "backoff")
-"""The phases of these. The journal has the held and parked ones, with the reason (K-99)."""
-
-
 def work_fields(tasks: Iterable[TaskNow], effects: frozenset[str]) -> dict[str, Value]:
-    """Return ``effects``, that this process runs; ``executors``, for each name in the manifest and
+    """The current work of a process's executors, as the answer to a client (H-53).
+
+    Return ``effects``, that this process runs; ``executors``, for each name in the manifest and
     each phase ``[number, since_ns of the oldest]``; and ``tasks``, those that are running or in
-    backoff, ``[intent, phase, attempt, since_ns]``."""
+    backoff, ``[intent, phase, attempt, since_ns]``.
+    """
     executors: dict[str, dict[str, list[int]]] = {}
     rows: list[Value] = []
     for task_now in tasks:

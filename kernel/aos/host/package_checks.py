@@ -1,16 +1,9 @@
 """Refuse inputs that would break a duty of a package (spec/linear.md, L-34; schedule.md, SC-22).
 
-A cell of a package has duties that the kernel does not know: an instance of a plan frees its
-business key and lets its schedule continue. The generic commands would skip these duties, so they
-are refused with the command of the package. Like the checks of ``host.schedules``, these are made
-before the kernel's own, in the process that writes the journal.
-
-Checks of events from outside by which a package emits an event that the sender chooses.
-
-A definition of a schedule names the event that the schedule emits, and the result of a plan step
-has the events of its handler. The steps that emit them are the world's own, so the kernel does not
-ask whether these events are open at ingress. It is asked here, just before the kernel's own checks
-(spec/schedule.md, SC-22; spec/linear.md, L-34).
+``refused_command`` checks the commands of operators that end or remove cells of the packages,
+``refused_event`` the events from outside by which a package emits an event that the sender chooses.
+Like the checks of ``host.schedules``, these are made before the kernel's own, in the process that
+writes the journal.
 """
 
 from __future__ import annotations
@@ -48,10 +41,18 @@ OWN_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The command of a package that ends a cell of the workflow, with what the cell holds elsewhere."""
 
+GUARDED: Final = frozenset({SET, DELETE, RESULT})
+"""Events of senders that ``refused_event`` looks at."""
+
 
 def refused_command(state: State, control: ControlInput, read: Read) -> Refusal | None:
     """Why an operator must not end or remove a cell of a package; None if it may be, or if the
     kernel refuses the command anyway.
+
+    A cell of a package has duties that the kernel does not know: an instance of a plan frees its
+    business key and lets its schedule continue. The generic commands would skip these duties, so
+    they are refused with the command of the package (spec/linear.md, L-52, L-53; schedule.md,
+    SC-25).
 
     The cells of a package that the manifest in force no longer has get no events, so nothing but
     the generic commands is left for them.
@@ -67,16 +68,16 @@ def refused_command(state: State, control: ControlInput, read: Read) -> Refusal 
     )
 
 
-def _linear(_: State, cell: Cell, action: str, read: Read) -> Refusal | None:
+def _check_linear(_: State, cell: Cell, action: str, read: Read) -> Refusal | None:
     """L-52."""
-    id = _id(cell.id)
-    status = RUNNING if cell.state is None else status_of(_fields(cell, read))
+    id = _key_text(cell.id)
+    status = RUNNING if cell.state is None else status_of(_state_fields(cell, read))
     if status == RUNNING:
         return _own_command(
             f"{excerpt(id)} is a running instance of a linear plan: {action} would keep its "
             "business key and its schedule waiting for its end",
             cell,
-            _command("linear", "cancel", id),
+            _aos_command("linear", "cancel", id),
         )
     if action == REMOVE:
         return None
@@ -86,23 +87,23 @@ def _linear(_: State, cell: Cell, action: str, read: Read) -> Refusal | None:
     )
 
 
-def _biz_key(state: State, cell: Cell, action: str, read: Read) -> Refusal | None:
+def _check_biz_key(state: State, cell: Cell, action: str, read: Read) -> Refusal | None:
     """L-53."""
-    key = excerpt(_id(cell.id))
+    key = excerpt(_key_text(cell.id))
     holder = _holder(state, cell, read)
     if holder is not None:
-        instance = _id(holder.id)
+        instance = _key_text(holder.id)
         return _own_command(
             f"{key} is the business key of the running instance {excerpt(instance)}",
             holder,
-            _command("linear", "cancel", instance),
+            _aos_command("linear", "cancel", instance),
         )
     if action == REMOVE:
         return None
     return _own_command(
         f"{key} is a business key: it has no status, and is free once its cell is removed",
         None,
-        f"aos cells remove {command_words(BIZ_KEY, _id(cell.id))}",
+        f"aos cells remove {command_words(BIZ_KEY, _key_text(cell.id))}",
     )
 
 
@@ -110,35 +111,35 @@ def _holder(state: State, cell: Cell, read: Read) -> Cell | None:
     """The instance that runs, or is about to start, under a business key."""
     if cell.state is None:
         return None
-    holder = state.cells.get((LINEAR, encode(_fields(cell, read)["instance"])))
+    holder = state.cells.get((LINEAR, encode(_state_fields(cell, read)["instance"])))
     if holder is None or holder.state is None:
         return holder
-    instance = _fields(holder, read)
-    has_it = status_of(instance) == RUNNING and instance["biz_key"] == _id(cell.id)
+    instance = _state_fields(holder, read)
+    has_it = status_of(instance) == RUNNING and instance["biz_key"] == _key_text(cell.id)
     return holder if has_it else None
 
 
-def _schedule(state: State, cell: Cell, action: str, _: Read) -> Refusal | None:
+def _check_schedule(state: State, cell: Cell, action: str, _: Read) -> Refusal | None:
     """SC-25."""
-    id = _id(cell.id)
+    id = _key_text(cell.id)
     assert state.manifest is not None
     if any(schedule.id == id for schedule in state.manifest.schedules):
         return _own_command(
             f"{excerpt(id)} is a schedule of the manifest in force: a changed manifest removes it",
             cell,
-            _command("schedule", "pause", id),
+            _aos_command("schedule", "pause", id),
         )
     if action == REMOVE:
         return None
     return _own_command(
         f"{excerpt(id)} is a schedule: {action} would leave it in place without a next time",
         cell,
-        _command("schedule", "delete", id),
+        _aos_command("schedule", "delete", id),
     )
 
 
 _CHECKS: Final[Mapping[str, _Check]] = MappingProxyType(
-    {LINEAR: _linear, BIZ_KEY: _biz_key, SCHEDULE: _schedule}
+    {LINEAR: _check_linear, BIZ_KEY: _check_biz_key, SCHEDULE: _check_schedule}
 )
 
 
@@ -147,38 +148,40 @@ def _own_command(text: str, cell: Cell | None, command: str) -> Refusal:
     resumed before it can take that command."""
     hint = command
     if cell is not None and cell.fault is not None:
-        retry = f"aos cells retry {command_words(cell.id[0], _id(cell.id))}"
+        retry = f"aos cells retry {command_words(cell.id[0], _key_text(cell.id))}"
         hint = f"it has failed: {retry}, with --skip if it fails again; then {command}"
     return Refusal(rule=Rule.CELL_HAS_OWN_COMMAND, message=f"{text} ({hint})")
 
 
-def _command(*words: str) -> str:
+def _aos_command(*words: str) -> str:
     """``aos`` with these words, the last of which is an id."""
     *first, id = words
     return join(("aos", *first, *(["--"] if id.startswith("-") else []), id))
 
 
-def _fields(cell: Cell, read: Read) -> dict[str, Any]:
+def _state_fields(cell: Cell, read: Read) -> dict[str, Any]:
     assert cell.state is not None
     fields: Any = decode_record(slot_bytes(cell.state, read))
     assert isinstance(fields, dict), "the states of the packages are records"
     return fields
 
 
-def _id(cell: CellId) -> str:
+def _key_text(cell: CellId) -> str:
     """The key of a cell of a package, which is a text."""
     key = decode_record(cell[1])
     assert isinstance(key, str), "the keys of the packages are texts"
     return key
 
 
-GUARDED: Final = frozenset({SET, DELETE, RESULT})
-"""Events of senders that ``refused_event`` looks at."""
-
-
 def refused_event(state: State, event: EventInput) -> Refusal | None:
     """Why an event of ``GUARDED`` must not be admitted; None if it may, or if the kernel refuses it
-    anyway."""
+    anyway.
+
+    A definition of a schedule names the event that the schedule emits, and the result of a plan
+    step has the events of its handler. The steps that emit them are the world's own, so the kernel
+    does not ask whether these events are open at ingress. It is asked here, just before the
+    kernel's own checks (spec/schedule.md, SC-22; spec/linear.md, L-34).
+    """
     manifest = state.manifest
     schema = None if manifest is None else manifest.schemas.get(event.schema)
     if manifest is None or schema is None or not manifest.is_open(event.schema):

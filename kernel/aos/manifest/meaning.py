@@ -2,12 +2,6 @@
 
 The nodes are authored ones or those of an effective document; their shape has been checked before.
 No rule stops the others, so one run finds everything.
-
-The rules of subscriptions: (subscriptions, catalog) -> findings (M-30 to M-35).
-
-The rules of the list of events that are accepted from outside (M-30b, M-30c).
-
-The rules of the list of executors: (executors, catalog) -> findings (M-37).
 """
 
 from __future__ import annotations
@@ -60,6 +54,12 @@ SECTIONS: Final[Mapping[str, str]] = {
     "secrets": "defsecret",
 }
 """Lists of a manifest. All but the last are mandatory."""
+
+SENT_TO_PACKAGES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {LINEAR: SENT_TO_LINEAR, SCHEDULE: SENT_TO_SCHEDULES}
+)
+"""The events through which senders and processes of AOS drive the instances of a package, by the
+name of the package, which is that of its workflow (M-30c)."""
 
 
 def check(
@@ -114,11 +114,11 @@ def _findings(catalog: Catalog) -> Iterator[RuleFinding]:
     yield from catalog.schema_findings
     yield from _takes_part(catalog)
     if manifest is not None:
-        for pointer, message, hint in _manifest(manifest, catalog):
+        for pointer, message, hint in _manifest_findings(manifest, catalog):
             yield RuleFinding(subject=MANIFEST, pointer=pointer, message=message, hint=hint)
 
 
-def _manifest(manifest: Node, catalog: Catalog) -> Findings:
+def _manifest_findings(manifest: Node, catalog: Catalog) -> Findings:
     for section, kind in SECTIONS.items():
         names = [entry["name"] for entry in manifest.get(section, ())]
         for index, name in each_once(names):
@@ -187,6 +187,7 @@ def schema_roots(manifest: Node, definitions: Iterable[Node]) -> set[str]:
 
 
 def routing(subscriptions: list[Node], catalog: Catalog) -> Findings:
+    """Every broken rule of the subscriptions (M-30 to M-35)."""
     for index, entry in enumerate(subscriptions):
         yield from _subscription(entry, f"/routing/subscriptions/{index}", catalog)
     yield from _subscriptions_differ(subscriptions)
@@ -290,20 +291,13 @@ def _subscriptions_differ(subscriptions: list[Node]) -> Findings:
             )
 
 
-SENT_TO_PACKAGES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {LINEAR: SENT_TO_LINEAR, SCHEDULE: SENT_TO_SCHEDULES}
-)
-"""The events through which senders and processes of AOS drive the instances of a package, by the
-name of the package, which is that of its workflow (M-30c)."""
-
-
 def ingress(event_names: Sequence[str], catalog: Catalog) -> Findings:
-    """Every broken rule of the list."""
+    """Every broken rule of the list of events that are accepted from outside (M-30b, M-30c)."""
     for index, name in each_once(list(event_names)):
         if index is None:
             yield "/routing/ingress", f"{name} is listed twice", None
         else:
-            yield from _entry(name, f"/routing/ingress/{index}", catalog)
+            yield from _ingress_event(name, f"/routing/ingress/{index}", catalog)
     for package, sent in SENT_TO_PACKAGES.items():
         missing = sorted(sent - set(event_names))
         if missing and catalog.node("defworkflow", package) is not None:
@@ -314,7 +308,7 @@ def ingress(event_names: Sequence[str], catalog: Catalog) -> Findings:
             )
 
 
-def _entry(name: str, pointer: str, catalog: Catalog) -> Findings:
+def _ingress_event(name: str, pointer: str, catalog: Catalog) -> Findings:
     yield from catalog.use("defschema", name, pointer)
     if name in builtins.CONTINUATIONS:
         yield (
@@ -325,6 +319,7 @@ def _entry(name: str, pointer: str, catalog: Catalog) -> Findings:
 
 
 def executors(entries: list[Node], catalog: Catalog) -> Findings:
+    """Every broken rule of the list of executors (M-37)."""
     for index, name in each_once([entry["name"] for entry in entries]):
         if index is None:
             yield "/executors", f"{name} is listed twice", None
@@ -343,11 +338,11 @@ def executors(entries: list[Node], catalog: Catalog) -> Findings:
                 )
             else:
                 yield from catalog.use("defeffect", effect, f"{pointer}/{effect_index}")
-    yield from _keys(entries)
+    yield from _executor_keys(entries)
     yield from _effects_have_a_signer(entries, catalog)
 
 
-def _keys(entries: list[Node]) -> Findings:
+def _executor_keys(entries: list[Node]) -> Findings:
     owners: dict[str, str] = {}
     for index, entry in enumerate(entries):
         at = f"/executors/{index}"

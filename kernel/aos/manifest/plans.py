@@ -2,10 +2,6 @@
 carries (M-70; L-1, L-3).
 
 The kernel does not read them. Times are milliseconds here and nanoseconds in events.
-
-The rules of the plans of a manifest (M-70).
-
-A plan and a context -> the event that starts an instance (L-1, L-3).
 """
 
 from __future__ import annotations
@@ -40,6 +36,12 @@ TYPE_WORDS: Final = (
 )
 """The type of a plan and of a plan step. A handler is named ``<plan>/<plan step>``."""
 
+CONTEXT_BYTES_MAX: Final = 64 << 10
+NAME_BYTES_MAX: Final = 256
+_MS: Final = 10**6
+
+LinearMode: TypeAlias = Literal["standard", "source"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStep:
@@ -64,6 +66,10 @@ class StepPlan:
 
 class PlanInvalid(Refused):
     """A text or value is not a plan."""
+
+
+class LinearRefused(Refused):
+    """A linear instance cannot be started, woken or listed so."""
 
 
 def plan_of(node: object, prefix: str = "") -> StepPlan:
@@ -118,9 +124,9 @@ def plan_problems(node: object) -> Iterable[tuple[str, str]]:
     if not isinstance(node, Mapping):
         yield "", f"expected a plan, found {excerpt(repr(node))}"
         return
-    yield from _unknown(node, ("type", "version", "wait_timeouts", "steps"), "")
-    yield from _type(node, "")
-    yield from _number(node.get("version"), VERSIONS, "/version", "version")
+    yield from _unknown_fields(node, ("type", "version", "wait_timeouts", "steps"), "")
+    yield from _type_problem(node, "")
+    yield from _number_problem(node.get("version"), VERSIONS, "/version", "version")
     if not isinstance(node.get("wait_timeouts", True), bool):
         actual = excerpt(repr(node["wait_timeouts"]))
         yield "/wait_timeouts", f"wait_timeouts: expected true or false, found {actual}"
@@ -134,36 +140,11 @@ def plan_problems(node: object) -> Iterable[tuple[str, str]]:
         if not isinstance(step, Mapping):
             yield at, f"expected a plan step, found {excerpt(repr(step))}"
             continue
-        yield from _unknown(step, ("type", *RANGES), at)
-        yield from _type(step, at)
+        yield from _unknown_fields(step, ("type", *RANGES), at)
+        yield from _type_problem(step, at)
         for field, allowed in RANGES.items():
             if field in step:
-                yield from _number(step[field], allowed, f"{at}/{field}", field)
-
-
-def _unknown(
-    node: Mapping[str, Any], known_fields: tuple[str, ...], at: str
-) -> Iterable[tuple[str, str]]:
-    for field in node:
-        if field not in known_fields:
-            yield at, f"unknown field {excerpt(str(field))}: known are {', '.join(known_fields)}"
-
-
-def _type(node: Mapping[str, Any], at: str) -> Iterable[tuple[str, str]]:
-    value = node.get("type")
-    if not isinstance(value, str) or TYPE.fullmatch(value) is None:
-        yield (
-            f"{at}/type",
-            f"type: expected {TYPE_WORDS}, found {excerpt(repr(value))}",
-        )
-
-
-def _number(value: object, allowed: Range, at: str, field: str) -> Iterable[tuple[str, str]]:
-    if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
-        yield (
-            at,
-            f"{field}: expected {allowed.low} to {allowed.high}, found {excerpt(repr(value))}",
-        )
+                yield from _number_problem(step[field], allowed, f"{at}/{field}", field)
 
 
 def plan_rules(nodes: list[object], catalog: Catalog) -> Findings:
@@ -192,15 +173,31 @@ def plan_rules(nodes: list[object], catalog: Catalog) -> Findings:
             )
 
 
-LinearMode: TypeAlias = Literal["standard", "source"]
+def _unknown_fields(
+    node: Mapping[str, Any], known_fields: tuple[str, ...], at: str
+) -> Iterable[tuple[str, str]]:
+    for field in node:
+        if field not in known_fields:
+            yield at, f"unknown field {excerpt(str(field))}: known are {', '.join(known_fields)}"
 
-CONTEXT_BYTES_MAX: Final = 64 << 10
-NAME_BYTES_MAX: Final = 256
-_MS: Final = 10**6
+
+def _type_problem(node: Mapping[str, Any], at: str) -> Iterable[tuple[str, str]]:
+    value = node.get("type")
+    if not isinstance(value, str) or TYPE.fullmatch(value) is None:
+        yield (
+            f"{at}/type",
+            f"type: expected {TYPE_WORDS}, found {excerpt(repr(value))}",
+        )
 
 
-class LinearRefused(Refused):
-    """A linear instance cannot be started, woken or listed so."""
+def _number_problem(
+    value: object, allowed: Range, at: str, field: str
+) -> Iterable[tuple[str, str]]:
+    if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
+        yield (
+            at,
+            f"{field}: expected {allowed.low} to {allowed.high}, found {excerpt(repr(value))}",
+        )
 
 
 def chosen_plan(plans: tuple[StepPlan, ...], plan_type: str, version: int | None) -> StepPlan:
@@ -244,7 +241,7 @@ def start_event(
     schedule: str | None = None,
     mode: LinearMode = "standard",
 ) -> tuple[str, dict[str, Any]]:
-    """The schema and the value of the event that starts ``instance`` on ``plan``.
+    """The schema and the value of the event that starts ``instance`` on ``plan`` (L-1, L-3).
 
     Raises:
         LinearRefused: An id or the context is too long.

@@ -1,9 +1,5 @@
-"""A schedule -> the event that sets it, checked by the schemas of a manifest (M-75b, SC-22, SC-23).
-
-The events and times of an author's schedules, checked when the manifest is loaded (M-75b).
-
-A manifest that a journal has is not checked so: the rules of time zones may have changed since.
-"""
+"""A schedule -> the event that sets it, checked by the schemas of a manifest (M-75b, SC-22,
+SC-23)."""
 
 from __future__ import annotations
 
@@ -96,7 +92,7 @@ def check_set_value(value: Mapping[str, Any], schemas: Mapping[str, Schema]) -> 
         ScheduleInvalid: What it emits does not fit, or its cron text has no times.
     """
     event: str = value["event"]
-    schema = _schema(event, schemas)
+    schema = _event_schema(event, schemas)
     if sum(map(len, value["value"].values())) > VALUE_BYTES_MAX:
         raise ScheduleInvalid(f"value: expected at most {VALUE_BYTES_MAX} bytes", "/value")
     try:
@@ -113,7 +109,7 @@ def check_set_value(value: Mapping[str, Any], schemas: Mapping[str, Schema]) -> 
     return sample
 
 
-def _schema(event: str, schemas: Mapping[str, Schema]) -> Schema:
+def _event_schema(event: str, schemas: Mapping[str, Schema]) -> Schema:
     if event.startswith(NOT_SCHEDULED):
         raise ScheduleInvalid(f"event: a schedule cannot emit {excerpt(event)}", "/event")
     if event not in schemas:
@@ -142,7 +138,7 @@ def _emitted(
     if entry.plan is not None:
         return START, _started(entry, entry.plan, schemas, plans), "instance"
     assert entry.event is not None
-    schema = _schema(entry.event, schemas)
+    schema = _event_schema(entry.event, schemas)
     event_fields = dict(entry.value)
     if entry.at_field is not None:
         if entry.at_field in event_fields:
@@ -158,7 +154,7 @@ def _emitted(
         data = schema.encode(schema.from_json_object(event_fields))
     except ValueProblem as problem:
         raise ScheduleInvalid(f"value: {entry.event}: {problem}", "/value") from problem
-    return entry.event, _fields(data, entry.at_field), entry.at_field
+    return entry.event, _record_fields(data, entry.at_field), entry.at_field
 
 
 def _started(
@@ -178,10 +174,10 @@ def _started(
     except (LinearRefused, ValueProblem) as problem:
         raise ScheduleInvalid(str(problem), "/context") from problem
     value: Any = start
-    return _fields(schemas[START].encode(value), "instance")
+    return _record_fields(schemas[START].encode(value), "instance")
 
 
-def _fields(data: bytes, without: str | None) -> dict[str, bytes]:
+def _record_fields(data: bytes, without: str | None) -> dict[str, bytes]:
     record = decode_record(data)
     if not isinstance(record, dict):
         raise ScheduleInvalid("event: expected one that is a record", "/event")
@@ -204,7 +200,11 @@ def changes(
 
 
 def schedules_fit(manifest: Node, catalog: Catalog) -> Findings:
-    """Every schedule whose event, plan, cron text or time zone does not fit (M-75b)."""
+    """Every schedule whose event, plan, cron text or time zone does not fit (M-75b), checked when
+    an author's manifest is loaded.
+
+    A manifest that a journal has is not checked so: the rules of time zones may have changed since.
+    """
     plans = tuple(
         plan_of(plan) for plan in manifest.get("plans", ()) if not list(plan_problems(plan))
     )
@@ -213,12 +213,12 @@ def schedules_fit(manifest: Node, catalog: Catalog) -> Findings:
             continue
         try:
             entry = schedule_of(node)
-            set_value(entry, _schemas(entry, catalog), plans)
+            set_value(entry, _catalog_schemas(entry, catalog), plans)
         except ScheduleInvalid as problem:
             yield f"/schedules/{index}{problem.pointer}", str(problem), None
 
 
-def _schemas(entry: ScheduleEntry, catalog: Catalog) -> dict[str, Schema]:
+def _catalog_schemas(entry: ScheduleEntry, catalog: Catalog) -> dict[str, Schema]:
     """The schema of its event, as far as it is valid."""
     name = START if entry.event is None else entry.event
     if not catalog.is_sound(name):

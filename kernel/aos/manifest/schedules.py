@@ -1,11 +1,7 @@
-"""Schedules: as a manifest has them, as a user creates them, and what their package is called
+"""Schedules, as a manifest has them and as a user creates them, and the names of their package
 (M-75; spec/schedule.md).
 
 Times are RFC 3339 texts and milliseconds here, and nanoseconds in events.
-
-The names of the package ``aos/schedule@1``: workflow and schemas (spec/schedule.md).
-
-The rules of the schedules of a manifest (M-75).
 """
 
 from __future__ import annotations
@@ -19,6 +15,23 @@ from aos.manifest.catalog import Catalog, Findings
 from aos.manifest.limits import Range
 from aos.manifest.names import SYSTEM
 from aos.values.spelling import time_ns
+
+SCHEDULE_PACKAGE: Final = "aos/schedule@1"
+
+SCHEDULE: Final = "aos/schedule@1"
+"""The workflow of schedules."""
+
+SET: Final = "aos/ScheduleSet@1"
+PAUSE: Final = "aos/SchedulePause@1"
+RESUME: Final = "aos/ScheduleResume@1"
+TRIGGER: Final = "aos/ScheduleTrigger@1"
+DELETE: Final = "aos/ScheduleDelete@1"
+
+SENT_TO_SCHEDULES: Final = frozenset({SET, PAUSE, RESUME, TRIGGER, DELETE})
+"""Events of senders, and those that set the schedules of a manifest (spec/schedule.md, SC-30)."""
+
+NOT_SCHEDULED: Final = (SYSTEM, "aos/Schedule")
+"""Beginnings of schemas that a schedule cannot emit."""
 
 CATCHUP_MS_DEFAULT: Final = 3_600_000
 
@@ -103,11 +116,31 @@ def schedule_problems(node: object) -> Iterator[tuple[str, str]]:
         if name not in FIELDS:
             yield "", f"unknown field {excerpt(str(name))}: known are {', '.join(FIELDS)}"
     id = node.get("id")
-    if not isinstance(id, str) or not 1 <= _length(id) <= ID_BYTES_MAX:
+    if not isinstance(id, str) or not 1 <= _bytes_of_text(id) <= ID_BYTES_MAX:
         yield "/id", f"id: expected 1 to {ID_BYTES_MAX} bytes, found {excerpt(repr(id))}"
     yield from _shapes(node)
     yield from _either(node, ("cron", "every_ms"), {"cron": ("tz",)})
     yield from _either(node, ("event", "plan"), {"event": _OF_EVENTS, "plan": _OF_PLANS})
+
+
+def schedule_rules(nodes: list[object], catalog: Catalog) -> Findings:
+    """Every broken rule of the form of a manifest's schedules (M-75)."""
+    if nodes and not catalog.exists("defworkflow", SCHEDULE):
+        yield (
+            "/schedules",
+            f"schedules need the workflow {SCHEDULE}",
+            f'add "uses": ["{SCHEDULE_PACKAGE}"] to the manifest',
+        )
+    index_by_id: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        problems = list(schedule_problems(node))
+        for pointer, message in problems:
+            yield f"/schedules/{index}{pointer}", message, None
+        if problems:
+            continue
+        id = schedule_of(node).id
+        if index_by_id.setdefault(id, index) != index:
+            yield f"/schedules/{index}", f"{id} is there twice", "give each its own id"
 
 
 def _shapes(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -118,7 +151,7 @@ def _shapes(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"/{name}", f"{name}: expected {expected}, found {excerpt(repr(actual))}"
     for name in _TEXTS:
         actual = node.get(name, "")
-        if not isinstance(actual, str) or _length(actual) > 256:
+        if not isinstance(actual, str) or _bytes_of_text(actual) > 256:
             expected = "text of at most 256 bytes"
             yield f"/{name}", f"{name}: expected {expected}, found {excerpt(repr(actual))}"
     for name in _TIMES:
@@ -152,47 +185,9 @@ def _either(
                 yield f"/{name}", f"{name} goes with {owner}, not with {present[0]}"
 
 
-def _length(text: str) -> int:
+def _bytes_of_text(text: str) -> int:
     """Bytes of UTF-8; too many where it is none."""
     try:
         return len(text.encode())
     except UnicodeEncodeError:
         return 2**31
-
-
-SCHEDULE_PACKAGE: Final = "aos/schedule@1"
-
-SCHEDULE: Final = "aos/schedule@1"
-"""The workflow of schedules."""
-
-SET: Final = "aos/ScheduleSet@1"
-PAUSE: Final = "aos/SchedulePause@1"
-RESUME: Final = "aos/ScheduleResume@1"
-TRIGGER: Final = "aos/ScheduleTrigger@1"
-DELETE: Final = "aos/ScheduleDelete@1"
-
-SENT_TO_SCHEDULES: Final = frozenset({SET, PAUSE, RESUME, TRIGGER, DELETE})
-"""Events of senders, and those that set the schedules of a manifest (spec/schedule.md, SC-30)."""
-
-NOT_SCHEDULED: Final = (SYSTEM, "aos/Schedule")
-"""Beginnings of schemas that a schedule cannot emit."""
-
-
-def schedule_rules(nodes: list[object], catalog: Catalog) -> Findings:
-    """Every broken rule of the form of a manifest's schedules (M-75)."""
-    if nodes and not catalog.exists("defworkflow", SCHEDULE):
-        yield (
-            "/schedules",
-            f"schedules need the workflow {SCHEDULE}",
-            f'add "uses": ["{SCHEDULE_PACKAGE}"] to the manifest',
-        )
-    index_by_id: dict[str, int] = {}
-    for index, node in enumerate(nodes):
-        problems = list(schedule_problems(node))
-        for pointer, message in problems:
-            yield f"/schedules/{index}{pointer}", message, None
-        if problems:
-            continue
-        id = schedule_of(node).id
-        if index_by_id.setdefault(id, index) != index:
-            yield f"/schedules/{index}", f"{id} is there twice", "give each its own id"

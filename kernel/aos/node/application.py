@@ -7,9 +7,6 @@ Rule 1: a request is refused at the first check that it fails. Nothing of a body
 token and the query are valid.
 
 Rule 2: every answer that is not a success is a problem document.
-
-The access log: one JSON line for each request, without bodies, queries and tokens
-(spec/node-api.md, N-137).
 """
 
 from __future__ import annotations
@@ -48,6 +45,15 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 HEAD: Final = "HEAD"
 _READING_ERRORS: Final = 404
 
+_PATH_CHARACTERS_MAX: Final = 200
+
+_ONCE: Final = frozenset(
+    {b"host", b"authorization", b"content-type", b"idempotency-key", b"last-event-id", b"origin"}
+)
+
+_ALWAYS: Final = ((b"x-content-type-options", b"nosniff"),)
+_ANYONE: Final = Token(name="anyone", scopes=())
+
 
 class App:
     """The application. ``state`` is shared by all requests."""
@@ -81,6 +87,49 @@ class App:
                 token=None if exchange.caller is None else exchange.caller.name,
                 peer=(scope.get("client") or ("", 0))[0],
             )
+
+
+class AccessLog:
+    """The access log: one JSON line for each request, without bodies, queries and tokens (N-138).
+
+    It writes to a stream. A stream that can no longer be written ends the log, not the node.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def write(
+        self,
+        *,
+        method: str,
+        path: str,
+        status: int,
+        seconds: float,
+        received: int,
+        sent: int,
+        token: str | None,
+        peer: str,
+    ) -> None:
+        """Write one line. ``received`` and ``sent`` are bytes of bodies."""
+        if self._stream is None:
+            return
+        line = {
+            "time": time_text(time.time_ns()),
+            "method": method,
+            "path": excerpt(path, characters_max=_PATH_CHARACTERS_MAX),
+            "status": status,
+            "ms": round(seconds * 1000, 3),
+            "received": received,
+            "sent": sent,
+            "token": token,
+            "peer": peer,
+        }
+        try:
+            # ASCII: a path may contain control characters and lone surrogates.
+            self._stream.write(json.dumps(line) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._stream = None
 
 
 class _Exchange:
@@ -214,7 +263,7 @@ class _Exchange:
 
     async def _handled(self, call: ApiCall) -> ApiReply | ApiStream:
         handler = HANDLERS[call.route.operation]
-        kind = _waits(call)
+        kind = _wait_kind(call)
         if kind is None:
             return await handler(self._services, call)
         with self._services.sessions.hold(call.caller, kind) as session:
@@ -275,15 +324,7 @@ class _Exchange:
         return None if accept is None else accept.decode("latin-1")
 
 
-_ONCE: Final = frozenset(
-    {b"host", b"authorization", b"content-type", b"idempotency-key", b"last-event-id", b"origin"}
-)
-
-_ALWAYS: Final = ((b"x-content-type-options", b"nosniff"),)
-_ANYONE: Final = Token(name="anyone", scopes=())
-
-
-def _waits(call: ApiCall) -> str | None:
+def _wait_kind(call: ApiCall) -> str | None:
     """The kind of long request that a call is; None if it is answered at once."""
     operation = call.route.operation
     if operation == "send_events":
@@ -293,46 +334,3 @@ def _waits(call: ApiCall) -> str | None:
     if operation.startswith("read_") and operation not in ("read_metrics", "read_openapi"):
         return READING
     return None
-
-
-_PATH_CHARACTERS_MAX: Final = 200
-
-
-class AccessLog:
-    """Writes to a stream. A stream that can no longer be written ends the log, not the node."""
-
-    def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream
-
-    def write(
-        self,
-        *,
-        method: str,
-        path: str,
-        status: int,
-        seconds: float,
-        received: int,
-        sent: int,
-        token: str | None,
-        peer: str,
-    ) -> None:
-        """Write one line. ``received`` and ``sent`` are bytes of bodies."""
-        if self._stream is None:
-            return
-        line = {
-            "time": time_text(time.time_ns()),
-            "method": method,
-            "path": excerpt(path, characters_max=_PATH_CHARACTERS_MAX),
-            "status": status,
-            "ms": round(seconds * 1000, 3),
-            "received": received,
-            "sent": sent,
-            "token": token,
-            "peer": peer,
-        }
-        try:
-            # ASCII: a path may contain control characters and lone surrogates.
-            self._stream.write(json.dumps(line) + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._stream = None

@@ -1,8 +1,5 @@
 """Send events over HTTP, and wait for their outcome or for the answer of a cell (spec/node-api.md,
-N-115).
-
-Send an event to a cell, and wait for its answer: the annotation of its step.
-"""
+N-115)."""
 
 from __future__ import annotations
 
@@ -38,6 +35,9 @@ SETTLED: Final = "settled"
 
 SPELLED_MAX: Final = 20
 """How often events are encoded again because another manifest came into force meanwhile."""
+
+ANSWER_S: Final = 20.0
+"""Seconds within which a cell takes an event."""
 
 
 async def send_events(services: Services, call: ApiCall) -> ApiReply:
@@ -268,10 +268,6 @@ async def _waited(
     return ApiReply(
         document=documents[0] if is_one else {"items": documents}, status=200 if are_over else 202
     )
-
-
-ANSWER_S: Final = 20.0
-"""Seconds within which a cell takes an event."""
 
 
 async def ask_cell(services: Services, schema: str, value: Any, name: str) -> Annotation:

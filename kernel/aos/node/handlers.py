@@ -1,8 +1,5 @@
 """The handler of each operation of the table (spec/node-api.md, N-101), health and readiness among
-them (N-119a).
-
-Health and readiness of a front (spec/node-api.md, N-119a).
-"""
+them (N-119a)."""
 
 from __future__ import annotations
 
@@ -60,52 +57,13 @@ from aos.node.work_requests import (
 BEHIND_S: Final = 5.0
 """Seconds that the follower may be behind, and the kernel process silent."""
 
-
-async def answer_health(_services: Services, _: ApiCall) -> ApiReply:
-    """``GET /healthz``: the front answers."""
-    return ApiReply(document={"ok": True})
-
-
-async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
-    """``GET /readyz``: 200 if every condition is met, else 503."""
-    counters = services.counters
-    heard_at = counters.heard_at
-    is_open = heard_at is not None and time.monotonic() - heard_at < BEHIND_S
-    conditions = {
-        "world_is_open": is_open,
-        "follower_is_current": _lag_s(services) < BEHIND_S,
-        "disk_has_room": counters.figures is None or counters.figures.no_room is None,
-        "is_not_stopping": not services.sessions.is_stopping,
-    }
-    are_met = all(conditions.values())
-    headers = {} if are_met else {"retry-after": "1"}
-    document = {**conditions, "clock_problem": _clock_problem(services)}
-    return ApiReply(document=document, status=200 if are_met else 503, headers=headers)
-
-
-def _clock_problem(services: Services) -> str | None:
-    """What to do about a journal clock that is ahead of this machine's. The node is ready all the
-    same: it takes events, and no other node would do better."""
-    found_ns = ahead_ns(services.follower.state.clock_ns, now_ns())
-    return ahead_text(found_ns) if found_ns else None
-
-
-def _lag_s(services: Services) -> float:
-    """How far the follower is behind the durable head, in seconds of the journal's clock."""
-    figures = services.counters.figures
-    if figures is None or services.follower.seq >= figures.seq:
-        return 0.0
-    lag_ns: int = figures.clock_ns - services.follower.state.clock_ns
-    return max(0.0, lag_ns / 1e9)
-
-
 Handler: TypeAlias = Callable[[Services, ApiCall], Awaitable[ApiReply | ApiStream]]
 
 
 async def _read(services: Services, call: ApiCall) -> ApiReply:
     """Every reading operation of ``DOCUMENTS``."""
     operation, query = call.route.operation, call.query
-    work = await _work(services) if operation in ASKING and "at" not in query else None
+    work = await _running_work(services) if operation in ASKING and "at" not in query else None
     if operation in SEARCHING:
         document = await _searched(services, operation, query)
     elif operation in NAMING and "where" in query:
@@ -137,7 +95,7 @@ async def _searched(services: Services, operation: str, query: Mapping[str, Any]
     return document or await services.readers.document(operation, full_query, None)
 
 
-async def _work(services: Services) -> Document | None:
+async def _running_work(services: Services) -> Document | None:
     try:
         return work_document(await services.link.work())
     except AosError:
@@ -181,12 +139,12 @@ async def _read_metrics(services: Services, _: ApiCall) -> ApiReply:
 
 
 @cache
-def _document_text() -> bytes:
+def _openapi_bytes() -> bytes:
     return openapi.text().encode()
 
 
 async def _read_openapi(_services: Services, _: ApiCall) -> ApiReply:
-    return ApiReply(data=_document_text(), media=bodies.JSON)
+    return ApiReply(data=_openapi_bytes(), media=bodies.JSON)
 
 
 def _for_workers(name: str) -> Handler:
@@ -202,6 +160,44 @@ def _for_workers(name: str) -> Handler:
         return ApiReply(document=await getattr(work, name)(*arguments))
 
     return handle
+
+
+async def answer_health(_services: Services, _: ApiCall) -> ApiReply:
+    """``GET /healthz``: the front answers (N-119a)."""
+    return ApiReply(document={"ok": True})
+
+
+async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
+    """``GET /readyz``: 200 if every condition is met, else 503 (N-119a)."""
+    counters = services.counters
+    heard_at = counters.heard_at
+    is_open = heard_at is not None and time.monotonic() - heard_at < BEHIND_S
+    conditions = {
+        "world_is_open": is_open,
+        "follower_is_current": _lag_s(services) < BEHIND_S,
+        "disk_has_room": counters.figures is None or counters.figures.no_room is None,
+        "is_not_stopping": not services.sessions.is_stopping,
+    }
+    are_met = all(conditions.values())
+    headers = {} if are_met else {"retry-after": "1"}
+    document = {**conditions, "clock_problem": _clock_problem(services)}
+    return ApiReply(document=document, status=200 if are_met else 503, headers=headers)
+
+
+def _clock_problem(services: Services) -> str | None:
+    """What to do about a journal clock that is ahead of this machine's. The node is ready all the
+    same: it takes events, and no other node would do better."""
+    found_ns = ahead_ns(services.follower.state.clock_ns, now_ns())
+    return ahead_text(found_ns) if found_ns else None
+
+
+def _lag_s(services: Services) -> float:
+    """How far the follower is behind the durable head, in seconds of the journal's clock."""
+    figures = services.counters.figures
+    if figures is None or services.follower.seq >= figures.seq:
+        return 0.0
+    lag_ns: int = figures.clock_ns - services.follower.state.clock_ns
+    return max(0.0, lag_ns / 1e9)
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

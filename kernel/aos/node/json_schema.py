@@ -1,16 +1,14 @@
 """The JSON Schemas of the API: bodies are read by them, and types of documents become them
 (spec/node-api.md, N-101a, N-111).
 
-A subset of JSON Schema 2020-12, enough for the node's own bodies: ``type``, ``properties``,
-``required``, ``minProperties``, ``maxProperties``, ``additionalProperties: false``,
+Bodies are read by a subset of JSON Schema 2020-12, enough for the node's own: ``type``,
+``properties``, ``required``, ``minProperties``, ``maxProperties``, ``additionalProperties: false``,
 ``items``, ``minItems``, ``maxItems``, ``enum``,
 ``const``, ``minimum``, ``maximum``, ``minLength``, ``maxLength``, ``pattern``, ``anyOf``, and
 ``contentEncoding: base64`` for bytes. A schema with any other keyword is a bug (``check_schema``).
 
-The JSON Schemas of the types of documents (spec/node-api.md, N-101a).
-
-A type becomes a schema of its name among the components of the OpenAPI document, and a reference to
-it elsewhere. The schemas are open: later releases add fields.
+A type of documents becomes a schema of its name among the components of the OpenAPI document, and a
+reference to it elsewhere. These schemas are open: later releases add fields.
 """
 
 from __future__ import annotations
@@ -45,7 +43,9 @@ KEYWORDS: Final = ANNOTATIONS | {
     "contentEncoding", "minProperties", "maxProperties",
 }  # fmt: skip
 
-_WORDS: Final = {
+PREFIX: Final = "#/components/schemas/"
+
+_TYPE_WORDS: Final = {
     "object": "an object",
     "array": "a list",
     "string": "text",
@@ -53,6 +53,12 @@ _WORDS: Final = {
     "boolean": "true or false",
     "null": "null",
 }
+
+_PLAIN_TYPES: Final[Mapping[object, str]] = {
+    str: "string", int: "integer", bool: "boolean", type(None): "null",
+}  # fmt: skip
+
+_DOCUMENT_TYPES: Final[dict[str, Any]] = {}
 
 
 def read(schema: Schema, value: object, pointer: str = "") -> object:
@@ -75,7 +81,9 @@ def read(schema: Schema, value: object, pointer: str = "") -> object:
     kinds = [kinds] if isinstance(kinds, str) else kinds
     kind = _kind(value)
     if kind not in kinds:
-        raise _misfit(pointer, " or ".join(_WORDS[expected_kind] for expected_kind in kinds), value)
+        raise _misfit(
+            pointer, " or ".join(_TYPE_WORDS[expected_kind] for expected_kind in kinds), value
+        )
     match value:
         case dict():
             return _read_object(schema, value, pointer)
@@ -92,6 +100,17 @@ def read(schema: Schema, value: object, pointer: str = "") -> object:
             if "pattern" in schema and not re.search(schema["pattern"], value):
                 raise _misfit(pointer, f"text that matches {schema['pattern']}", value)
     return value
+
+
+def check_schema(schema: Schema) -> None:
+    """Raise ValueError for a schema that ``read`` would not understand in full."""
+    unknown = set(schema) - KEYWORDS
+    if unknown:
+        raise ValueError(f"keywords that are not read: {sorted(unknown)}")
+    for subschema in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())):
+        check_schema(subschema)
+    if "items" in schema:
+        check_schema(schema["items"])
 
 
 def _kind(value: object) -> str:
@@ -144,7 +163,7 @@ def _read_object(schema: Schema, value: dict[object, object], pointer: str) -> d
     if schema.get("additionalProperties", True) is False:
         for name in value:
             if name not in properties:
-                raise _unknown(pointer, name, properties)
+                raise _unknown_field(pointer, name, properties)
     for name in schema.get("required", ()):
         if name not in value:
             raise Problem(
@@ -184,7 +203,7 @@ def _check_range(pointer: str, actual: int, low: int | None, high: int | None, u
     )  # fmt: skip
 
 
-def _unknown(pointer: str, name: object, properties: Mapping[str, Schema]) -> Problem:
+def _unknown_field(pointer: str, name: object, properties: Mapping[str, Schema]) -> Problem:
     name_text = excerpt(str(name), characters_max=60)
     near = difflib.get_close_matches(name_text, properties, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
@@ -198,7 +217,7 @@ def _unknown(pointer: str, name: object, properties: Mapping[str, Schema]) -> Pr
 
 def _misfit(pointer: str, expected: str, value: object) -> Problem:
     kind = _kind(value)
-    actual = _WORDS.get(kind, "bytes")
+    actual = _TYPE_WORDS.get(kind, "bytes")
     if kind in ("string", "integer", "boolean"):
         actual = excerpt(repr(value), characters_max=60)
     return Problem(
@@ -213,24 +232,6 @@ def _body_path(pointer: str) -> str:
 
 def _escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
-
-
-def check_schema(schema: Schema) -> None:
-    """Raise ValueError for a schema that ``read`` would not understand in full."""
-    unknown = set(schema) - KEYWORDS
-    if unknown:
-        raise ValueError(f"keywords that are not read: {sorted(unknown)}")
-    for subschema in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())):
-        check_schema(subschema)
-    if "items" in schema:
-        check_schema(schema["items"])
-
-
-PREFIX: Final = "#/components/schemas/"
-
-_PLAIN: Final[Mapping[object, str]] = {
-    str: "string", int: "integer", bool: "boolean", type(None): "null",
-}  # fmt: skip
 
 
 def reference(kind: type) -> Schema:
@@ -256,7 +257,7 @@ def components(schemas: object) -> dict[str, Schema]:
     while todo:
         name = todo.pop()
         if name not in schema_by_name:
-            schema_by_name[name] = _object(_TYPES[name])
+            schema_by_name[name] = _document_schema(_DOCUMENT_TYPES[name])
             todo += sorted(_referred(schema_by_name[name]) - schema_by_name.keys(), reverse=True)
     return dict(sorted(schema_by_name.items()))
 
@@ -269,11 +270,8 @@ def register(*modules: types.ModuleType) -> None:
     """
     for name, kind in (member for module in modules for member in vars(module).items()):
         is_document = is_typeddict(kind) and not name.startswith("_")
-        if is_document and _TYPES.setdefault(name, kind) is not kind:
+        if is_document and _DOCUMENT_TYPES.setdefault(name, kind) is not kind:
             raise ValueError(f"two types of documents are called {name}")
-
-
-_TYPES: Final[dict[str, Any]] = {}
 
 
 def _referred(schema: object) -> set[str]:
@@ -288,17 +286,17 @@ def _referred(schema: object) -> set[str]:
                 todo += fields.values()
             case list() | tuple() as items:
                 todo += items
-    return names & _TYPES.keys()
+    return names & _DOCUMENT_TYPES.keys()
 
 
-def _object(kind: Any) -> Schema:
+def _document_schema(kind: Any) -> Schema:
     hints = get_type_hints(kind, include_extras=True)
     optional = {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
     schema: dict[str, object] = {
         "type": "object",
         **({"description": " ".join(kind.__doc__.split())} if kind.__doc__ else {}),
         "properties": {
-            name: _schema(get_args(hint)[0] if name in optional else hint)
+            name: _field_schema(get_args(hint)[0] if name in optional else hint)
             for name, hint in hints.items()
         },
     }
@@ -307,27 +305,27 @@ def _object(kind: Any) -> Schema:
     return schema
 
 
-def _schema(kind: Any) -> Schema:
+def _field_schema(kind: Any) -> Schema:
     """The schema of the type of a field."""
     if kind is object:
         return {}
-    if kind in _PLAIN:
-        return {"type": _PLAIN[kind]}
+    if kind in _PLAIN_TYPES:
+        return {"type": _PLAIN_TYPES[kind]}
     if is_typeddict(kind):
         return reference(kind)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is list:
-        return {"type": "array", "items": _schema(arguments[0])}
+        return {"type": "array", "items": _field_schema(arguments[0])}
     if origin is dict:
-        return {"type": "object", "additionalProperties": _schema(arguments[1])}
+        return {"type": "object", "additionalProperties": _field_schema(arguments[1])}
     if origin is Literal:
         return {"type": "string", "enum": list(arguments)}
     if origin in (Union, types.UnionType):
-        return _union([_schema(argument) for argument in arguments])
+        return _union_schema([_field_schema(argument) for argument in arguments])
     raise ValueError(f"no schema of {kind}")
 
 
-def _union(schemas: list[Schema]) -> Schema:
+def _union_schema(schemas: list[Schema]) -> Schema:
     """One schema of several; plain ones together are a list of types."""
     if all(set(schema) == {"type"} for schema in schemas):
         return {"type": [schema["type"] for schema in schemas]}

@@ -1,8 +1,5 @@
 """Manifests over HTTP: proposed and voted on, tried, and put in force (spec/node-api.md, N-118,
-N-118d).
-
-Proposals, reports, votes and withdrawals over HTTP (spec/node-api.md, N-118d).
-"""
+N-118d)."""
 
 from __future__ import annotations
 
@@ -74,11 +71,11 @@ async def try_manifest(services: Services, call: ApiCall) -> ApiReply:
 
 
 async def govern(services: Services, call: ApiCall) -> ApiReply:
-    """``POST /v1/governance``: signed by the caller or, unless it is a vote, by the kernel
-    process."""
+    """``POST /v1/governance``: a proposal, report, vote or withdrawal, signed by the caller or,
+    unless it is a vote, by the kernel process (N-118d)."""
     body: dict[str, Any] = call.body
-    is_signed = _is_signed(services, body)
-    if body["action"] == PROPOSE and not is_signed:
+    signed = _is_signed_by_caller(services, body)
+    if body["action"] == PROPOSE and not signed:
         body = await _with_patch(services, body)
     hashes = hashes_named(body)
     governance_input = GovernanceInput(
@@ -96,7 +93,7 @@ async def govern(services: Services, call: ApiCall) -> ApiReply:
         seen=hash_named(body.get("seen")),
         note=body.get("note"),
     )
-    submit = services.link.govern if is_signed else services.link.govern_here
+    submit = services.link.govern if signed else services.link.govern_here
     document = admitted(
         services, await submit(governance_input, services.staged.modules_of(hashes))
     )
@@ -104,7 +101,7 @@ async def govern(services: Services, call: ApiCall) -> ApiReply:
     return ApiReply(document={"seq": document["seq"]})
 
 
-def _is_signed(services: Services, body: Mapping[str, Any]) -> bool:
+def _is_signed_by_caller(services: Services, body: Mapping[str, Any]) -> bool:
     """Whether the caller has signed; if not, the kernel process must have a key, and no vote is
     its own (GV-22).
 

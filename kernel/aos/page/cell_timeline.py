@@ -4,10 +4,6 @@
 inputs   ● event   ◆ command
 steps    │ running   ○ waiting   ■ completed   ▲ failed
 effects  ├── from the step that asked to the receipt ──┤
-
-The timeline of a cell as the shapes of an SVG (spec/page.md, PG-41).
-
-An axis of time in which long gaps are folded (spec/page.md, PG-41).
 """
 
 from __future__ import annotations
@@ -27,6 +23,28 @@ INPUTS_MAX: Final = 200
 
 ROWS_MAX: Final = 40
 """Rows of effects that a picture has; a table shows the others."""
+
+WIDTH: Final = 1_000
+LEFT: Final = 190
+"""Room for the names of the lanes."""
+
+RIGHT: Final = 44
+INPUTS_Y: Final = 22
+STEPS_Y: Final = 54
+ROWS_Y: Final = 82
+ROW: Final = 26
+BAR: Final = 16
+AXIS: Final = 26
+LEAST: Final = 3.0
+"""A bar is at least so wide."""
+
+TICKS: Final = 5
+
+FOLDED_FROM: Final = 10
+"""A gap is folded if it is more than so many times the median gap."""
+
+FOLD_GAPS: Final = 3
+"""A folded gap is as wide as so many median gaps."""
 
 _RECEIPTS: Final = frozenset({"receipt", "kernel_receipt"})
 
@@ -94,6 +112,53 @@ class CellTimeline:
     def to_document(self) -> Document:
         """Return the timeline as plain data."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureMark:
+    """A mark at its place."""
+
+    x: float
+    mark: TimelineMark
+
+
+@dataclass(frozen=True, slots=True)
+class PictureBar:
+    """A bar at its place. ``due_x`` is the end of the hollow bar of a timer; ``attempts`` are the
+    places where attempts begin, ``frames`` those of stream frames."""
+
+    x: float
+    y: float
+    width: float
+    due_x: float | None
+    attempts: tuple[PictureMark, ...]
+    frames: tuple[PictureMark, ...]
+    bar: EffectBar
+
+
+@dataclass(frozen=True, slots=True)
+class AxisFold:
+    """A gap that is folded, from ``x0`` to ``x1`` on the axis."""
+
+    x0: float
+    x1: float
+    span_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelinePicture:
+    """A timeline of ``width`` by ``height`` units. ``names`` are the effects of
+    the rows, ``left_out`` bars are in the table alone."""
+
+    width: int
+    height: int
+    inputs: tuple[PictureMark, ...]
+    steps: tuple[PictureMark, ...]
+    bars: tuple[PictureBar, ...]
+    names: tuple[tuple[int, str], ...]
+    folds: tuple[AxisFold, ...]
+    ticks: tuple[tuple[float, int], ...]
+    left_out: int
 
 
 def cell_timeline(trace: Document, *, inputs_max: int = INPUTS_MAX) -> CellTimeline:
@@ -182,63 +247,9 @@ def _in_rows(bars: list[EffectBar], end_ns: int) -> tuple[EffectBar, ...]:
     return tuple(placed_bars)
 
 
-WIDTH: Final = 1_000
-LEFT: Final = 190
-"""Room for the names of the lanes."""
-
-RIGHT: Final = 44
-INPUTS_Y: Final = 22
-STEPS_Y: Final = 54
-ROWS_Y: Final = 82
-ROW: Final = 26
-BAR: Final = 16
-AXIS: Final = 26
-LEAST: Final = 3.0
-"""A bar is at least so wide."""
-
-TICKS: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class PictureMark:
-    """A mark at its place."""
-
-    x: float
-    mark: TimelineMark
-
-
-@dataclass(frozen=True, slots=True)
-class PictureBar:
-    """A bar at its place. ``due_x`` is the end of the hollow bar of a timer; ``attempts`` are the
-    places where attempts begin, ``frames`` those of stream frames."""
-
-    x: float
-    y: float
-    width: float
-    due_x: float | None
-    attempts: tuple[PictureMark, ...]
-    frames: tuple[PictureMark, ...]
-    bar: EffectBar
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelinePicture:
-    """A timeline of ``width`` by ``height`` units. ``names`` are the effects of
-    the rows, ``left_out`` bars are in the table alone."""
-
-    width: int
-    height: int
-    inputs: tuple[PictureMark, ...]
-    steps: tuple[PictureMark, ...]
-    bars: tuple[PictureBar, ...]
-    names: tuple[tuple[int, str], ...]
-    folds: tuple[AxisFold, ...]
-    ticks: tuple[tuple[float, int], ...]
-    left_out: int
-
-
 def timeline_picture(timeline: CellTimeline) -> TimelinePicture:
-    """Lay a timeline out. The same timeline always has the same picture."""
+    """Lay a timeline out as the shapes of an SVG (PG-41). The same timeline always has the same
+    picture."""
     axis = TimeAxis.over(timeline.times(), WIDTH - LEFT - RIGHT)
 
     def at(ns: int) -> float:
@@ -296,26 +307,10 @@ def _ticks(axis: TimeAxis) -> tuple[tuple[float, int], ...]:
     return tuple(ticks)
 
 
-FOLDED_FROM: Final = 10
-"""A gap is folded if it is more than so many times the median gap."""
-
-FOLD_GAPS: Final = 3
-"""A folded gap is as wide as so many median gaps."""
-
-
-@dataclass(frozen=True, slots=True)
-class AxisFold:
-    """A gap that is folded, from ``x0`` to ``x1`` on the axis."""
-
-    x0: float
-    x1: float
-    span_ns: int
-
-
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """Places of times between 0 and ``width``. ``times`` are ascending and distinct; ``positions``
-    are theirs."""
+    """An axis of time in which long gaps are folded (PG-41): places of times between 0 and
+    ``width``. ``times`` are ascending and distinct; ``positions`` are theirs."""
 
     times: tuple[int, ...]
     positions: tuple[float, ...]

@@ -10,9 +10,6 @@ event: ended                          the world cannot be read any more
 data: {"problem": "…"}
 
 A stream has no queue: it reads the figures of the moment when the browser has taken those before.
-
-The head and the figures of a world, read once for all of its live pages
-(spec/page.md, PG-120).
 """
 
 from __future__ import annotations
@@ -38,6 +35,9 @@ from aos.page.page_world import PageWorld
 
 STREAMS_MAX: Final = 32
 """Streams that are open at the same time, half of the connections of a page (PG-22)."""
+
+FIGURES_S: Final = 0.25
+"""Seconds between two readings of the figures of a world."""
 
 ALIVE_S: Final = 15.0
 """Seconds without an event after which a stream sends ``alive``."""
@@ -95,13 +95,13 @@ class LiveStreams:
             try:
                 document = await figures.now()
             except AosError as error:
-                yield _event("ended", {"problem": self._sentence(error)})
+                yield _event_bytes("ended", {"problem": self._sentence(error)})
                 return
             except Problem as problem:
-                yield _event("ended", {"problem": problem.detail})
+                yield _event_bytes("ended", {"problem": problem.detail})
                 return
             if document["record"] != sent:
-                yield _event("figures", document, id=document["record"])
+                yield _event_bytes("figures", document, id=document["record"])
                 sent, sent_s = document["record"], time.monotonic()
             elif time.monotonic() - sent_s >= ALIVE_S:
                 yield _ALIVE
@@ -174,31 +174,15 @@ def resumed(header: str | None, last_seq: int | None) -> int | None:
     return int(header)
 
 
-def _event(name: str, document: object, *, id: int | None = None) -> bytes:
+def _event_bytes(name: str, document: object, *, id: int | None = None) -> bytes:
     line = b"" if id is None else f"id: {id}\n".encode()
     return b"event: " + name.encode() + b"\n" + line + b"data: " + write_json(document) + b"\n\n"
 
 
-FIGURES_S: Final = 0.25
-"""Seconds between two readings of the figures of a world."""
-
-
-def figures(state: State) -> Document:
-    """Return ``{record, clock_ns, cells, failed, open, halted}``, counted as PG-7 counts them."""
-    cells = state.cells
-    return {
-        "record": state.next_seq - 1,
-        "clock_ns": state.clock_ns,
-        "cells": len(cells),
-        "failed": sum(cells.statuses(workflow)["failed"] for workflow in cells.shelves),
-        "open": len(state.intents),
-        "halted": sum(state.halt(state.intents[intent]) is not None for intent in state.halts),
-    }
-
-
 class SharedFigures:
-    """The figures of one world. However many pages ask, they are read every FIGURES_S at most, and
-    counted again only after a new record."""
+    """The head and the figures of one world, read once for all of its live pages (PG-120). However
+    many pages ask, they are read every FIGURES_S at most, and counted again only after a new
+    record."""
 
     def __init__(self, world: PageWorld) -> None:
         self._world = world
@@ -222,3 +206,16 @@ class SharedFigures:
                     self._record = self._figures["record"]
                 self._read_s = time.monotonic()
             return self._figures
+
+
+def figures(state: State) -> Document:
+    """Return ``{record, clock_ns, cells, failed, open, halted}``, counted as PG-7 counts them."""
+    cells = state.cells
+    return {
+        "record": state.next_seq - 1,
+        "clock_ns": state.clock_ns,
+        "cells": len(cells),
+        "failed": sum(cells.statuses(workflow)["failed"] for workflow in cells.shelves),
+        "open": len(state.intents),
+        "halted": sum(state.halt(state.intents[intent]) is not None for intent in state.halts),
+    }

@@ -1,8 +1,6 @@
 """The parts of the page that only a node has (spec/page.md, PG-60 to PG-70): further pages, forms
 and buttons, each for callers that may use it.
 
-The pages that only a node has: tasks, schedules, batches (spec/page.md, PG-65).
-
 /w/ID/batch/nightly-retry ──▶ read_batch {"id": "nightly-retry"} ──▶ batch.html
                               aos batch show nightly-retry
 """
@@ -27,13 +25,16 @@ from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks
 from aos.page.world_parts import has_workflow
 
+SCHEDULES: Final = "/schedules"
 
-def _schedule(_view: View, path: Path) -> PageTarget:
+HALTED_SHOWN: Final = 100
+"""Held and parked effects that the page of tasks shows."""
+
+
+def _schedule_target(_view: View, path: Path) -> PageTarget:
     id = read_id_segment(path["key"], "schedule")
     return PageTarget({"id": id}, (id,))
 
-
-SCHEDULES: Final = "/schedules"
 
 NODE_PAGES: Final[tuple[Page, ...]] = (
     Page(
@@ -46,7 +47,7 @@ NODE_PAGES: Final[tuple[Page, ...]] = (
     ),
     Page(
         template="schedule", title="Schedule", path="/schedule/{key}", operation="read_schedule",
-        command=("schedule", "show"), target=_schedule, fixed=frozenset({"id"}),
+        command=("schedule", "show"), target=_schedule_target, fixed=frozenset({"id"}),
     ),
     Page(
         template="batches", title="Batches", path="/batches", operation="read_batches",
@@ -57,7 +58,7 @@ NODE_PAGES: Final[tuple[Page, ...]] = (
         command=("batch", "show"), target=one_word("id"), fixed=frozenset({"id"}),
     ),
 )  # fmt: skip
-"""The pages that only a node has."""
+"""The pages that only a node has: tasks, schedules, batches (PG-65)."""
 
 NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = (
     ("Tasks", "/tasks", OPERATE),
@@ -67,10 +68,6 @@ NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = (
 )
 """Their entries of the navigation, with the scope of a caller who may open them. That of the
 schedules is left out if the manifest in force has none."""
-
-
-HALTED_SHOWN: Final = 100
-"""Held and parked effects that the page of tasks shows."""
 
 
 def forms_of(services: Services) -> tuple[PageForm, ...]:

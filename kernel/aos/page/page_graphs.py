@@ -1,7 +1,5 @@
-"""The graphs of a trace and of a manifest, from their documents, laid out in layers (spec/page.md,
-PG-42).
-
-Lay a graph out in layers, from left to right, always in the same way (spec/page.md, PG-42).
+"""The graphs of a trace and of a manifest, from their documents, laid out in layers from left to
+right, always in the same way (spec/page.md, PG-42).
 
 layer    the longest path from a node without a cause
 order    two sweeps: each node goes to the mean place of its neighbours in the layer before
@@ -19,7 +17,52 @@ from aos.audit.lens.words import key_text
 from aos.audit.views.record_view import Document
 from aos.page.page_links import PageLinks
 
+NODES_MAX: Final = 200
+"""A larger graph is shown as a tree or table alone."""
+
+BOX_WIDTH: Final = 196
+BOX_HEIGHT: Final = 42
+GAP_X: Final = 46
+GAP_Y: Final = 12
+LABEL_MAX: Final = 27
+"""Characters of a label that fit into a box."""
+
+_SWEEPS: Final = 2
+
 _RECEIPTS = frozenset({"receipt", "kernel_receipt"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphNode:
+    """A box. ``note`` is its second line, ``kind`` and ``status`` are classes, ``address`` its
+    link."""
+
+    id: str
+    label: str
+    note: str = ""
+    kind: str = ""
+    status: str = ""
+    address: str | None = None
+    is_target: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBox:
+    """A node at its place: the upper left corner."""
+
+    node: GraphNode
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPicture:
+    """Boxes, and the curves of the edges as paths of SVG."""
+
+    width: int
+    height: int
+    boxes: tuple[GraphBox, ...]
+    curves: tuple[str, ...]
 
 
 def trace_graph(roots: Sequence[Document], links: PageLinks) -> GraphPicture | None:
@@ -36,14 +79,14 @@ def trace_graph(roots: Sequence[Document], links: PageLinks) -> GraphPicture | N
         id = parent
         if kind not in _RECEIPTS or parent is None:
             id = f"{kind} {node['seq']} {node['index']} {len(nodes)}"
-            nodes.append(_box(id, node, links))
+            nodes.append(_trace_node(id, node, links))
             if parent is not None:
                 edges.append((parent, id))
         todo.extend((child, id) for child in reversed(node["children"]))
     return graph_picture(nodes, edges)
 
 
-def _box(id: str, node: Document, links: PageLinks) -> GraphNode:
+def _trace_node(id: str, node: Document, links: PageLinks) -> GraphNode:
     label, note = node["subject"] or node["kind"], f"{node['kind']} {node['seq']}"
     address = links.record(node["seq"])
     if node["kind"] in ("step", "fault") and node["cell"] is not None:
@@ -88,52 +131,6 @@ def manifest_graph(manifest: Document, links: PageLinks) -> GraphPicture | None:
             if executor is not None:
                 edges.append((effect_id, add("executor", executor, "executor", None)))
     return graph_picture(list(nodes.values()), edges)
-
-
-NODES_MAX: Final = 200
-"""A larger graph is shown as a tree or table alone."""
-
-BOX_WIDTH: Final = 196
-BOX_HEIGHT: Final = 42
-GAP_X: Final = 46
-GAP_Y: Final = 12
-LABEL_MAX: Final = 27
-"""Characters of a label that fit into a box."""
-
-_SWEEPS: Final = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphNode:
-    """A box. ``note`` is its second line, ``kind`` and ``status`` are classes, ``address`` its
-    link."""
-
-    id: str
-    label: str
-    note: str = ""
-    kind: str = ""
-    status: str = ""
-    address: str | None = None
-    is_target: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GraphBox:
-    """A node at its place: the upper left corner."""
-
-    node: GraphNode
-    x: int
-    y: int
-
-
-@dataclass(frozen=True, slots=True)
-class GraphPicture:
-    """Boxes, and the curves of the edges as paths of SVG."""
-
-    width: int
-    height: int
-    boxes: tuple[GraphBox, ...]
-    curves: tuple[str, ...]
 
 
 def graph_picture(

@@ -3,9 +3,6 @@ long, and trees as lines.
 
 Everything in a journal may be hostile. Jinja escapes all that a template prints; before that,
 ``finalize`` makes every character visible.
-
-A trace, the operations of a flow or the causes of a failure as lines that a template can print
-in a loop, however deep they are (spec/page.md, PG-12).
 """
 
 from __future__ import annotations
@@ -28,40 +25,6 @@ from aos.node.bodies import KIB
 from aos.page.cell_timeline import timeline_picture
 from aos.shell_text import shell_text
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeLine:
-    """One node of a tree. ``depth`` counts from 0; ``has_children`` says that deeper lines follow;
-    ``closes`` is the number of lists that end after this line."""
-
-    node: Document
-    depth: int
-    has_children: bool
-    closes: int
-
-
-def tree_lines(roots: Sequence[Document], name: str = "children") -> list[TreeLine]:
-    """Return the nodes of trees in order; ``name`` is the field with the children of a node. No
-    recursion: a trace may be deeper than Python's stack."""
-    order: list[tuple[Document, int]] = []
-    todo: list[tuple[Document, int]] = [(root, 0) for root in reversed(roots)]
-    while todo:
-        node, depth = todo.pop()
-        order.append((node, depth))
-        children: list[Any] = node[name]
-        todo.extend((child, depth + 1) for child in reversed(children))
-    following = [depth for _, depth in order[1:]] + [0]
-    return [
-        TreeLine(
-            node=node,
-            depth=depth,
-            has_children=bool(node[name]),
-            closes=0 if node[name] else depth - next_depth,
-        )
-        for (node, depth), next_depth in zip(order, following, strict=True)
-    ]
-
-
 TEXT_MAX: Final = 64 * KIB
 """The most characters of one text; a longer one is cut, with a link to all of it."""
 
@@ -74,6 +37,19 @@ _TOKEN: Final = re.compile(
 
 TIME_NS: Final = 10**17
 """From here on, a number of nanoseconds is a time; below it is a span."""
+
+_PACES: Final = (("a second", 10**9), ("a minute", 60 * 10**9), ("an hour", 3600 * 10**9))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeLine:
+    """One node of a tree. ``depth`` counts from 0; ``has_children`` says that deeper lines follow;
+    ``closes`` is the number of lists that end after this line."""
+
+    node: Document
+    depth: int
+    has_children: bool
+    closes: int
 
 
 def visible(text: str) -> str:
@@ -174,7 +150,30 @@ def pace(count: int, ns: int) -> str:
     return f"{rate:,.1f} {unit}"
 
 
-_PACES: Final = (("a second", 10**9), ("a minute", 60 * 10**9), ("an hour", 3600 * 10**9))
+def tree_lines(roots: Sequence[Document], name: str = "children") -> list[TreeLine]:
+    """Return a trace, the operations of a flow or the causes of a failure as lines that a template
+    can print in a loop, however deep they are (PG-12).
+
+    The lines are the nodes of the trees in order; ``name`` is the field with the children of a
+    node. No recursion: a trace may be deeper than Python's stack.
+    """
+    order: list[tuple[Document, int]] = []
+    todo: list[tuple[Document, int]] = [(root, 0) for root in reversed(roots)]
+    while todo:
+        node, depth = todo.pop()
+        order.append((node, depth))
+        children: list[Any] = node[name]
+        todo.extend((child, depth + 1) for child in reversed(children))
+    following = [depth for _, depth in order[1:]] + [0]
+    return [
+        TreeLine(
+            node=node,
+            depth=depth,
+            has_children=bool(node[name]),
+            closes=0 if node[name] else depth - next_depth,
+        )
+        for (node, depth), next_depth in zip(order, following, strict=True)
+    ]
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {

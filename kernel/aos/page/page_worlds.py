@@ -1,10 +1,5 @@
 """All worlds and bundles that one page shows, and the document of its first page
-(spec/page.md, PG-1 and PG-7).
-
-The worlds of a page that are open: at most a few (spec/page.md, PG-107).
-
-An open world has its state in memory, and up to two reader processes and one that keeps its index.
-"""
+(spec/page.md, PG-1 and PG-7)."""
 
 from __future__ import annotations
 
@@ -28,12 +23,24 @@ from aos.values.digests import hash_text
 OPEN_MAX: Final = 16
 """Worlds that a page keeps open."""
 
+SLUG_DIGITS: Final = 12
+"""Digits of a world's id in addresses. Two folders with the same world have a number after it."""
+
+_EMPTY_ROW: Final[Document] = dict.fromkeys(
+    (
+        "path", "address", "world", "problem", "records", "clock_ns", "cells", "failed", "open",
+        "halted", "oldest_open_ns", "pid", "origin", "bundle",
+    )
+)  # fmt: skip
+
 
 class OpenWorlds:
-    """Closes the world that was used least recently when one too many is open. Used from one event
-    loop.
+    """The worlds of a page that are open: at most a few (PG-107). It closes the world that was used
+    least recently when one too many is open. Used from one event loop.
 
-    A world in use is never closed, so that more than ``open_max`` are open while more are in use.
+    An open world has its state in memory, and up to two reader processes and one that keeps its
+    index. A world in use is never closed, so that more than ``open_max`` are open while more are in
+    use.
     """
 
     def __init__(self, open_max: int = OPEN_MAX) -> None:
@@ -69,10 +76,6 @@ class OpenWorlds:
                 return
             if world.is_open and not world.uses:
                 await world.close_unused()
-
-
-SLUG_DIGITS: Final = 12
-"""Digits of a world's id in addresses. Two folders with the same world have a number after it."""
 
 
 class PageWorlds:
@@ -176,7 +179,7 @@ class PageWorlds:
         for world in tuple(self._worlds.values()):
             async with self._open.using(world, is_brief=True):
                 rows.append(await self._row(world))
-        return {"worlds": [*rows, *({**_EMPTY, **problem} for problem in self._problems)]}
+        return {"worlds": [*rows, *({**_EMPTY_ROW, **problem} for problem in self._problems)]}
 
     def sentence(self, error: AosError) -> str:
         """Return the sentence of an error that readers of the page see."""
@@ -195,7 +198,7 @@ class PageWorlds:
 
     async def _row(self, world: PageWorld) -> Document:
         row: Document = {
-            **_EMPTY,
+            **_EMPTY_ROW,
             "path": world.label,
             "address": f"/w/{world.slug}/",
             "world": hash_text(world.id),
@@ -230,11 +233,3 @@ def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
         raise Unavailable(
             sentence(subject, location=str(error.filename or "TMPDIR"), hint=hint)
         ) from error
-
-
-_EMPTY: Final[Document] = dict.fromkeys(
-    (
-        "path", "address", "world", "problem", "records", "clock_ns", "cells", "failed", "open",
-        "halted", "oldest_open_ns", "pid", "origin", "bundle",
-    )
-)  # fmt: skip

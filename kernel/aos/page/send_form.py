@@ -6,11 +6,6 @@ POST                                     303 to the event's record
 
 Rule 1: the submission id is made of the form's id and its content. So a form that is sent again,
 also to a node that has restarted, makes no second event; another text does.
-
-An example of a type as authoring JSON, to begin with (spec/page.md, PG-71).
-
-{"record": {"order_id": text, "items": list of Item, "note": option of text}}
-{"order_id": "text", "items": [{"sku": "text", "quantity": 1}], "note": null}
 """
 
 from __future__ import annotations
@@ -65,6 +60,9 @@ SEND_TITLE: Final = "Send an event"
 COMMAND_BYTES_MAX: Final = 4_000
 """A longer text is not repeated in the command."""
 
+PARTS_MAX: Final = 1_000
+"""Parts of the largest example. A few small types that refer to each other can have very many."""
+
 _PAGE: Final = ApiRoute(
     operation="send_form",
     method=GET,
@@ -76,6 +74,20 @@ _PAGE: Final = ApiRoute(
         Parameter(name="find", schema=TEXT_KEY, help="A part of the names to list."),
     ),
 )
+
+_SCALAR_EXAMPLES: Final[Mapping[str, object]] = {
+    "bool": False,
+    "int": 1,
+    "nat": 1,
+    "dec128": "1.5",
+    "bytes": "AA==",
+    "text": "text",
+    "time": "2026-01-02T03:04:05Z",
+    "duration": "1m30s",
+    "hash": f"blake3:{'0' * 64}",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+    "unit": None,
+}
 
 
 class SendForm:
@@ -301,37 +313,23 @@ class SendLinks:
         return [PageButton("Send one…", self._links.to(SendForm.path, schema=name))]
 
 
-PARTS_MAX: Final = 1_000
-"""Parts of the largest example. A few small types that refer to each other can have very many."""
-
-_SCALARS: Final[Mapping[str, object]] = {
-    "bool": False,
-    "int": 1,
-    "nat": 1,
-    "dec128": "1.5",
-    "bytes": "AA==",
-    "text": "text",
-    "time": "2026-01-02T03:04:05Z",
-    "duration": "1m30s",
-    "hash": f"blake3:{'0' * 64}",
-    "uuid": "00000000-0000-4000-8000-000000000000",
-    "unit": None,
-}
-
-
 def example_value(schema: Schema, schemas: Mapping[str, Schema]) -> object | None:
-    """Return JSON that the schema reads; None if it would have more than ``PARTS_MAX`` parts.
+    """Return an example of a type as authoring JSON, to begin with (PG-71): JSON that the schema
+    reads; None if it would have more than ``PARTS_MAX`` parts.
+
+        {"record": {"order_id": text, "items": list of Item, "note": option of text}}
+        {"order_id": "text", "items": [{"sku": "text", "quantity": 1}], "note": null}
 
     ``schemas`` has those that it refers to. Options are null; lists, sets and maps have one item;
     of a variant it is the first arm that an event from outside may have.
     """
     try:
         return _Example(schemas).of(schema.type)
-    except _TooLargeError:
+    except _ExampleTooLargeError:
         return None
 
 
-class _TooLargeError(Exception):
+class _ExampleTooLargeError(Exception):
     pass
 
 
@@ -343,10 +341,10 @@ class _Example:
     def of(self, type_: Type) -> object:
         self._parts_left -= 1
         if self._parts_left < 0:
-            raise _TooLargeError
+            raise _ExampleTooLargeError
         match resolve(type_, self._types):
             case Scalar(name):
-                return _SCALARS[name]
+                return _SCALAR_EXAMPLES[name]
             case Record(fields):
                 return {name: self.of(field) for name, field in fields}
             case Variant(arms):

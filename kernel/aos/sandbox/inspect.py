@@ -3,8 +3,6 @@
 Our own rules come first. They read only the declarations, so that the engine validates only modules
 of bounded size. The engine then checks every instruction against the allowed features. Compiling is
 a third gate (``aos.sandbox.trial``): a valid module can still be too expensive to compile.
-
-The three calling forms of an entrypoint, distinguished by the export's type (S-21).
 """
 
 from __future__ import annotations
@@ -43,7 +41,8 @@ from aos.values.errors import quoted
 
 
 class Form(enum.Enum):
-    """A calling form. Its value is the export's type, as messages show it."""
+    """One of the three calling forms of an entrypoint, distinguished by the export's type (S-21).
+    Its value is that type, as messages show it."""
 
     PAIR = "(i32, i32) -> (i32, i32)"
     """(pointer, length) -> (pointer, length): multi-value."""

@@ -1,10 +1,9 @@
 """Records -> the derived rows that the store should have, to compare them with or to make them
-again (spec/store.md, ST-31 to ST-33, ST-34).
+again (spec/store.md, ST-31 to ST-34).
 
 This is a second way to the same rows: ``append`` writes the intents that the core reports as opened
-and settled, this module reads them off the stored records. ``aos verify`` compares the two.
-
-Make the derived rows of a store again from its records (spec/store.md, ST-34).
+and settled, this module reads them off the stored records. ``aos verify`` compares the two;
+``aos rebuild`` makes the stored rows again.
 """
 
 from __future__ import annotations
@@ -50,6 +49,9 @@ if TYPE_CHECKING:
 
 TRUE_KEPT: Final = 65_536
 """True names that are remembered: many documents may speak of one large blob."""
+
+TABLES: Final = ("intents", "submissions", "erased", "snapshots")
+"""The tables that are made again. Rows of puts, packs and names are not made from records."""
 
 
 @dataclass(slots=True)
@@ -280,7 +282,7 @@ def _snapshot_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
 def _name_differences(store: Store) -> Iterator[str]:
     """Each name has its document, and is that of its blob; each document that is right is known.
     Damage of a blob itself is reported elsewhere."""
-    true_of = lru_cache(TRUE_KEPT)(partial(_true_of, store))
+    true_of = lru_cache(TRUE_KEPT)(partial(_true_name, store))
     document_hashes = set()
     for name in store.names():
         document_hashes.add(name.hash)
@@ -291,7 +293,7 @@ def _name_differences(store: Store) -> Iterator[str]:
             yield f"{name_text} has a row, and is not the name of {hash_text(name.blob)}"
     for hash, size in store.blob_sizes():
         if size == NAME_BYTES and hash not in document_hashes:
-            document_name = _document(store, hash)
+            document_name = _name_document(store, hash)
             is_right = document_name is not None and (
                 document_name.is_given or true_of(document_name.blob) == document_name.sha256
             )
@@ -304,7 +306,7 @@ def _name_differences(store: Store) -> Iterator[str]:
                 yield f"sha256:{document_name.sha256.hex()} has a document, and no row"
 
 
-def _true_of(store: Store, blob: Hash) -> bytes | None:
+def _true_name(store: Store, blob: Hash) -> bytes | None:
     """The true name of a blob; None where it was erased, or is missing, or altered."""
     try:
         return true_sha256(store.blob(blob))
@@ -312,20 +314,16 @@ def _true_of(store: Store, blob: Hash) -> bytes | None:
         return None
 
 
-def _document(store: Store, hash: Hash) -> Name | None:
+def _name_document(store: Store, hash: Hash) -> Name | None:
     try:
         return read_name(store.blob(hash))
     except Damage:
         return None
 
 
-TABLES: Final = ("intents", "submissions", "erased", "snapshots")
-"""The tables that are made again. Rows of puts, packs and names are not made from records."""
-
-
 class RebuiltStore:
-    """A store as it would be with the derived rows that its records make. Everything else is read
-    from the store itself; nothing is written.
+    """A store as it would be with the derived rows that its records make (ST-34). Everything else
+    is read from the store itself; nothing is written.
 
     Raises:
         Refused: A prune of the journal is not complete: its rows are about to be removed.
@@ -334,7 +332,7 @@ class RebuiltStore:
 
     def __init__(self, store: LmdbStore) -> None:
         self._store = store
-        self._rows = _rows_of(store)
+        self._rows = _rows_of_records(store)
         stored_keys = set(store.row_keys("snapshots"))
         newest = max(self._rows.snapshots, default=None)
         self._snapshots = {
@@ -372,7 +370,7 @@ class RebuiltStore:
         seq = self._rows.erased.get(hash)
         if seq is None or self._store.has_blob(hash):
             return None
-        return ErasedRow(seq=seq, size=_size(self._store, hash))
+        return ErasedRow(seq=seq, size=_erased_size(self._store, hash))
 
     def erasures(self) -> Iterator[tuple[Hash, ErasedRow]]:
         for value in self._rows.erased:
@@ -398,7 +396,7 @@ class RebuiltStore:
         }
 
 
-def _rows_of(store: LmdbStore) -> DerivedRows:
+def _rows_of_records(store: LmdbStore) -> DerivedRows:
     cut = store.cut()
     rows = DerivedRows()
     if cut is not None:
@@ -425,7 +423,7 @@ def _erased_by(store: LmdbStore, last: int) -> Iterator[tuple[Hash, int]]:
             yield Hash(key), row.seq
 
 
-def _size(store: LmdbStore, value: Hash) -> int:
+def _erased_size(store: LmdbStore, value: Hash) -> int:
     """The size of an erased value as its row has it; 0 if there is no row that can be read."""
     try:
         row = store.erased(value)

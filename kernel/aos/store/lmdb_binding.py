@@ -1,8 +1,5 @@
 """LMDB's Python binding as the store uses it: names for its types, and its errors as errors of
-ours, each with advice (spec/store.md, ST-4 and ST-17).
-
-Names for two types of LMDB's binding, which every module of the store in LMDB uses.
-"""
+ours, each with advice (spec/store.md, ST-4 and ST-17)."""
 
 from __future__ import annotations
 
@@ -15,6 +12,9 @@ import lmdb
 from aos.errors import AosError, Damage, Unavailable, sentence
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.room import FULL, free_bytes, has_room
+
+Txn: TypeAlias = "lmdb.Transaction[bytes]"
+Table: TypeAlias = "lmdb._Database"  # noqa: SLF001  # its type has no other name
 
 
 def failure(error: lmdb.Error, folder: Path) -> AosError:
@@ -109,7 +109,3 @@ def no_room(problem: str, folder: Path, needed_bytes: int) -> NoRoom:
         needed_bytes=needed_bytes,
         free=free,
     )
-
-
-Txn: TypeAlias = "lmdb.Transaction[bytes]"
-Table: TypeAlias = "lmdb._Database"  # noqa: SLF001  # its type has no other name

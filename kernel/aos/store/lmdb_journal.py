@@ -1,13 +1,11 @@
 """The journal in LMDB: frames, the signed head, the cut where a pruned journal begins, and the rows
-derived from its records (spec/store.md, ST-30).
+derived from its records.
 
-The tables ``frames`` and ``system`` (spec/store.md, ST-1, ST-2 and ST-6). The methods that take a
-transaction write, or read in the middle of a write.
+``LmdbFrames`` has the tables ``frames`` and ``system`` (spec/store.md, ST-1, ST-2 and ST-6),
+``LmdbDerivedRows`` those of intents, submissions, snapshots and puts (ST-30). Blobs have rows of
+their own (``lmdb_blobs``), of large and of erased ones.
 
-Derived rows in LMDB: of intents, submissions, snapshots and puts (spec/store.md, ST-30).
-
-Blobs have rows of their own (``lmdb_blobs``), of large and of erased ones. The methods that take a
-transaction write, or read in the middle of a write.
+The methods that take a transaction write, or read in the middle of a write.
 """
 
 from __future__ import annotations
@@ -35,8 +33,11 @@ SLICE_BYTES: Final = 4 * 1024 * 1024
 """Limits of one read transaction: it ends with the frame that reaches one of them. Copying that
 much takes a few milliseconds."""
 
+SEQ_MAX: Final = 2**64 - 1
+
 _HEAD: Final = b"head"
 _CUT: Final = b"cut"
+_REBUILD_HINT: Final = "aos rebuild makes the row again from the journal"
 
 
 class LmdbFrames:
@@ -176,10 +177,6 @@ class LmdbFrames:
         )
 
 
-_REBUILD: Final = "aos rebuild makes the row again from the journal"
-SEQ_MAX: Final = 2**64 - 1
-
-
 class LmdbDerivedRows:
     """The derived rows of one store (ST-30): intents, submissions, snapshots and puts. A method
     that writes gets the transaction of which the rows are a part."""
@@ -285,12 +282,12 @@ class LmdbDerivedRows:
 
     def _intent(self, hash: Hash, data: bytes) -> IntentRow:
         subject = f"intent {hash_text(hash)}"
-        return self._rows.decode_row(subject, IntentRow.from_bytes, data, hint=_REBUILD)
+        return self._rows.decode_row(subject, IntentRow.from_bytes, data, hint=_REBUILD_HINT)
 
     def _submission(self, key: bytes, data: bytes) -> SubmissionRow:
         read = partial(SubmissionRow.from_bytes, key)
-        return self._rows.decode_row(f"submission {key!r}", read, data, hint=_REBUILD)
+        return self._rows.decode_row(f"submission {key!r}", read, data, hint=_REBUILD_HINT)
 
     def _snapshot(self, key: bytes, data: bytes) -> SnapshotRow:
         read = partial(SnapshotRow.from_bytes, key)
-        return self._rows.decode_row(f"snapshot {key.hex()}", read, data, hint=_REBUILD)
+        return self._rows.decode_row(f"snapshot {key.hex()}", read, data, hint=_REBUILD_HINT)

@@ -5,9 +5,7 @@ The figures that a file system reports are not reliable. ext4 counts blocks as f
 even from root; with a quota, or on a file system that copies blocks on write, there is less room
 than reported.
 
-Disk space that a store keeps for the removal of data on a full disk (spec/store.md, ST-100).
-
-Removing rows writes to the store first, so a full disk could not be cleaned up without it:
+Removing rows writes to the store first, so a full disk could not be cleaned up without the reserve:
 
     DIR/store/reserve     ``RESERVE_BYTES`` bytes, allocated on the disk, without a meaning
 """
@@ -25,6 +23,9 @@ from aos.store.plain_files import PlainFolder
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of calls that found no room."""
+
+RESERVE_NAME: Final = "reserve"
+RESERVE_BYTES: Final = 4 << 20
 
 
 def has_room(folder: Path, size: int) -> bool:
@@ -62,10 +63,6 @@ def allocate(fd: int, size: int) -> None:
         os.posix_fallocate(fd, 0, size)
 
 
-RESERVE_NAME: Final = "reserve"
-RESERVE_BYTES: Final = 4 << 20
-
-
 def make_reserve(folder: Path) -> bool:
     """Return whether the store in ``folder`` has its whole reserve, which is made if it is missing.
 
@@ -74,7 +71,7 @@ def make_reserve(folder: Path) -> bool:
     """
     try:
         with PlainFolder.at(folder) as store:
-            return _is_whole(store) or _make_reserve(store)
+            return _is_reserve_whole(store) or _allocate_reserve(store)
     except (OSError, Damage):
         return False
 
@@ -90,22 +87,22 @@ def release_reserve(folder: Path) -> bool:
         return False
 
 
-def _is_whole(store: PlainFolder) -> bool:
+def _is_reserve_whole(store: PlainFolder) -> bool:
     status = store.find(RESERVE_NAME)
-    return status is not None and status.st_size == RESERVE_BYTES and _is_allocated(status)
+    return status is not None and status.st_size == RESERVE_BYTES and _is_reserve_allocated(status)
 
 
-def _is_allocated(status: os.stat_result) -> bool:
+def _is_reserve_allocated(status: os.stat_result) -> bool:
     return status.st_blocks * 512 >= RESERVE_BYTES
 
 
-def _make_reserve(store: PlainFolder) -> bool:
+def _allocate_reserve(store: PlainFolder) -> bool:
     store.remove(RESERVE_NAME)
     fd = store.create(RESERVE_NAME)
     try:
         os.posix_fallocate(fd, 0, 2 * RESERVE_BYTES)
         os.ftruncate(fd, RESERVE_BYTES)
-        is_whole = _is_allocated(os.fstat(fd))
+        is_whole = _is_reserve_allocated(os.fstat(fd))
     except OSError:
         is_whole = False
     finally:

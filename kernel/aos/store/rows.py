@@ -10,8 +10,6 @@ Numbers are big end first:
     SnapshotRow     seq u64, document hash 32
     PackedRow       size u64
     PutRow          (blob hash 32, seq u64) -> workflow and key, canonical CBOR
-
-Rows that a store removes, a bounded number at a time (spec/state.md, RT-6, RT-24).
 """
 
 from __future__ import annotations
@@ -28,6 +26,9 @@ from aos.values.errors import ValueProblem
 
 KEY_BYTES_MAX: Final = 511
 """The longest key that LMDB allows. The core admits submission ids of up to 256 bytes."""
+
+FORGET_MAX: Final = 512
+"""Rows that one transaction removes at most, so that another writer waits a few milliseconds."""
 
 _INTENT: Final = struct.Struct(">QIQB32s")
 _SUBMISSION: Final = struct.Struct(">Q32s")
@@ -212,24 +213,6 @@ class PutRow:
         raise Damage("a put's row is none that is written")
 
 
-def seq_key(seq: int) -> bytes:
-    """The key of a row that is found by a record's sequence."""
-    return seq.to_bytes(_SEQ_BYTES, "big")
-
-
-def submission_key(submission_id: str) -> bytes | None:
-    """The key of a submission's row; None for text that no row can have."""
-    try:
-        key = submission_id.encode()
-    except UnicodeEncodeError:
-        return None
-    return key if 0 < len(key) <= KEY_BYTES_MAX else None
-
-
-FORGET_MAX: Final = 512
-"""Rows that one transaction removes at most, so that another writer waits a few milliseconds."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
     """Rows to remove in one transaction. Rows that are not there are skipped.
@@ -250,3 +233,17 @@ class Forget:
             len(self.blobs) + len(self.intents) + len(self.submissions) + len(self.erased)
             + len(self.snapshots) + len(self.puts)
         )  # fmt: skip
+
+
+def seq_key(seq: int) -> bytes:
+    """The key of a row that is found by a record's sequence."""
+    return seq.to_bytes(_SEQ_BYTES, "big")
+
+
+def submission_key(submission_id: str) -> bytes | None:
+    """The key of a submission's row; None for text that no row can have."""
+    try:
+        key = submission_id.encode()
+    except UnicodeEncodeError:
+        return None
+    return key if 0 < len(key) <= KEY_BYTES_MAX else None

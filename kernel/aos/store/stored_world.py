@@ -1,8 +1,5 @@
 """The world in a store at a record: its state, from a snapshot or empty before the genesis
-(spec/host.md, H-40), and its identity (spec/kernel.md, K-110; spec/bundle.md, B-70).
-
-The world that a journal belongs to at a record (spec/kernel.md, K-110; spec/bundle.md, B-70).
-"""
+(spec/host.md, H-40), and its identity (spec/kernel.md, K-110; spec/bundle.md, B-70)."""
 
 from __future__ import annotations
 
@@ -22,6 +19,16 @@ from aos.errors import Damage, Erased
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store, first_kept
 from aos.values.digests import Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The world that a journal belongs to from record ``since`` on, and its keys."""
+
+    world: Hash
+    world_key: bytes
+    operators: tuple[Principal, ...]
+    since: int
 
 
 def empty_state(store: Store, *, limits: Limits = LIMITS) -> State:
@@ -89,36 +96,26 @@ def _finding(store: Store) -> Find:
     return find
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """The world that a journal belongs to from record ``since`` on, and its keys."""
-
-    world: Hash
-    world_key: bytes
-    operators: tuple[Principal, ...]
-    since: int
-
-
 def identity_at(store: Store, seq: int) -> Identity:
     """Return the world of record ``seq``: that of the genesis, or of the last fork up to it.
 
     Raises:
         Damage: A frame cannot be read, or is no genesis or fork where it has to be.
     """
-    world = _frame(store, seq).header.world
+    world = _stored_frame(store, seq).header.world
     first = 1
-    if _frame(store, 1).header.world != world:
+    if _stored_frame(store, 1).header.world != world:
         # The worlds of a journal follow one another: search for the first frame of this one.
         low, high = first_kept(store), seq
         while low < high:
             middle = (low + high) // 2
-            frame = _frame(store, middle)
+            frame = _stored_frame(store, middle)
             if frame.header.world == world:
                 high = frame.header.first
             else:
                 low = frame.header.last + 1
         first = low
-    record = from_bytes(_frame(store, first).records[0])
+    record = from_bytes(_stored_frame(store, first).records[0])
     cut = store.cut()
     if cut is not None and not isinstance(record, Genesis | Fork):
         # The world began before the cut, which keeps its first record.
@@ -136,7 +133,7 @@ def identity_at(store: Store, seq: int) -> Identity:
     )
 
 
-def _frame(store: Store, seq: int) -> Frame:
+def _stored_frame(store: Store, seq: int) -> Frame:
     frame = store.frame_at(seq)
     if frame is None:
         raise Damage(f"record {seq}: expected a frame, found the end of the journal")

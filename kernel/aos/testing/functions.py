@@ -3,14 +3,6 @@ event loop of its own (spec/testing.md, T-25, T-25a).
 
 As in a worker process, attempts, backoff (on the test's clock), exceptions and the check of results
 apply. Timeouts are not measured.
-
-The event loop on which a test runs async effect functions, in its own thread (T-25).
-
-It has its own thread because the test itself may run on an event loop, which cannot wait for
-another one.
-
-Run the author's ``@step`` handlers in the process of the test, by its clock
-(spec/testing.md, T-25a).
 """
 
 from __future__ import annotations
@@ -64,6 +56,10 @@ from aos.worker.step_api import (
 from aos.worker.worker_secrets import texts_of
 
 Given: TypeAlias = Executors | EffectFunction[Any] | StepFunction[Any] | str
+T = TypeVar("T")
+
+STOP_S = 5.0
+WORKER: Final = "test"
 
 _MS: Final = 1_000_000
 
@@ -224,13 +220,12 @@ def read(executors: Given | Iterable[Given]) -> list[Executors]:
     )
 
 
-T = TypeVar("T")
-
-STOP_S = 5.0
-
-
 class Loop:
-    """An event loop that starts when it is first needed."""
+    """The event loop of async effect functions (T-25), which starts when it is first needed.
+
+    It has its own thread because the test itself may run on an event loop, which cannot wait for
+    another one.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -287,12 +282,9 @@ class Loop:
                 loop.close()
 
 
-WORKER: Final = "test"
-
-
 class StepHandlers:
-    """The handlers of a test world. They claim plan steps one at a time, in the order in which
-    workers of a node get them."""
+    """The ``@step`` handlers of a test world, run by its clock (T-25a). They claim plan steps one
+    at a time, in the order in which workers of a node get them."""
 
     def __init__(self) -> None:
         self._functions: dict[str, Functions] = {}
@@ -310,13 +302,13 @@ class StepHandlers:
             return False
         if self._claimed is not None:
             cell, self._claimed = self._claimed, None
-            state = _state_of(desk, desk.state.cells.get(cell))
+            state = _linear_state(desk, desk.state.cells.get(cell))
             if state is not None and current_row(state)["claim"] == self._claim:
                 self._carry_out(desk, state)
                 return True
         due = [
             ready_step
-            for state in _states(desk)
+            for state in _linear_states(desk)
             if (ready_step := claimable(state)) is not None
             and ready_step.due_ns <= desk.now_ns
             and self._handler(ready_step.plan, ready_step.step) is not None
@@ -329,7 +321,7 @@ class StepHandlers:
         claim = {
             "instance": first.instance, "worker": WORKER, "claim": self._claim, "lease": None,
         }  # fmt: skip
-        _send(desk, CLAIM, claim)
+        _send_event(desk, CLAIM, claim)
         return True
 
     def next_due(self, desk: Desk) -> int | None:
@@ -339,7 +331,7 @@ class StepHandlers:
         return min(
             (
                 ready_step.due_ns
-                for state in _states(desk)
+                for state in _linear_states(desk)
                 if (ready_step := claimable(state)) is not None
                 and self._handler(ready_step.plan, ready_step.step) is not None
             ),
@@ -374,23 +366,23 @@ class StepHandlers:
             # As in a worker: what the node refuses becomes a retry.
             report = refused_outcome(str(problem))
             result = {"outcome": outcome_value(report["outcome"]), "outbound": []}
-        _send(desk, RESULT, {**lease_fields, **result})
+        _send_event(desk, RESULT, {**lease_fields, **result})
 
 
-def _states(desk: Desk) -> Iterator[LinearState]:
+def _linear_states(desk: Desk) -> Iterator[LinearState]:
     for cell in desk.state.cells.of(LINEAR):
-        state = None if cell.fault is not None else _state_of(desk, cell)
+        state = None if cell.fault is not None else _linear_state(desk, cell)
         if state is not None:
             yield state
 
 
-def _state_of(desk: Desk, cell: Cell | None) -> LinearState | None:
+def _linear_state(desk: Desk, cell: Cell | None) -> LinearState | None:
     if cell is None or cell.state is None:
         return None
     value: Any = decode_record(slot_bytes(cell.state, desk.read))
     return value if value.get("steps") else None
 
 
-def _send(desk: Desk, schema: str, value: Any) -> None:
+def _send_event(desk: Desk, schema: str, value: Any) -> None:
     data = desk.state.effective.schemas[schema].from_ingress(encode(value))
     desk.admit(EventInput(schema=schema, value=data))

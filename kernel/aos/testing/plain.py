@@ -1,8 +1,5 @@
-"""Convert the plain values of a test, times and spans too, to canonical bytes and back, and compare
-them (spec/testing.md, T-4, T-5, T-6).
-
-Convert times and spans in a test to nanoseconds (spec/testing.md, T-4, T-13).
-"""
+"""Convert the plain values of a test to canonical bytes and back, compare them, and read times and
+spans as nanoseconds (spec/testing.md, T-4, T-5, T-6, T-13)."""
 
 from __future__ import annotations
 
@@ -26,9 +23,19 @@ from aos.values.schema import Schema
 from aos.values.spelling import duration_ns, time_ns
 from aos.worker.results import to_value
 
+Time: TypeAlias = str | int | datetime
+"""RFC 3339 text, nanoseconds since 1970, or a datetime with a time zone."""
+
+Span: TypeAlias = str | int | timedelta
+"""Text such as ``1m30s`` or ``30d``, or nanoseconds."""
+
 DIFFERENCES_MAX: Final = 16
 
 ERASED: Final = "$erased"
+START: Final = "2024-01-01T00:00:00Z"
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def canonical(schema: Schema, value: object, *, subject: str) -> bytes:
@@ -160,7 +167,7 @@ def mismatches(
     if isinstance(pattern, like):
         yield from mismatches(pattern.pattern, value, path)
     elif isinstance(value, dict) and "$tag" in value and not _is_tagged(pattern):
-        yield from _arm(pattern, value, path, exactly=exactly)
+        yield from _arm_mismatches(pattern, value, path, exactly=exactly)
     elif isinstance(pattern, Mapping) and isinstance(value, Mapping):
         for key, part in pattern.items():
             if key not in value:
@@ -198,7 +205,9 @@ def _is_tagged(pattern: object) -> bool:
     return isinstance(pattern, Mapping) and any(key in pattern for key in ("$tag", "$value"))
 
 
-def _arm(pattern: object, value: dict[Any, Any], path: str, *, exactly: bool) -> Iterator[Mismatch]:
+def _arm_mismatches(
+    pattern: object, value: dict[Any, Any], path: str, *, exactly: bool
+) -> Iterator[Mismatch]:
     """Compare a variant with a short form: ``"Arm"`` or ``{"Arm": pattern}``."""
     tag = value["$tag"]
     if isinstance(pattern, str):
@@ -221,17 +230,6 @@ def short_text(value: object) -> str:
     except (TypeError, ValueError):
         text = repr(value)
     return text if len(text) <= 400 else f"{text[:400]}…"
-
-
-Time: TypeAlias = str | int | datetime
-"""RFC 3339 text, nanoseconds since 1970, or a datetime with a time zone."""
-
-Span: TypeAlias = str | int | timedelta
-"""Text such as ``1m30s`` or ``30d``, or nanoseconds."""
-
-START: Final = "2024-01-01T00:00:00Z"
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def read_time(time: Time) -> int:

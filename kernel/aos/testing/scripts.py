@@ -1,8 +1,5 @@
 """The answers that a test gives to effects, by scripted executors, and the signed receipts made of
-them (spec/testing.md, T-22 to T-24, T-26).
-
-The outcome of an effect in a test -> the signed receipt (spec/testing.md, T-22, T-23).
-"""
+them (spec/testing.md, T-22, T-23, T-24, T-26)."""
 
 from __future__ import annotations
 
@@ -29,6 +26,9 @@ from aos.testing.problems import WorldProblem
 from aos.testing.sources import WORLD_KEY, signing_key
 from aos.values.digests import Hash, content_hash
 from aos.worker.failure import CODE_CHARS_MAX, AttemptFailure
+
+STRANGER = "stranger"
+_NOTHING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,14 @@ class InTurn:
         return self._then
 
 
-_NOTHING: Final = object()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The outcome of an effect, from which a receipt is made. ``blobs`` are stored with it."""
+
+    status: str
+    payload: bytes
+    cost_cents: int | None = None
+    blobs: Mapping[Hash, bytes] = field(default_factory=dict)
 
 
 def in_turn(*scripts: object, then: object = _NOTHING) -> InTurn:
@@ -135,30 +142,17 @@ def resolved(script: object, ask: Ask) -> tuple[int, object]:
             case InTurn():
                 script = script.next()
             case function if callable(function):
-                script = ask(function, _parameters(function))
+                script = ask(function, _parameter_count(function))
             case _:
                 return wait_ns, script
 
 
-def _parameters(function: Callable[..., object]) -> int:
+def _parameter_count(function: Callable[..., object]) -> int:
     try:
         inspect.signature(function).bind("params", "ctx")
     except TypeError:
         return 1
     return 2
-
-
-STRANGER = "stranger"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """The outcome of an effect, from which a receipt is made. ``blobs`` are stored with it."""
-
-    status: str
-    payload: bytes
-    cost_cents: int | None = None
-    blobs: Mapping[Hash, bytes] = field(default_factory=dict)
 
 
 def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) -> Reply:

@@ -1,6 +1,6 @@
-"""Load the manifest that a test names: a path, nodes, or a loaded one (T-2, T-3).
+"""Load the manifest that a test names: a path, nodes, or a loaded one (spec/testing.md, T-2, T-3).
 
-Read a manifest's files from disk, again only if one of them has changed (T-7).
+The files of a manifest are read from disk again only if one of them has changed (T-7).
 """
 
 from __future__ import annotations
@@ -31,10 +31,25 @@ from aos.values.json_text import parse_json
 Node: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = str | os.PathLike[str] | Sequence[Node] | Loaded
 
+Stamp: TypeAlias = tuple[int, int, int]
+"""Inode, size and time of the last change of a file."""
+
 LOADED_MAX: Final = 64
 """Number of cached manifests. A world with a cached manifest is created without loading it."""
 
+READINGS_MAX: Final = 64
+
 _loaded: OrderedDict[Hash, Loaded] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    files: dict[str, bytes]
+    stamps: dict[str, Stamp]
+    air: frozenset[str]
+
+
+_readings: dict[Path, _Reading] = {}
 
 
 def signing_key(name: str) -> SigningKey:
@@ -45,6 +60,11 @@ def signing_key(name: str) -> SigningKey:
 def approver_key(name: str) -> SigningKey:
     """The test key of an approver. An executor of the same name has another one."""
     return signing_key(f"approver {name}")
+
+
+WORLD_KEY: Final = signing_key(NODE)
+OPERATOR_NAME: Final = "operator"
+OPERATOR_KEY: Final = signing_key("the operator of a test")
 
 
 def loaded(
@@ -134,34 +154,13 @@ def _with_test_keys(name: str, data: bytes) -> bytes:
 
 
 def _give_keys(entries: object, key_of: Callable[[str], SigningKey]) -> None:
-    for entry in _entries(entries):
+    for entry in _dicts_in(entries):
         if isinstance(entry.get("public_key"), str) and isinstance(entry.get("name"), str):
             entry["public_key"] = key_text(bytes(key_of(entry["name"]).verify_key))
 
 
-def _entries(value: object) -> list[dict[str, Any]]:
+def _dicts_in(value: object) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-WORLD_KEY: Final = signing_key(NODE)
-OPERATOR_NAME: Final = "operator"
-OPERATOR_KEY: Final = signing_key("the operator of a test")
-
-
-Stamp: TypeAlias = tuple[int, int, int]
-"""Inode, size and time of the last change of a file."""
-
-READINGS_MAX: Final = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
-    files: dict[str, bytes]
-    stamps: dict[str, Stamp]
-    air: frozenset[str]
-
-
-_readings: dict[Path, _Reading] = {}
 
 
 def read_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
@@ -181,15 +180,15 @@ def read_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
         if stamps is not None:
             if len(_readings) >= READINGS_MAX:
                 _readings.pop(next(iter(_readings)))
-            _readings[path] = _Reading(files=files, stamps=stamps, air=_air(path))
+            _readings[path] = _Reading(files=files, stamps=stamps, air=_air_files(path))
     return files, problems
 
 
 def _is_as_before(path: Path, cached: _Reading) -> bool:
-    return _air(path) == cached.air and _stamps(path, cached.files) == cached.stamps
+    return _air_files(path) == cached.air and _stamps(path, cached.files) == cached.stamps
 
 
-def _air(path: Path) -> frozenset[str]:
+def _air_files(path: Path) -> frozenset[str]:
     if path.is_file():
         return frozenset()
     return frozenset(map(str, (path / AIR_FOLDER).rglob(f"*{AIR_SUFFIX}")))

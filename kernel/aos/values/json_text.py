@@ -1,17 +1,12 @@
 """Parse JSON texts: our own strictly, for schemas and manifests, and those of others if they can be
 written again (spec/values.md, V-50).
 
-Refused: duplicate keys, numbers that are not integers of a Value, NaN and Infinity, lone
-surrogates, anything after the value, and text over the limits.
+``parse_json``, for our own, refuses duplicate keys, numbers that are not integers of a Value, NaN
+and Infinity, lone surrogates, anything after the value, and text over the limits.
 
-There are two paths. The fast one is Python's own scanner, with hooks that give up at the first
+It has two paths. The fast one is Python's own scanner, with hooks that give up at the first
 doubt; it never explains. The slow one then reads the same text again, without recursion, and
 reports the problem and its place, or accepts the text.
-
-Read any JSON of others whose numbers can be written as JSON again.
-
-Python's parser accepts ``NaN`` and ``Infinity``, and reads ``1e999`` as infinity. Written again,
-that is no JSON.
 """
 
 from __future__ import annotations
@@ -73,6 +68,31 @@ def parse_json(
             if is_within(value, levels=max_depth, items=max_items):
                 return value
     return _Parser(text, max_depth, max_items).parse()
+
+
+def finite_json(data: str | bytes) -> object:
+    """The value of a JSON text of others, if all its numbers can be written as JSON again.
+
+    Python's parser accepts ``NaN`` and ``Infinity``, and reads ``1e999`` as infinity. Written
+    again, that is no JSON.
+
+    Raises:
+        ValueError: It is no JSON, or has a number that is too large for a float.
+        RecursionError: Lists and objects are nested too deeply.
+    """
+    value: object = json.loads(data, parse_constant=_refuse_number, parse_float=_finite_float)
+    return value
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        return _refuse_number(text)
+    return number
+
+
+def _refuse_number(text: str) -> float:
+    raise ValueError(f"{text:.40} is no number of JSON, or too large")
 
 
 # The fast path
@@ -277,25 +297,3 @@ def _cut(number: str) -> str:
     if len(number) <= 32:
         return number
     return f"{number[:12]}… ({len(number)} characters)"
-
-
-def finite_json(data: str | bytes) -> object:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: It is no JSON, or has a number that is too large for a float.
-        RecursionError: Lists and objects are nested too deeply.
-    """
-    value: object = json.loads(data, parse_constant=_refuse, parse_float=_finite)
-    return value
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        return _refuse(text)
-    return number
-
-
-def _refuse(text: str) -> float:
-    raise ValueError(f"{text:.40} is no number of JSON, or too large")

@@ -3,11 +3,6 @@
 Async functions run on an event loop in its own thread, plain ones in a pool of threads. The loop
 of the main thread only talks to the node and measures timeouts, so that a function that blocks
 cannot delay either.
-
-Threads of plain functions, which never keep their process from ending (X-49).
-
-Nothing can end a function that hangs. Python waits at its end for each thread of a
-``ThreadPoolExecutor``, so a process with such a function would never end (W-6).
 """
 
 from __future__ import annotations
@@ -32,6 +27,7 @@ from aos.worker.redacted_output import flush, show
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_Work: TypeAlias = Callable[[], None]
 
 _THREADS_OF_CALL: ContextVar[list[Future[Any]] | None] = ContextVar("threads_of_call", default=None)
 
@@ -259,11 +255,13 @@ class Callers:
             self._loop.close()
 
 
-_Work: TypeAlias = Callable[[], None]
-
-
 class CallThreads:
-    """At most ``threads_max`` threads, each started when it is first needed."""
+    """Threads of plain functions, which never keep their process from ending (X-49).
+
+    There are at most ``threads_max``, each started when it is first needed. Nothing can end a
+    function that hangs. Python waits at its end for each thread of a ``ThreadPoolExecutor``, so a
+    process with such a function would never end (W-6).
+    """
 
     def __init__(self, threads_max: int) -> None:
         self._threads_max = threads_max

@@ -2,12 +2,6 @@
 
 The executor ``aos.executors.machine`` reads both variables. Only ``aos run``, ``aos dev`` and ``aos
 node`` set them; for ``aos worker``, its user does.
-
-Whether one of two folders contains the other, whatever paths lead to them (AG-60).
-
-A bind mount shows a folder under a second path, so paths do not decide this. Two folders are
-compared by device and inode with each folder above the other; on Linux, also by their places on
-their file systems, with each mount below them.
 """
 
 from __future__ import annotations
@@ -29,6 +23,9 @@ STATE_FOLDER: Final = "machine"
 """In the world's folder: the sessions of this machine (AG-69)."""
 
 MACHINE: Final = SHIPPED["sys/host."]
+
+MOUNTS: Final = Path("/proc/self/mountinfo")
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 
 def with_machine(specs: Sequence[str], root: Path | None) -> list[str]:
@@ -59,13 +56,14 @@ def host_environment(root: Path | None, world: Path) -> Mapping[str, str] | None
     }
 
 
-MOUNTS: Final = Path("/proc/self/mountinfo")
-_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
-
-
 def are_apart(folder: Path, other_folder: Path) -> bool:
     """Whether neither of two folders contains the other, nor is it, by any path. One that does not
-    exist yet is where its path is."""
+    exist yet is where its path is.
+
+    A bind mount shows a folder under a second path, so paths do not decide this. Two folders are
+    compared by device and inode with each folder above the other; on Linux, also by their places on
+    their file systems, with each mount below them.
+    """
     first, second = folder.resolve(), other_folder.resolve()
     if _is_within(first, second) or _is_within(second, first):
         return False

@@ -1,6 +1,5 @@
-"""The node's settings of ``sys/http.request@1``: allowed hosts, limits (X-61, X-64, X-66).
-
-Limits of ``sys/http.request@1``, for the node and its HTTP process (X-64, X-66).
+"""The settings of ``sys/http.request@1``, for the node and its HTTP process: allowed hosts, none by
+default, and limits (X-61, X-64, X-66).
 """
 
 from __future__ import annotations
@@ -14,22 +13,32 @@ from aos.errors import BadUsage
 from aos.manifest.hosts import DEFAULT_PORTS, Address, HostPort, as_address, read_place
 from aos.values.errors import ValueProblem
 
+HTTP: Final = "sys/http.request@1"
+
+MIB: Final = 1024 * 1024
+CONCURRENCY: Final = 64
+REQUEST_BYTES_MAX: Final = 16 * MIB
+"""Maximum size of a request body that ``body_ref`` names."""
+
+NOT_ALLOWED: Final = "http_not_allowed"
+TOO_LARGE: Final = "http_too_large"
+
 PRIVATE: Final = "+private"
 LOCALHOST: Final = "localhost"
 
 
-def _networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+def _parse_networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
     return tuple(map(ipaddress.ip_network, text.split()))
 
 
 # Listed here, because ``ipaddress.is_global`` differs between releases of Python.
-_NOT_PUBLIC_V4: Final = _networks(
+_NOT_PUBLIC_V4: Final = _parse_networks(
     "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 "
     "192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 "
     "224.0.0.0/4 240.0.0.0/4"
 )
 _PUBLIC_V6: Final = ipaddress.IPv6Network("2000::/3")
-_NOT_PUBLIC_V6: Final = _networks("2001::/23 2001:db8::/32 3fff::/20")
+_NOT_PUBLIC_V6: Final = _parse_networks("2001::/23 2001:db8::/32 3fff::/20")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -99,17 +108,6 @@ def leads_out(text: str) -> bool:
     """Whether a resolver's answer is a public address; False where it is not a plain address."""
     address = as_address(text)
     return address is not None and is_public(address)
-
-
-HTTP: Final = "sys/http.request@1"
-
-MIB: Final = 1024 * 1024
-CONCURRENCY: Final = 64
-REQUEST_BYTES_MAX: Final = 16 * MIB
-"""Maximum size of a request body that ``body_ref`` names."""
-
-NOT_ALLOWED: Final = "http_not_allowed"
-TOO_LARGE: Final = "http_too_large"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

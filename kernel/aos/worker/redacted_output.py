@@ -5,9 +5,8 @@ replaced ones. While a call has secrets, only whole lines are written: in a part
 may not be complete. Output that bypasses Python's streams (of a child process, or written to the
 descriptor) is not covered.
 
-Messages of a worker process on stderr, for its operator.
-
-They are lost if a function has closed the stream.
+``say`` and ``show`` print messages for the operator of the process on stderr. They are lost if a
+function has closed the stream.
 """
 
 from __future__ import annotations

@@ -3,13 +3,6 @@
 
 Without a keyring the effect is held; a value that does not open parks it. Neither reaches the
 workflow.
-
-Keep the plaintexts of sealed params out of errors, output and results (spec/sealed.md, SL-46 to
-SL-48).
-
-A function may write a plaintext another way than it came: a card number without its blanks, the
-first half of a name. So texts of errors are searched for parts too, and withheld whole if they have
-one. Output and results are searched for the whole plaintext alone.
 """
 
 from __future__ import annotations
@@ -32,6 +25,20 @@ from aos.worker.worker_secrets import VALUE_BYTES_MIN, SecretValue
 
 NO_KEYRING: Final = "sealed_keyring_missing"
 CANNOT_OPEN: Final = "sealed_cannot_open"
+
+WITHHELD: Final = "(the text is withheld: it may hold a part of a sealed value)"
+
+RESULT_BYTES_MIN: Final = 8
+"""A shorter plaintext may be a word that a result holds for another reason."""
+
+RUN: Final = 6
+"""How many letters and digits in a row a text may not share with a plaintext."""
+
+_EXACT_BELOW: Final = 4
+"""Of a shorter plaintext, case and separators matter: it would come up in any text."""
+
+_SEPARATORS: Final = re.compile(rb"[\s.,/_-]+")
+_REDACTION_MARK: Final = re.compile(r"\[(?:sealed|secret) [^\]]*\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +120,7 @@ def sealed_result(
     try:
         sealed: object = changed(effect.receipt, result, effective.schemas, seal_part)
     except ValueProblem as problem:
-        return _invalid(f"the result does not fit {effect.receipt.name}: {problem}")
+        return _invalid_result(f"the result does not fit {effect.receipt.name}: {problem}")
     if lacks_keyring:
         return _no_keyring(f"the result is to be sealed at {lacks_keyring[0]}")
     return sealed
@@ -129,7 +136,7 @@ def _no_keyring(problem: str) -> AttemptFailure:
     )
 
 
-def _invalid(message: str) -> AttemptFailure:
+def _invalid_result(message: str) -> AttemptFailure:
     return AttemptFailure(code=RESULT_INVALID, message=message, retryable=True, end="park")
 
 
@@ -138,23 +145,15 @@ def keyring_failure(problem: BadUsage) -> AttemptFailure:
     return AttemptFailure(code=NO_KEYRING, message=str(problem), retryable=False, end="hold")
 
 
-WITHHELD: Final = "(the text is withheld: it may hold a part of a sealed value)"
-
-RESULT_BYTES_MIN: Final = 8
-"""A shorter plaintext may be a word that a result holds for another reason."""
-
-RUN: Final = 6
-"""How many letters and digits in a row a text may not share with a plaintext."""
-
-_SHORT: Final = 4
-"""Of a shorter plaintext, case and separators matter: it would come up in any text."""
-
-_SEPARATORS: Final = re.compile(rb"[\s.,/_-]+")
-_MARK: Final = re.compile(r"\[(?:sealed|secret) [^\]]*\]")
-
-
 class PlaintextRedactor(Redactor):
-    """Replaces plaintexts of a task by ``[sealed PATH]``, and its secrets as ``Redactor`` does."""
+    """Keeps the plaintexts of sealed params out of errors, output and results (SL-46 to SL-48).
+
+    It replaces them by ``[sealed PATH]``, and the task's secrets as ``Redactor`` does.
+
+    A function may write a plaintext another way than it came: a card number without its blanks, the
+    first half of a name. So texts of errors are searched for parts too, and withheld whole if they
+    have one. Output and results are searched for the whole plaintext alone.
+    """
 
     leak_code = "sealed_in_result"
     finds = "a secret or of a sealed param"
@@ -166,7 +165,7 @@ class PlaintextRedactor(Redactor):
         self._kept_out = set(self._labels)
         self._words: set[str] = set()
         for path, value in plaintexts:
-            for part, is_text in _parts(value):
+            for part, is_text in _plaintext_parts(value):
                 self._words.add(part.decode("utf-8", "replace"))
                 if len(part) < VALUE_BYTES_MIN:
                     continue
@@ -185,15 +184,15 @@ class PlaintextRedactor(Redactor):
         """As ``Redactor.text``. A text that then still has a part of a plaintext is withheld whole
         (SL-46)."""
         redacted = super().text(text)
-        unmarked = _MARK.sub(" ", redacted)
+        unmarked = _REDACTION_MARK.sub(" ", redacted)
         squeezed = _squeezed(unmarked)
         runs = {squeezed[at : at + RUN] for at in range(len(squeezed) - RUN + 1)}
-        is_held = any(_shares(word, unmarked, squeezed, runs) for word in self._words)
+        is_held = any(_shares_part(word, unmarked, squeezed, runs) for word in self._words)
         return WITHHELD if is_held else redacted
 
 
-def _shares(word: str, text: str, squeezed: str, runs: set[str]) -> bool:
-    if len(word) < _SHORT:
+def _shares_part(word: str, text: str, squeezed: str, runs: set[str]) -> bool:
+    if len(word) < _EXACT_BELOW:
         # One character is in almost any text, so it counts only alone.
         pattern = rf"\b{re.escape(word)}\b" if len(word) == 1 else re.escape(word)
         return bool(word) and re.search(pattern, text) is not None
@@ -208,7 +207,7 @@ def _squeezed(text: str) -> str:
     return "".join(filter(str.isalnum, text)).lower()
 
 
-def _parts(value: Value) -> Iterator[tuple[bytes, bool]]:
+def _plaintext_parts(value: Value) -> Iterator[tuple[bytes, bool]]:
     """The texts, bytes and numbers of a plaintext, and whether each is no number."""
     if isinstance(value, bytes):
         yield value, True
@@ -216,9 +215,9 @@ def _parts(value: Value) -> Iterator[tuple[bytes, bool]]:
         yield value.encode("utf-8", "replace"), True
     elif isinstance(value, list):
         for item in value:
-            yield from _parts(item)
+            yield from _plaintext_parts(item)
     elif isinstance(value, dict):
         for item in value.values():
-            yield from _parts(item)
+            yield from _plaintext_parts(item)
     elif isinstance(value, int) and not isinstance(value, bool):
         yield str(value).encode(), False

@@ -1,10 +1,4 @@
-"""Keep the secrets of a task and of its process out of outcomes (X-77 to X-78).
-
-Secrets that a worker process has by itself, such as tokens in URLs of its environment (X-77a).
-
-A task's own secrets are hidden while it runs. These are hidden for as long as the process uses
-them: in what it prints, and in every failure that it reports.
-"""
+"""Keep the secrets of a task and of its process out of outcomes (X-77, X-77a, X-78)."""
 
 from __future__ import annotations
 
@@ -20,6 +14,9 @@ from aos.worker.failure import RESULT_INVALID, AttemptFailure
 from aos.worker.redaction import Redactor
 from aos.worker.results import to_value
 from aos.worker.worker_secrets import SecretValue
+
+_PROCESS_REDACTORS: Final[list[Redactor]] = []
+"""They find the secrets of this process."""
 
 
 def without_secrets(failure: AttemptFailure, redactor: Redactor) -> AttemptFailure:
@@ -59,27 +56,29 @@ def leak_in(
     return None
 
 
-_HIDDEN: Final[list[Redactor]] = []
-
-
 @contextmanager
 def process_secrets(secrets: Iterable[SecretValue]) -> Iterator[None]:
-    """Hide these secrets in printed lines and in failures, inside of the block."""
+    """Hide secrets that a worker process has by itself, such as tokens in URLs of its environment
+    (X-77a).
+
+    A task's own secrets are hidden while it runs. These are hidden inside of the block, for as long
+    as the process uses them: in what it prints, and in every failure that it reports.
+    """
     redactor = Redactor(secrets)
     if not redactor.longest:
         yield
         return
-    _HIDDEN.append(redactor)
+    _PROCESS_REDACTORS.append(redactor)
     redacted_output.hide(redactor)
     try:
         yield
     finally:
         redacted_output.unhide(redactor)
-        _HIDDEN.remove(redactor)
+        _PROCESS_REDACTORS.remove(redactor)
 
 
 def without_process_secrets(failure: AttemptFailure) -> AttemptFailure:
     """A failure without the secrets of this process. Call it before anything cuts its message."""
-    for redactor in tuple(_HIDDEN):
+    for redactor in tuple(_PROCESS_REDACTORS):
         failure = without_secrets(failure, redactor)
     return failure

@@ -575,7 +575,7 @@ def test_a_failure_on_the_way_leaves_nothing(
 KILLED = """
 import sys, time
 from pathlib import Path
-from aos.host.transfer import importing, intake
+from aos.host.transfer import importing
 from aos.store.lmdb_store import LmdbStore
 append, seen = LmdbStore.append, []
 def slow(store, *given, **more):
@@ -585,7 +585,7 @@ def slow(store, *given, **more):
         print("half", flush=True)
         time.sleep(60)
 LmdbStore.append = slow
-intake.GROUP_FRAMES = 1
+importing.GROUP_FRAMES = 1
 importing.import_world(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 

@@ -1,9 +1,5 @@
-"""Write a world's journal as an event log, of which the plainest format is one event a line
-(spec/exports.md, EX-10 to EX-19, EX-43).
-
-A log as JSON lines: one event a line, with the objects that it names (spec/exports.md,
-EX-43).
-"""
+"""Write a world's journal as an event log: OCEL, XES or JSON lines (spec/exports.md, EX-10 to
+EX-19, EX-43)."""
 
 from __future__ import annotations
 
@@ -178,14 +174,15 @@ def _cut_state(journal: Journal) -> State | None:
 
 
 class JsonLines:
-    """Writes each event as it comes. Objects have no line of their own; they are counted."""
+    """Writes JSON lines (EX-43): one event a line as it comes, with the objects that it names.
+    Objects have no line of their own; they are counted."""
 
     def __init__(self, part: PartFile) -> None:
         self._file = TextFile(part)
 
     def events(self, events: Sequence[LogEvent]) -> None:
         """Write the next events."""
-        self._file.write("".join(f"{json.dumps(_line(event))}\n" for event in events))
+        self._file.write("".join(f"{json.dumps(_event_fields(event))}\n" for event in events))
 
     def finish(self, objects: Iterable[LogObject]) -> int:
         """Write what is buffered; return the number of objects."""
@@ -197,7 +194,7 @@ class JsonLines:
         """Release nothing: the file belongs to the caller."""
 
 
-def _line(event: LogEvent) -> dict[str, object]:
+def _event_fields(event: LogEvent) -> dict[str, object]:
     return {
         "id": event.id,
         "record": event.seq,

@@ -1,8 +1,5 @@
 """The event that every format of an event log is written from: its objects, and the scalar fields
-of values that are its attributes (spec/exports.md, EX-20 to EX-29).
-
-The scalar fields of values, as attributes of events (spec/exports.md, EX-27).
-"""
+of values that are its attributes (spec/exports.md, EX-20 to EX-29)."""
 
 from __future__ import annotations
 
@@ -27,8 +24,16 @@ WORLD: Final = 2
 
 WORLD_TYPE: Final = "world"
 
+FIELDS_MAX: Final = 64
+"""How many fields of a value become attributes."""
+
+TEXT_MAX: Final = 1024
+"""The longest text that becomes an attribute, in characters."""
+
 _SECOND: Final = 10**9
 _YEAR_10000: Final = 253_402_300_800
+
+_INTEGER_MAX: Final = 2**63 - 1
 
 
 class LogLink(NamedTuple):
@@ -85,18 +90,9 @@ def _second(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
-FIELDS_MAX: Final = 64
-"""How many fields of a value become attributes."""
-
-TEXT_MAX: Final = 1024
-"""The longest text that becomes an attribute, in characters."""
-
-_INTEGER_MAX: Final = 2**63 - 1
-
-
 class ScalarValues:
-    """Reads values with the manifest in force. A value that is erased, unreadable or over 4 KiB has
-    no attributes."""
+    """Reads the scalar fields of values with the manifest in force, as attributes of events
+    (EX-27). A value that is erased, unreadable or over 4 KiB has no attributes."""
 
     def __init__(self, journal: Journal, cut_state: State | None = None) -> None:
         self._journal = journal

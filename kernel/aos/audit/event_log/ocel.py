@@ -1,10 +1,4 @@
-"""A log as OCEL 2.0, in JSON or in SQLite (spec/exports.md, EX-40, EX-41).
-
-A log as OCEL 2.0 in JSON (spec/exports.md, EX-40).
-
-The members of the document are in the order in which they become known: events, objects, and the
-types of both. JSON gives no meaning to that order.
-"""
+"""Write a log as OCEL 2.0, in JSON or in SQLite (spec/exports.md, EX-40, EX-41)."""
 
 from __future__ import annotations
 
@@ -20,6 +14,8 @@ from aos.audit.event_log.log_event import CELL, INTENT, LogEvent, LogLink, Scala
 from aos.audit.event_log.log_writer import RECORD, AttributeTypes, TextFile, text_of, type_of
 from aos.audit.event_log.object_moves import LogObject
 from aos.store.part_file import PartFile
+
+STATUS: Final = "status"
 
 CACHE_KIB: Final = 8192
 ROWS_AT_ONCE: Final = 4096
@@ -50,8 +46,115 @@ BEGIN;
 """
 
 
+class OcelJson:
+    """Writes OCEL 2.0 in JSON (EX-40): one event, or one object, a line.
+
+    The members of the document are in the order in which they become known: events, objects, and
+    the types of both. JSON gives no meaning to that order.
+    """
+
+    def __init__(self, part: PartFile) -> None:
+        self._file = TextFile(part)
+        self._types = AttributeTypes()
+        self._separator = '{"events":[\n'
+
+    def events(self, events: Sequence[LogEvent]) -> None:
+        for event in events:
+            self._types.note(event)
+        lines = [_event_json(event) for event in events]
+        if lines:
+            self._file.write(self._separator + ",\n".join(lines))
+            self._separator = ",\n"
+
+    def finish(self, objects: Iterable[LogObject]) -> int:
+        write = self._file.write
+        write(self._separator if self._separator != ",\n" else "")
+        write('\n],"objects":[\n')
+        count = 0
+        types: dict[str, bool] = {}
+        for log_object in objects:
+            write(
+                (",\n" if count else "")
+                + f'{{"id":{_json_text(log_object.id)},"type":{_json_text(log_object.type)}'
+            )
+            self._attributes(log_object)
+            if log_object.asked_by is not None:
+                write(f',"relationships":[{_relationship_json(log_object.asked_by, "asked")}]')
+            write("}")
+            types[log_object.type] = types.get(log_object.type, False) or log_object.kind in (
+                CELL,
+                INTENT,
+            )
+            count += 1
+        write('\n],"eventTypes":' + json.dumps(self._event_types(), ensure_ascii=False))
+        write(',"objectTypes":' + json.dumps(_object_types(types), ensure_ascii=False) + "}\n")
+        self._file.flush()
+        return count
+
+    def close(self) -> None:
+        """Release nothing: the file belongs to the caller."""
+
+    def _attributes(self, log_object: LogObject) -> None:
+        separator = ',"attributes":['
+        for time_ns, status in log_object.statuses:
+            self._file.write(
+                f'{separator}{{"name":"{STATUS}","time":"{iso_time(time_ns)}","value":"{status}"}}'
+            )
+            separator = ","
+        if separator == ",":
+            self._file.write("]")
+
+    def _event_types(self) -> list[object]:
+        return [
+            {
+                "name": name,
+                "attributes": [{"name": attribute, "type": of} for attribute, of in types.items()],
+            }
+            for name, types in sorted(self._types.of.items())
+        ]
+
+
+def _object_types(types: dict[str, bool]) -> list[object]:
+    status = [{"name": STATUS, "type": "string"}]
+    return [
+        {"name": name, "attributes": status if has_status else []}
+        for name, has_status in sorted(types.items())
+    ]
+
+
+def _event_json(event: LogEvent) -> str:
+    attributes = "".join(_attribute_json(name, value) for name, value in event.attributes)
+    links = ",".join([_link_json(link) for link in event.links])
+    return (
+        f'{{"id":"{event.id}","type":{_json_text(event.activity)},"time":"{iso_time(event.time_ns)}",'
+        f'"attributes":[{{"name":"{RECORD}","value":"{event.seq}"}}{attributes}],'
+        f'"relationships":[{links}]}}'
+    )
+
+
+def _attribute_json(name: str, value: Scalar) -> str:
+    return (
+        f',{{"name":{_json_text(name)},"value":{json.dumps(text_of(value), ensure_ascii=False)}}}'
+    )
+
+
+def _link_json(link: LogLink) -> str:
+    if link.kind == CELL:
+        return f'{{"objectId":{_json_text(link.id)},"qualifier":"{link.qualifier}"}}'
+    return f'{{"objectId":"{link.id}","qualifier":"{link.qualifier}"}}'
+
+
+def _relationship_json(id: str, qualifier: str) -> str:
+    return f'{{"objectId":{_json_text(id)},"qualifier":"{qualifier}"}}'
+
+
+@lru_cache(8_192)
+def _json_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 class OcelSqlite:
-    """Writes a database at the path of a part file."""
+    """Writes OCEL 2.0 in SQLite (EX-41): a database at the path of a part file."""
 
     def __init__(self, part: PartFile) -> None:
         """Raises: Unavailable: The database cannot be written."""
@@ -142,7 +245,7 @@ class OcelSqlite:
             if name not in table.columns:
                 column = table.add(name)
                 kind = _COLUMNS[types.get(name, type_of(value))]
-                self._do(f"ALTER TABLE {table.quoted} ADD COLUMN {_quoted(column)} {kind}")
+                self._do(f"ALTER TABLE {table.quoted} ADD COLUMN {_sql_name(column)} {kind}")
         return table
 
     def _object_table(self, type: str) -> _TypeTable:
@@ -188,7 +291,7 @@ class _TypeTable:
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind = kind
-        self.quoted = _quoted(name)
+        self.quoted = _sql_name(name)
         self.columns: dict[str, int] = {}
         self._used_names = {"ocel_id", "ocel_time"}
 
@@ -233,109 +336,5 @@ class TableNames:
         return name
 
 
-def _quoted(name: str) -> str:
+def _sql_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-STATUS: Final = "status"
-
-
-class OcelJson:
-    """Writes one event, or one object, a line."""
-
-    def __init__(self, part: PartFile) -> None:
-        self._file = TextFile(part)
-        self._types = AttributeTypes()
-        self._separator = '{"events":[\n'
-
-    def events(self, events: Sequence[LogEvent]) -> None:
-        for event in events:
-            self._types.note(event)
-        lines = [_event(event) for event in events]
-        if lines:
-            self._file.write(self._separator + ",\n".join(lines))
-            self._separator = ",\n"
-
-    def finish(self, objects: Iterable[LogObject]) -> int:
-        write = self._file.write
-        write(self._separator if self._separator != ",\n" else "")
-        write('\n],"objects":[\n')
-        count = 0
-        types: dict[str, bool] = {}
-        for log_object in objects:
-            write(
-                (",\n" if count else "")
-                + f'{{"id":{_text(log_object.id)},"type":{_text(log_object.type)}'
-            )
-            self._attributes(log_object)
-            if log_object.asked_by is not None:
-                write(f',"relationships":[{_relationship(log_object.asked_by, "asked")}]')
-            write("}")
-            types[log_object.type] = types.get(log_object.type, False) or log_object.kind in (
-                CELL,
-                INTENT,
-            )
-            count += 1
-        write('\n],"eventTypes":' + json.dumps(self._event_types(), ensure_ascii=False))
-        write(',"objectTypes":' + json.dumps(_object_types(types), ensure_ascii=False) + "}\n")
-        self._file.flush()
-        return count
-
-    def close(self) -> None:
-        """Release nothing: the file belongs to the caller."""
-
-    def _attributes(self, log_object: LogObject) -> None:
-        separator = ',"attributes":['
-        for time_ns, status in log_object.statuses:
-            self._file.write(
-                f'{separator}{{"name":"{STATUS}","time":"{iso_time(time_ns)}","value":"{status}"}}'
-            )
-            separator = ","
-        if separator == ",":
-            self._file.write("]")
-
-    def _event_types(self) -> list[object]:
-        return [
-            {
-                "name": name,
-                "attributes": [{"name": attribute, "type": of} for attribute, of in types.items()],
-            }
-            for name, types in sorted(self._types.of.items())
-        ]
-
-
-def _object_types(types: dict[str, bool]) -> list[object]:
-    status = [{"name": STATUS, "type": "string"}]
-    return [
-        {"name": name, "attributes": status if has_status else []}
-        for name, has_status in sorted(types.items())
-    ]
-
-
-def _event(event: LogEvent) -> str:
-    attributes = "".join(_attribute(name, value) for name, value in event.attributes)
-    links = ",".join([_linked(link) for link in event.links])
-    return (
-        f'{{"id":"{event.id}","type":{_text(event.activity)},"time":"{iso_time(event.time_ns)}",'
-        f'"attributes":[{{"name":"{RECORD}","value":"{event.seq}"}}{attributes}],'
-        f'"relationships":[{links}]}}'
-    )
-
-
-def _attribute(name: str, value: Scalar) -> str:
-    return f',{{"name":{_text(name)},"value":{json.dumps(text_of(value), ensure_ascii=False)}}}'
-
-
-def _linked(link: LogLink) -> str:
-    if link.kind == CELL:
-        return f'{{"objectId":{_text(link.id)},"qualifier":"{link.qualifier}"}}'
-    return f'{{"objectId":"{link.id}","qualifier":"{link.qualifier}"}}'
-
-
-def _relationship(id: str, qualifier: str) -> str:
-    return f'{{"objectId":{_text(id)},"qualifier":"{qualifier}"}}'
-
-
-@lru_cache(8_192)
-def _text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

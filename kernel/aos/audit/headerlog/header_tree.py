@@ -6,8 +6,6 @@ monitors can check roots and proofs; the trees of the journal itself use BLAKE3 
 
 A *node* is a complete subtree: ``(height, index)`` is the one with the leaves from
 ``index << height`` on, ``1 << height`` of them. Such a subtree never changes when the tree grows.
-
-The bytes of a frame's header, which are a leaf of the header log (J-24, PF-2).
 """
 
 from __future__ import annotations
@@ -149,7 +147,7 @@ def _range(begin: int, end: int, read: ReadNode) -> bytes:
 
 
 def header_bytes(header: Header) -> bytes:
-    """The canonical bytes of a header."""
+    """The canonical bytes of a header, which are a leaf of the header log (J-24, PF-2)."""
     return encode(header.value())
 
 

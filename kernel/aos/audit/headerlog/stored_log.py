@@ -4,16 +4,9 @@
     DIR/log/tile/…            tiles (``tiles.py``)
     DIR/log/checkpoint        the newest checkpoint; the tiles up to it are durable before it is
     DIR/log/checkpoint.tsr    the time-stamp over it, if there is one
-    DIR/log/.outside          the last checkpoint that was kept outside of the folder (outside.py)
+    DIR/log/.outside          the last checkpoint that was kept outside of the folder
 
 Any static file server may publish the folder. It holds headers and no records.
-
-The last checkpoint of a world that was kept outside of its folder (spec/proofs.md, PF-29b).
-
-    DIR/log/.outside    a JSON object: checkpoint (the note), seq, file, time
-
-Only a checkpoint that someone else holds shows later that the journal was rolled back or
-rewritten. This file says which one that is; it proves nothing by itself.
 """
 
 from __future__ import annotations
@@ -40,6 +33,8 @@ TIMESTAMP: Final = "checkpoint.tsr"
 OUTSIDE: Final = ".outside"
 TIMESTAMP_BYTES_MAX: Final = 256 * 1024
 OUTSIDE_BYTES_MAX: Final = 512 * 1024
+
+_OUTSIDE_FIELDS: Final = {"checkpoint", "seq", "file", "time"}
 
 
 class StoredLog:
@@ -164,14 +159,19 @@ class StoredLog:
             log.close()
 
 
-_FIELDS: Final = {"checkpoint", "seq", "file", "time"}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideCheckpoint:
-    """A checkpoint that someone else holds. ``seq`` is the last record that it covers. ``file`` is
-    the file that it was written to; None if only the witnesses under ``note`` hold it. ``time`` is
-    when it was made, in seconds since 1970."""
+    """The last checkpoint of a world that was kept outside of its folder (PF-29b).
+
+        DIR/log/.outside    a JSON object: checkpoint (the note), seq, file, time
+
+    Only a checkpoint that someone else holds shows later that the journal was rolled back or
+    rewritten. This file says which one that is; it proves nothing by itself.
+
+    ``seq`` is the last record that the checkpoint covers. ``file`` is the file that it was written
+    to; None if only the witnesses under ``note`` hold it. ``time`` is when it was made, in seconds
+    since 1970.
+    """
 
     note: Note
     checkpoint: Checkpoint
@@ -201,14 +201,14 @@ class OutsideCheckpoint:
         try:
             document = parse_json(data.decode(), max_bytes=OUTSIDE_BYTES_MAX, max_depth=4)
         except (UnicodeDecodeError, ValueProblem) as problem:
-            raise Damage(_problem(excerpt(str(problem)))) from None
-        if not isinstance(document, dict) or document.keys() != _FIELDS:
-            _refuse("other fields")
+            raise Damage(_outside_problem(excerpt(str(problem)))) from None
+        if not isinstance(document, dict) or document.keys() != _OUTSIDE_FIELDS:
+            _refuse_outside("other fields")
         note, seq, file, time = (document[name] for name in ("checkpoint", "seq", "file", "time"))
         if not isinstance(note, str) or not (file is None or isinstance(file, str)):
-            _refuse("a field of another type")
+            _refuse_outside("a field of another type")
         if type(seq) is not int or type(time) is not int or seq < 1 or time < 0:
-            _refuse("a field of another type")
+            _refuse_outside("a field of another type")
         checkpoint, signed_note = open_checkpoint(note.encode(), key)
         return cls(note=signed_note, checkpoint=checkpoint, seq=seq, file=file, time=time)
 
@@ -222,12 +222,12 @@ def cosigners(note: Note) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _problem(reason: str) -> str:
+def _outside_problem(reason: str) -> str:
     return (
         f"log/.outside is not {{checkpoint, seq, file, time}}: {reason} (remove the file; the next "
         "aos checkpoint that is kept outside of the folder writes it again)"
     )
 
 
-def _refuse(reason: str) -> NoReturn:
-    raise Damage(_problem(reason))
+def _refuse_outside(reason: str) -> NoReturn:
+    raise Damage(_outside_problem(reason))

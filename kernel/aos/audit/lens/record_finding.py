@@ -1,15 +1,10 @@
 """Find records of a journal: by sequence number, or by a name, with an index or a search of the
 bytes (spec/audit.md, A-44).
 
-Without an index, the bytes of all records are searched, and only the matches are decoded.
-Records are canonical, so the bytes of a name (a taken entry, an intent, a cell) appear unchanged in
-every record that has it. A byte search costs a fraction of decoding. Each match is decoded and
-checked again, because a value may contain the same bytes by chance.
-
-Find the command with which an operator ended or removed an instance (spec/kernel.md, K-109).
-
-Read records by sequence number. A frame holds many records, so the last few frames are
-cached.
+Without an index, the bytes of all records are searched, and only the matches are decoded. Records
+are canonical, so the bytes of a name (a taken entry, an intent, a cell) appear unchanged in every
+record that has it. A byte search costs a fraction of decoding. Each match is decoded and checked
+again, because a value may contain the same bytes by chance.
 """
 
 from __future__ import annotations
@@ -30,11 +25,52 @@ from aos.errors import BadUsage, sentence
 from aos.values.cbor import encode
 from aos.values.digests import HASH_BYTES, Hash
 
+FRAMES_KEPT: Final = 16
+
 V = TypeVar("V")
 W = TypeVar("W")
 
 _ENTRY: Final = encode("entry") + b"\x82"
 _INTENT: Final = encode("intent") + encode(bytes(HASH_BYTES))[:2]
+
+
+class Records:
+    """Reads records of a journal by sequence number. A frame holds many records, so the last few
+    frames are cached."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._frames: OrderedDict[int, Frame] = OrderedDict()
+
+    def at(self, seq: int) -> Record:
+        """Return a record. Raises ``BadUsage`` if there is no such record, ``Damage`` if it
+        cannot be read."""
+        return from_bytes(self.data_at(seq))
+
+    def data_at(self, seq: int) -> bytes:
+        """Return the bytes of a record. Raises the same as ``at``."""
+        frame = self.frame_of(seq)
+        return frame.records[seq - frame.header.first]
+
+    def frame_of(self, seq: int) -> Frame:
+        """Return the frame that holds a record. Raises the same as ``at``."""
+        for first, frame in reversed(self._frames.items()):
+            if first <= seq <= frame.header.last:
+                self._frames.move_to_end(first)
+                return frame
+        journal_frame = self._journal.frame_at(seq)
+        if journal_frame is None:
+            raise BadUsage(
+                sentence(
+                    "there is no such record",
+                    location=f"record {seq}",
+                    hint="aos inspect world shows the last one",
+                )
+            )
+        self._frames[journal_frame.header.first] = journal_frame
+        if len(self._frames) > FRAMES_KEPT:
+            self._frames.popitem(last=False)
+        return journal_frame
 
 
 def records_naming(
@@ -77,7 +113,9 @@ def records_after(
         return
     for frame in journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
-            if first <= seq <= last and (_takes(data, entries) or _names(data, intents)):
+            if first <= seq <= last and (
+                _takes_entry(data, entries) or _names_intent(data, intents)
+            ):
                 yield from_bytes(data)
 
 
@@ -105,18 +143,18 @@ def _following(
         yield last
 
 
-def _takes(data: bytes, entries: dict[EntryId, V]) -> bool:
+def _takes_entry(data: bytes, entries: dict[EntryId, V]) -> bool:
     at = data.find(_ENTRY)
     while at >= 0:
-        seq, end = _nat(data, at + len(_ENTRY))
-        index, _ = _nat(data, end)
+        seq, end = _nat_at(data, at + len(_ENTRY))
+        index, _ = _nat_at(data, end)
         if (seq, index) in entries:
             return True
         at = data.find(_ENTRY, at + 1)
     return False
 
 
-def _nat(data: bytes, at: int) -> tuple[int, int]:
+def _nat_at(data: bytes, at: int) -> tuple[int, int]:
     """Return the natural number at ``at`` and the place where it ends; (-1, at) for anything
     else."""
     if at >= len(data):
@@ -130,7 +168,7 @@ def _nat(data: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at + 1 : end], "big"), end
 
 
-def _names(data: bytes, intents: dict[Hash, W]) -> bool:
+def _names_intent(data: bytes, intents: dict[Hash, W]) -> bool:
     at = data.find(_INTENT)
     while at >= 0:
         start = at + len(_INTENT)
@@ -143,8 +181,9 @@ def _names(data: bytes, intents: dict[Hash, W]) -> bool:
 def ending(
     journal: Journal, cell: CellId, *, first: int, last: int, index: RecordIndex | None = None
 ) -> Control | None:
-    """Return the first command among records ``first`` to ``last`` that ended or removed the
-    cell: it took all mail and all open intents that the cell had then."""
+    """Return the first command among records ``first`` to ``last`` with which an operator ended or
+    removed the cell (spec/kernel.md, K-109): it took all mail and all open intents that the cell
+    had then."""
     for record in records_naming(journal, cell, first=first, last=last, index=index):
         if isinstance(record, Control) and record.cell == cell and record.action in (END, REMOVE):
             return record
@@ -156,44 +195,3 @@ def ending_text(command: Control) -> str:
     action_text = "removed it" if command.action == REMOVE else f"ended it as {command.status}"
     text = f"{command.principal} {action_text}, by record {command.seq}"
     return text if command.why is None else f"{text}: {one_line(command.why)}"
-
-
-FRAMES_KEPT: Final = 16
-
-
-class Records:
-    """Looks records up in a journal."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._frames: OrderedDict[int, Frame] = OrderedDict()
-
-    def at(self, seq: int) -> Record:
-        """Return a record. Raises ``BadUsage`` if there is no such record, ``Damage`` if it
-        cannot be read."""
-        return from_bytes(self.data_at(seq))
-
-    def data_at(self, seq: int) -> bytes:
-        """Return the bytes of a record. Raises the same as ``at``."""
-        frame = self.frame_of(seq)
-        return frame.records[seq - frame.header.first]
-
-    def frame_of(self, seq: int) -> Frame:
-        """Return the frame that holds a record. Raises the same as ``at``."""
-        for first, frame in reversed(self._frames.items()):
-            if first <= seq <= frame.header.last:
-                self._frames.move_to_end(first)
-                return frame
-        journal_frame = self._journal.frame_at(seq)
-        if journal_frame is None:
-            raise BadUsage(
-                sentence(
-                    "there is no such record",
-                    location=f"record {seq}",
-                    hint="aos inspect world shows the last one",
-                )
-            )
-        self._frames[journal_frame.header.first] = journal_frame
-        if len(self._frames) > FRAMES_KEPT:
-            self._frames.popitem(last=False)
-        return journal_frame

@@ -2,8 +2,6 @@
 
 Reading accepts one spelling of each value: lower-case hex, base64 without a second spelling, no
 unknown, missing or repeated field. Whether the proof holds is for ``checking`` to decide.
-
-The nonce and key of a world, which its id commits to (J-3).
 """
 
 from __future__ import annotations
@@ -42,6 +40,23 @@ ROLES: Final[Mapping[str, tuple[str, ...]]] = {
 
 _HEX: Final = re.compile(r"(?:[0-9a-f]{2})*")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldKey:
+    """The nonce and the key of a world, which its id commits to (J-3)."""
+
+    nonce: bytes
+    key: bytes
+
+    @property
+    def world(self) -> Hash:
+        return world_id(self.nonce, self.key)
+
+    @classmethod
+    def of(cls, record: Genesis | Fork) -> WorldKey:
+        """The world that begins with ``record``."""
+        return cls(nonce=record.nonce, key=record.world_key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,20 +343,3 @@ def _record_document(record: ShownRecord) -> dict[str, object]:
 
 def _base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorldKey:
-    """The nonce and the key of a world (J-3)."""
-
-    nonce: bytes
-    key: bytes
-
-    @property
-    def world(self) -> Hash:
-        return world_id(self.nonce, self.key)
-
-    @classmethod
-    def of(cls, record: Genesis | Fork) -> WorldKey:
-        """The world that begins with ``record``."""
-        return cls(nonce=record.nonce, key=record.world_key)

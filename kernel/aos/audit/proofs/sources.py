@@ -3,9 +3,8 @@
 
 Records that were pruned are read from the archives that the user names.
 
-Find the records that a proof of an intent or a cell shows (spec/proofs.md, PF-34 to PF-37).
-
-A store has rows that name them. In a bundle every record is looked at once.
+A store has rows that name the records of an intent or a cell. For a bundle, all records are read
+once.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ from aos.store.cut import Cut
 from aos.store.rows import IntentRow, SnapshotRow
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, hash_text
+
+_MANIFEST: Final = encode("kind") + encode(Manifest.KIND)
 
 
 class StoredJournal(Protocol):
@@ -213,9 +214,6 @@ def _no_beginning(world: Hash) -> Damage:
     return Damage(f"no record of the journal begins world {hash_text(world)} (aos verify)")
 
 
-_MANIFEST: Final = encode("kind") + encode(Manifest.KIND)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentRecords:
     """The step that asked for an effect, the receipt that settled it, and the manifest record that
@@ -244,13 +242,13 @@ def intent_records(source: Source, intent: Hash, *, bare: bool) -> IntentRecords
     if row is not None:
         request, settled = row.opened_seq, row.settled_seq
     else:
-        request, settled = _scanned(source, intent)
+        request, settled = _scan_for_intent(source, intent)
     signed = settled is not None and isinstance(record_at(source, settled), Receipt)
     manifest = manifest_before(source, request) if signed and not bare else None
     return IntentRecords(request=request, settled=settled, manifest=manifest)
 
 
-def _scanned(source: Source, intent: Hash) -> tuple[int, int | None]:
+def _scan_for_intent(source: Source, intent: Hash) -> tuple[int, int | None]:
     request = settled = None
     for record in _records_with(source, intent, source.begins()[0] + 1, source.head().seq):
         if isinstance(record, Step) and any(

@@ -7,19 +7,6 @@ Rule 2: the journal is only folded. Running its own modules is the task of ``rep
 
 Rule 3: the decisions of a workflow are compared: state, events, effects, status, annotation, fault.
 Fuel and memory are summed up and are never a difference.
-
-Find out from a candidate's fault that it was built for another schema than the recorded one
-(spec/audit.md, A-84a).
-
-A candidate is a module without its manifest, so its own schemas are not known. They show only where
-one of them meets a recorded one: either the kernel finds that a returned value does not fit the
-recorded schema, or the SDK in the module finds that it cannot read a recorded value.
-
-This module parses fault messages; no other module does. A typed answer is not available: a guest's
-fault is text that a foreign module wrote (spec/sdk.md, SD-5), and the kernel's own faults are
-recorded and hashed as kind and message, so a field for the schema would change their bytes. The
-messages themselves are frozen (K-33). A message without a match costs only a hint in the report:
-the step still counts as different.
 """
 
 from __future__ import annotations
@@ -56,6 +43,21 @@ from aos.values.digests import Hash, content_hash
 
 DIFFERENCES_KEPT: Final = 100
 """How many differing steps a report describes one by one; the others are only counted."""
+
+_RETURN_FAULTS: Final = frozenset(
+    {
+        FaultKind.STATE_INVALID,
+        FaultKind.ANNOTATION_INVALID,
+        FaultKind.EVENT_INVALID,
+        FaultKind.PARAMS_INVALID,
+    }
+)
+_NAME_BEFORE_PATH: Final = re.compile(r"(?:^|: )([^ :\"]+@[0-9]+): \$")
+"""The name of the schema or effect in front of the path into a value."""
+
+_UNKNOWN_SCHEMA: Final = re.compile(r'schema "([^"]+)" is not in the manifest')
+_UNREAD_INPUT: Final = re.compile(r"sdk_input: (state|event|key): ")
+_UNREAD_PAYLOAD: Final = re.compile(r"sdk_payload: the receipt of ([^ ]+) is not of its schema")
 
 
 def check_candidates(builds: Mapping[str, bytes]) -> None:
@@ -225,7 +227,7 @@ class _Against:
             recomputed = comparable(retried.recomputed, retried.expected)
             if recomputed != retried.expected:
                 field_differences += differences(retried.expected, recomputed, lens)
-                schemas += _unlike(recomputed, mail, retried.manifest)
+                schemas += _unlike_schemas(recomputed, mail, retried.manifest)
         report.schemas.update(schemas)
         if field_differences:
             self._differs(record, field_differences, mail)
@@ -260,13 +262,6 @@ class _Against:
                     differences=field_differences,
                 )
             )
-
-
-def _unlike(recomputed: Step | Faulted, mail: Mail, manifest: Effective) -> tuple[str, ...]:
-    if isinstance(recomputed, Step):
-        return ()
-    name = unlike(recomputed.fault, manifest.workflows[recomputed.cell[0]], mail, manifest)
-    return () if name is None else (name,)
 
 
 def comparable(recomputed: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
@@ -310,46 +305,49 @@ def on_text(mail: Mail) -> str:
     return f"stream frame of {mail.intent.effect.name}: {mail.frame.frame_kind}"
 
 
-_RETURNED: Final = frozenset(
-    {
-        FaultKind.STATE_INVALID,
-        FaultKind.ANNOTATION_INVALID,
-        FaultKind.EVENT_INVALID,
-        FaultKind.PARAMS_INVALID,
-    }
-)
-_OF: Final = re.compile(r"(?:^|: )([^ :\"]+@[0-9]+): \$")
-"""The name of the schema or effect in front of the path into a value."""
-
-_UNKNOWN: Final = re.compile(r'schema "([^"]+)" is not in the manifest')
-_READ: Final = re.compile(r"sdk_input: (state|event|key): ")
-_PAYLOAD: Final = re.compile(r"sdk_payload: the receipt of ([^ ]+) is not of its schema")
+def _unlike_schemas(recomputed: Step | Faulted, mail: Mail, manifest: Effective) -> tuple[str, ...]:
+    if isinstance(recomputed, Step):
+        return ()
+    name = unlike(recomputed.fault, manifest.workflows[recomputed.cell[0]], mail, manifest)
+    return () if name is None else (name,)
 
 
 def unlike(fault: Fault, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
-    """Return the name of the recorded schema that differs in the candidate; None if the fault has
-    another cause (A-84a). ``manifest`` is the one that the step ran under."""
+    """Find out from a candidate's fault that it was built for another schema than the recorded one
+    (spec/audit.md, A-84a). Return the name of that schema; None if the fault has another cause.
+    ``manifest`` is the one that the step ran under.
+
+    A candidate is a module without its manifest, so its own schemas are not known. They show only
+    where one of them meets a recorded one: either the kernel finds that a returned value does not
+    fit the recorded schema, or the SDK in the module finds that it cannot read a recorded value.
+
+    This module parses fault messages; no other module does. A typed answer is not available: a
+    guest's fault is text that a foreign module wrote (spec/sdk.md, SD-5), and the kernel's own
+    faults are recorded and hashed as kind and message, so a field for the schema would change their
+    bytes. The messages themselves are frozen (K-33). A message without a match costs only a hint in
+    the report: the step still counts as different.
+    """
     if fault.kind is FaultKind.GUEST:
-        return _unread(fault.message, workflow, mail, manifest)
-    if fault.kind not in _RETURNED:
+        return _unread_schema(fault.message, workflow, mail, manifest)
+    if fault.kind not in _RETURN_FAULTS:
         return None
-    unknown = _UNKNOWN.search(fault.message)
+    unknown = _UNKNOWN_SCHEMA.search(fault.message)
     if unknown is not None:
         return unknown[1]
-    match = _OF.search(fault.message)
+    match = _NAME_BEFORE_PATH.search(fault.message)
     name = "" if match is None else match[1]
     if name in manifest.effects:
         return manifest.effects[name].params.name
     return name if name in manifest.schemas else None
 
 
-def _unread(message: str, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
+def _unread_schema(message: str, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
     """Return the schema of the value that an SDK could not read (spec/sdk.md, SD-5)."""
-    payload = _PAYLOAD.match(message)
+    payload = _UNREAD_PAYLOAD.match(message)
     if payload is not None:
         effect = manifest.effects.get(payload[1])
         return None if effect is None else effect.receipt.name
-    input_match = _READ.match(message)
+    input_match = _UNREAD_INPUT.match(message)
     match None if input_match is None else input_match[1]:
         case "state":
             return workflow.state.name

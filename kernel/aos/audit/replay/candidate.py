@@ -1,18 +1,7 @@
-"""A candidate, builds of modules or a whole manifest: decides one recorded step in another way than
-the journal did (spec/audit.md, A-80, A-89 to A-89c).
+"""Decide a recorded step as a candidate would, which is other builds of modules or a whole manifest
+(spec/audit.md, A-80, A-89 to A-89c).
 
-(State before the step, Step | Faulted) -> Retried
-
-Decide recorded steps under a candidate manifest (spec/audit.md, A-89 to A-89c).
-
-Each step runs as if the candidate had been applied with the mode ``migrate`` directly before it:
-
-    recorded state before  --migrate-->  state before  --step-->  candidate's outcome
-                                                                          compared with
-    recorded state after   --migrate----------------------------> expected outcome
-
-So a difference is one of the decision. The recorded state of every step is converted on its own: a
-step whose result differs, or whose migration fails, does not affect later steps.
+    (State before the step, Step | Faulted) -> Retried
 """
 
 from __future__ import annotations
@@ -73,6 +62,9 @@ class Retried:
 
 
 class Candidate(Protocol):
+    """Decides recorded steps again, with other builds of modules or with another manifest
+    (A-80)."""
+
     def has(self, workflow: Workflow, /) -> bool:
         """Whether the steps of this workflow of the journal are compared."""
 
@@ -90,18 +82,6 @@ class Candidate(Protocol):
 
     def gate(self, state: State) -> FlowGate:
         """Try the candidate on the flows that are in progress (A-90). Raises as ``flow_gate``."""
-
-
-def refuse_host_memory(fault: Fault, record: Step | Faulted) -> None:
-    """Raise Unavailable if only this machine prevented the step (A-85)."""
-    if fault.kind is FaultKind.HOST_MEMORY:
-        raise Unavailable(
-            sentence(
-                f"this machine could not run it: {fault.message}",
-                location=f"record {record.seq}",
-                hint="try where there is more room",
-            )
-        )
 
 
 class CandidateBuilds:
@@ -135,7 +115,9 @@ class CandidateBuilds:
     def retry(self, state: State, record: Step | Faulted) -> Retried:
         manifest = manifest_under(state, runs_under(state, state.cells[record.cell]))
         module = manifest.workflows[record.cell[0]].module.name
-        decided = decide_step(state, _Replaced(self._runner, self._hashes[module]), self._read)
+        decided = decide_step(
+            state, _ReplacingRunner(self._runner, self._hashes[module]), self._read
+        )
         assert isinstance(decided.record, Step | Faulted)
         return Retried(
             recomputed=decided.record,
@@ -156,7 +138,7 @@ class CandidateBuilds:
                 if flow.workflow.module.name == name and self.problem(flow.workflow) is None
             ]
             if manifest is not None and names:
-                runner = _Replaced(self._runner, hash)
+                runner = _ReplacingRunner(self._runner, hash)
                 gates.append(
                     flow_gate(
                         state, manifest, dict.fromkeys(names, TRIED),
@@ -169,7 +151,7 @@ class CandidateBuilds:
         )
 
 
-class _Replaced:
+class _ReplacingRunner:
     """The runner, with a candidate in place of each module."""
 
     def __init__(self, runner: Runner, module: Hash) -> None:
@@ -181,7 +163,18 @@ class _Replaced:
 
 
 class CandidateManifest:
-    """A whole manifest, with its modules, definitions, routes and migrations."""
+    """A whole manifest, with its modules, definitions, routes and migrations (A-89 to A-89c).
+
+    Each step runs as if the candidate had been applied with the mode ``migrate`` directly before
+    it:
+
+        recorded state before  --migrate-->  state before  --step-->  candidate's outcome
+                                                                              compared with
+        recorded state after   --migrate----------------------------> expected outcome
+
+    So a difference is one of the decision. The recorded state of every step is converted on its
+    own: a step whose result differs, or whose migration fails, does not affect later steps.
+    """
 
     def __init__(
         self, effective: Effective, runner: Runner, read: BlobReader, recorded: Manifests
@@ -203,7 +196,7 @@ class CandidateManifest:
 
     def retry(self, state: State, record: Step | Faulted) -> Retried:
         cell = state.cells[record.cell]
-        return _Retry(self, state, record, cell, runs_under(state, cell)).run()
+        return _ManifestRetry(self, state, record, cell, runs_under(state, cell)).run()
 
     def recorded_as(
         self, state: State, record: Step | Faulted, under: int, recomputed: Step | Faulted
@@ -211,7 +204,7 @@ class CandidateManifest:
         """Return a recorded step in the form in which it is compared with ``recomputed``, which was
         decided elsewhere (A-89a). ``under`` is the record of the manifest that the recorded one
         ran under. Raises as ``retry``."""
-        return _Retry(self, state, record, None, under).compared_with(recomputed)
+        return _ManifestRetry(self, state, record, None, under).compared_with(recomputed)
 
     def gate(self, state: State) -> FlowGate:
         flows = dict.fromkeys(declared_flows(self.effective), TRIED)
@@ -225,7 +218,7 @@ class CandidateManifest:
 
 
 @dataclass(slots=True)
-class _Retry:
+class _ManifestRetry:
     """One step. ``under`` is the record of the manifest that it ran under; ``cell`` is its cell
     before it, if it is to run."""
 
@@ -386,3 +379,15 @@ class _Retry:
 
     def _completed(self, schema: Schema, value: Slot) -> Slot:
         return slot(completed(schema, slot_bytes(value, self._read)), self.blobs)
+
+
+def refuse_host_memory(fault: Fault, record: Step | Faulted) -> None:
+    """Raise Unavailable if only this machine prevented the step (A-85)."""
+    if fault.kind is FaultKind.HOST_MEMORY:
+        raise Unavailable(
+            sentence(
+                f"this machine could not run it: {fault.message}",
+                location=f"record {record.seq}",
+                hint="try where there is more room",
+            )
+        )

@@ -1,13 +1,5 @@
 """The result of a replay: no difference, or the first one, and the records that erased values left
-undecided (spec/audit.md, A-13 to A-16a).
-
-Track the values that replay cannot read because they were erased (spec/audit.md, A-16a).
-
-Rule 1: a value counts as erased if its reader reports so and a later record of this journal erases
-it. The reader's report alone is not enough: the rows that it reads are no part of the chain.
-
-Rule 2: a record that needs such a value is accepted as it is, and listed in the report.
-"""
+undecided (spec/audit.md, A-13 to A-16a)."""
 
 from __future__ import annotations
 
@@ -25,6 +17,9 @@ HINT: Final = (
     "the journal was altered, or what ran was not deterministic: "
     "`aos verify` tells whether its signatures and hashes still fit"
 )
+
+RECORDS_NAMED: Final = 20
+"""How many records are listed for one value; the others are counted."""
 
 
 class Divergence(Damage):
@@ -92,6 +87,27 @@ class Divergence(Damage):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """A value that record ``by`` erased, and the earlier records that could not be decided again.
+
+    ``records`` lists the first of them, ``unnamed`` counts the others.
+    """
+
+    value: Hash
+    by: int
+    records: tuple[int, ...]
+    unnamed: int = 0
+
+    def to_document(self) -> dict[str, object]:
+        return {
+            "value": hash_text(self.value),
+            "by": self.by,
+            "records": list(self.records),
+            "unnamed": self.unnamed,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
     """The number of records that were executed and compared without a difference.
 
@@ -139,34 +155,16 @@ class ReplayReport:
         return document
 
 
-RECORDS_NAMED: Final = 20
-"""How many records are listed for one value; the others are counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erasure:
-    """A value that record ``by`` erased, and the earlier records that could not be decided again.
-
-    ``records`` lists the first of them, ``unnamed`` counts the others.
-    """
-
-    value: Hash
-    by: int
-    records: tuple[int, ...]
-    unnamed: int = 0
-
-    def to_document(self) -> dict[str, object]:
-        return {
-            "value": hash_text(self.value),
-            "by": self.by,
-            "records": list(self.records),
-            "unnamed": self.unnamed,
-        }
-
-
 @dataclass(slots=True)
 class Erasures:
-    """Reads blobs, and remembers the erased ones and the records that needed them."""
+    """Reads blobs, and remembers the erased ones and the records that needed them (A-16a).
+
+    Rule 1: a value counts as erased if its reader reports so and a later record of this journal
+    erases it. The reader's report alone is not enough: the rows that it reads are no part of the
+    chain.
+
+    Rule 2: a record that needs such a value is accepted as it is, and listed in the report.
+    """
 
     below: BlobReader
     erasures: list[Erasure] = field(default_factory=list)

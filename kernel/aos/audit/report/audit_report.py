@@ -3,13 +3,6 @@ EX-60 to EX-64, EX-73).
 
 The document depends on the journal alone: it has no time of day, no path, and no duration of the
 checks.
-
-Read a journal once for all parts of a report (spec/exports.md, EX-62).
-
-The open work at the end of a journal: cells, effects, mail, proposals (EX-73).
-
-The state is folded from the newest snapshot that is kept, so that memory does not grow with the
-journal.
 """
 
 from __future__ import annotations
@@ -53,8 +46,44 @@ FORMAT: Final = "aos-audit/1"
 
 FINDINGS_MAX: Final = 100
 
+FAILED_MAX: Final = 200
+"""How many failed cells are listed."""
+
 _MACHINE: Final = ("seconds", "rows", "findings", "unlisted", "blobs", "blob_bytes")
 """Fields of verify's and replay's documents that depend on more than the journal."""
+
+PARTS: Final[tuple[Callable[[], ReportPart], ...]] = (
+    IdentityPart,
+    ManifestPart,
+    GovernancePart,
+    ExecutorPart,
+    CommandPart,
+    FaultPart,
+    EffectPart,
+    AttemptPart,
+    ErasedPart,
+)
+"""The parts of a report that are read from its records. A new one is listed here."""
+
+
+@dataclass(slots=True)
+class CollectedRecords:
+    """The result of one pass. ``snapshot`` is the newest that is kept: (its place, its document).
+
+    ``problem`` is why the pass ended early: the records after ``last`` are not described.
+    """
+
+    parts: dict[str, object] = field(default_factory=dict)
+    first: int | None = None
+    last: int = 0
+    first_ns: int | None = None
+    clock_ns: int = 0
+    frames: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    snapshots: ReportDocument = field(default_factory=dict)
+    snapshot: tuple[int, Hash] | None = None
+    world: Hash | None = None
+    problem: str | None = None
 
 
 def audit_report(
@@ -142,47 +171,14 @@ def _anchors(source: ReportSource | None, collected: CollectedRecords) -> Report
     }
 
 
-PARTS: Final[tuple[Callable[[], ReportPart], ...]] = (
-    IdentityPart,
-    ManifestPart,
-    GovernancePart,
-    ExecutorPart,
-    CommandPart,
-    FaultPart,
-    EffectPart,
-    AttemptPart,
-    ErasedPart,
-)
-"""The parts of a report that are read from its records. A new one is listed here."""
-
-
-@dataclass(slots=True)
-class CollectedRecords:
-    """The result of one pass. ``snapshot`` is the newest that is kept: (its place, its document).
-
-    ``problem`` is why the pass ended early: the records after ``last`` are not described.
-    """
-
-    parts: dict[str, object] = field(default_factory=dict)
-    first: int | None = None
-    last: int = 0
-    first_ns: int | None = None
-    clock_ns: int = 0
-    frames: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-    snapshots: ReportDocument = field(default_factory=dict)
-    snapshot: tuple[int, Hash] | None = None
-    world: Hash | None = None
-    problem: str | None = None
-
-
 def collect(source: ReportSource, on_progress: Callable[[int], None] | None) -> CollectedRecords:
-    """Read every record up to the head, or up to the first that cannot be read."""
+    """Read every record up to the head, or up to the first that cannot be read, once for all parts
+    of a report (EX-62)."""
     collected = CollectedRecords()
     parts = [part() for part in PARTS]
     snapshots = NewestEntries()
     try:
-        at = _beginning(source)
+        at = _at_beginning(source)
         collected.clock_ns = at.clock_ns
         for frame in source.frames():
             _check_place(source, collected, frame.header.first)
@@ -197,7 +193,7 @@ def collect(source: ReportSource, on_progress: Callable[[int], None] | None) -> 
                 if collected.first_ns is None and at.clock_ns:
                     collected.first_ns = at.clock_ns
                 if isinstance(record, Snapshot):
-                    snapshots.add(_snapshot(record))
+                    snapshots.add(_snapshot_entry(record))
                     if source.has_blob(record.document.hash):
                         collected.snapshot = record.at, record.document.hash
                 collected.last, collected.clock_ns = record.seq, at.clock_ns
@@ -213,7 +209,7 @@ def collect(source: ReportSource, on_progress: Callable[[int], None] | None) -> 
     return collected
 
 
-def _beginning(source: ReportSource) -> CurrentRecord:
+def _at_beginning(source: ReportSource) -> CurrentRecord:
     at = CurrentRecord(Lens(Manifests(), source.blob), source.blob)
     if source.begins is not None:
         state = source.begins.state(source.blob)
@@ -248,7 +244,7 @@ def _put_in_force(at: CurrentRecord, effective: Effective, seq: int) -> None:
     at.lens = Lens(manifests, at.read)
 
 
-def _snapshot(record: Snapshot) -> ReportDocument:
+def _snapshot_entry(record: Snapshot) -> ReportDocument:
     return {
         "record": record.seq,
         "at": record.at,
@@ -258,24 +254,25 @@ def _snapshot(record: Snapshot) -> ReportDocument:
     }
 
 
-FAILED_MAX: Final = 200
-"""How many failed cells are listed."""
-
-
 def open_work(
     source: ReportSource,
     collected: CollectedRecords,
     on_progress: Callable[[int], None] | None = None,
 ) -> ReportDocument:
-    """Return the open work at the journal's end; ``{problem}`` if it cannot be folded."""
+    """Return the open work at the journal's end: cells, effects, mail, proposals (EX-73);
+    ``{problem}`` if it cannot be folded.
+
+    The state is folded from the newest snapshot that is kept, so that memory does not grow with the
+    journal.
+    """
     try:
-        state = _state(source, collected, on_progress)
-        return {"problem": None, **_document(state)}
+        state = _state_at_end(source, collected, on_progress)
+        return {"problem": None, **_open_document(state)}
     except Damage as problem:
         return {"problem": str(problem)}
 
 
-def _state(
+def _state_at_end(
     source: ReportSource, collected: CollectedRecords, on_progress: Callable[[int], None] | None
 ) -> State:
     if collected.world is None or collected.problem is not None:
@@ -291,18 +288,18 @@ def _state(
     return state
 
 
-def _document(state: State) -> ReportDocument:
+def _open_document(state: State) -> ReportDocument:
     return {
         "cells": cell_counts(state),
         "intents": intent_counts(state),
         "mail": mail_counts(state),
         "owed": len(state.owed),
-        "failed": _failed(state),
-        "proposals": _proposals(state),
+        "failed": _failed_cells(state),
+        "proposals": _open_proposals(state),
     }
 
 
-def _failed(state: State) -> ReportDocument:
+def _failed_cells(state: State) -> ReportDocument:
     """The cells that a fault failed, by workflow and kind."""
     counts: Counter[tuple[str, str]] = Counter(
         (cell.id[0], cell.fault.kind.value)
@@ -316,7 +313,7 @@ def _failed(state: State) -> ReportDocument:
     return {"total": counts.total(), "by": groups[:FAILED_MAX]}
 
 
-def _proposals(state: State) -> list[ReportDocument]:
+def _open_proposals(state: State) -> list[ReportDocument]:
     governance = None if state.manifest is None else state.manifest.governance
     if governance is None:
         return []

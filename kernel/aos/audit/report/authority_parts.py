@@ -1,14 +1,5 @@
 """The parts of a report about who may do what, and who did: keys, manifests, votes, commands
-(spec/exports.md, EX-65 to EX-68, EX-71, EX-72).
-
-The world's identity: its genesis and its forks, with the keys that each named (EX-65).
-
-Proposals of a governed world, with their reports and votes (EX-72).
-
-Every executor and key that a manifest ever named, and what each key signed (EX-67).
-
-Operators' commands, and the values that they erased (EX-68, EX-71).
-"""
+(spec/exports.md, EX-65 to EX-68, EX-71, EX-72)."""
 
 from __future__ import annotations
 
@@ -39,9 +30,45 @@ from aos.values.digests import hash_text
 CHANGES_MAX: Final = 200
 """How many changes of one manifest are listed."""
 
+ACTS_MAX: Final = 200
+"""How many votes and reports of one proposal are listed."""
+
+
+class IdentityPart:
+    """The world's identity: its genesis and all forks, with the keys that each named, and the
+    versions that executed steps (EX-65)."""
+
+    NAME: ClassVar = "identity"
+
+    def __init__(self) -> None:
+        self._genesis: ReportDocument | None = None
+        self._forks = NewestEntries()
+        self._starts = 0
+        self._hosts: dict[str, int] = {}
+
+    def take(self, record: Record, at: CurrentRecord) -> None:
+        if isinstance(record, Genesis):
+            self._genesis = document(record, at.lens)
+        elif isinstance(record, Fork):
+            self._forks.add(document(record, at.lens))
+        elif isinstance(record, Start):
+            self._starts += 1
+            host_text = ", ".join(f"{name} {value}" for name, value in record.host)
+            self._hosts.setdefault(host_text, record.seq)
+
+    def document(self) -> ReportDocument:
+        hosts = [{"host": host_text, "first": seq} for host_text, seq in self._hosts.items()]
+        return {
+            "genesis": self._genesis,
+            "forks": self._forks.document(),
+            "starts": self._starts,
+            "hosts": hosts[-100:],
+        }
+
 
 class ManifestPart:
-    """The manifests, with what changed from the one before."""
+    """Each manifest that came into force, its operator, the authority that it changed, and what
+    else changed from the one before (EX-66)."""
 
     NAME: ClassVar = "manifests"
 
@@ -79,43 +106,153 @@ def _change_texts(changes: Iterable[object]) -> list[str]:
     return texts[:CHANGES_MAX] + ([f"and {omitted} more"] if omitted > 0 else [])
 
 
-class IdentityPart:
-    """The genesis, all forks, and the versions that executed steps."""
+@dataclass(slots=True)
+class _KeyUse:
+    """``first`` is the manifest that named the key first, ``last_signed`` the last record that it
+    signed."""
 
-    NAME: ClassVar = "identity"
+    first: int | None
+    receipts: int = 0
+    frames: int = 0
+    last_signed: int | None = None
+
+
+@dataclass(slots=True)
+class _ExecutorUse:
+    first: int | None
+    keys: dict[bytes, _KeyUse] = field(default_factory=dict)
+
+
+class ExecutorPart:
+    """Every executor and key that a manifest ever named, and what each key signed, by the
+    executor's name (EX-67). One that only receipts name, because the manifest that named it was
+    pruned, has no first record."""
+
+    NAME: ClassVar = "executors"
 
     def __init__(self) -> None:
-        self._genesis: ReportDocument | None = None
-        self._forks = NewestEntries()
-        self._starts = 0
-        self._hosts: dict[str, int] = {}
+        self._executors: dict[str, _ExecutorUse] = {}
+        self._effective: Effective | None = None
+        self._revoked: set[bytes] = set()
 
     def take(self, record: Record, at: CurrentRecord) -> None:
-        if isinstance(record, Genesis):
-            self._genesis = document(record, at.lens)
-        elif isinstance(record, Fork):
-            self._forks.add(document(record, at.lens))
-        elif isinstance(record, Start):
-            self._starts += 1
-            host_text = ", ".join(f"{name} {value}" for name, value in record.host)
-            self._hosts.setdefault(host_text, record.seq)
+        if isinstance(record, Manifest):
+            assert at.effective is not None, "the collector reads the manifest first"
+            self._name(at.effective, record.seq)
+        elif isinstance(record, Receipt | Stream):
+            key = self._key(record.executor, record.key_id, None)
+            key.last_signed = record.seq
+            if isinstance(record, Receipt):
+                key.receipts += 1
+            else:
+                key.frames += 1
+
+    def _name(self, effective: Effective, seq: int) -> None:
+        self._effective = effective
+        for name, executor in (effective.executors or {}).items():
+            self._executors.setdefault(name, _ExecutorUse(seq))
+            for key in (executor.public_key, *executor.retired_keys, *executor.revoked_keys):
+                self._key(name, key, seq)
+            self._revoked.update(executor.revoked_keys)
+
+    def _key(self, name: str, key: bytes, first: int | None) -> _KeyUse:
+        executor = self._executors.setdefault(name, _ExecutorUse(first))
+        return executor.keys.setdefault(key, _KeyUse(first))
+
+    def document(self) -> list[ReportDocument]:
+        executors = (self._effective.executors if self._effective else None) or {}
+        return [
+            {
+                "name": name,
+                "first": executor.first,
+                "in_force": name in executors,
+                "effects": sorted(executors[name].effects) if name in executors else [],
+                "keys": [
+                    {
+                        "key": key_text(key),
+                        "state": self._state(name, key),
+                        "first": key_use.first,
+                        "receipts": key_use.receipts,
+                        "frames": key_use.frames,
+                        "last_signed": key_use.last_signed,
+                    }
+                    for key, key_use in executor.keys.items()
+                ],
+            }
+            for name, executor in sorted(self._executors.items())
+        ]
+
+    def _state(self, name: str, key: bytes) -> str:
+        """Return ``revoked``, ``signs``, ``retired``, ``gone`` (no manifest in force names it), or
+        ``world`` (the world's own key, where the manifest names no executors)."""
+        if key in self._revoked:
+            return "revoked"
+        executors = None if self._effective is None else self._effective.executors
+        if executors is None:
+            return "world"
+        executor = executors.get(name)
+        if executor is None:
+            return "gone"
+        if key == executor.public_key:
+            return "signs"
+        return "retired" if key in executor.retired_keys else "gone"
+
+
+class CommandPart:
+    """All commands of operators, counted by operator and action (EX-68)."""
+
+    NAME: ClassVar = "commands"
+
+    def __init__(self) -> None:
+        self._commands = NewestEntries()
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def take(self, record: Record, at: CurrentRecord) -> None:
+        if isinstance(record, Control):
+            self._counts[record.principal, record.action] += 1
+            fields = document(record, at.lens)
+            self._commands.add({**fields, "summary": control_text(fields)})
 
     def document(self) -> ReportDocument:
-        hosts = [{"host": host_text, "first": seq} for host_text, seq in self._hosts.items()]
-        return {
-            "genesis": self._genesis,
-            "forks": self._forks.document(),
-            "starts": self._starts,
-            "hosts": hosts[-100:],
-        }
+        counts = [
+            {"principal": principal, "action": action, "count": count}
+            for (principal, action), count in sorted(self._counts.items())
+        ]
+        return {"counts": counts, **self._commands.document()}
 
 
-ACTS_MAX: Final = 200
-"""How many votes and reports of one proposal are listed."""
+class ErasedPart:
+    """The values that a command erased, or that a fork did not take over (EX-71)."""
+
+    NAME: ClassVar = "erased"
+
+    def __init__(self) -> None:
+        self._values = NewestEntries()
+
+    def take(self, record: Record, at: CurrentRecord) -> None:  # noqa: ARG002  # as every part
+        if isinstance(record, Control) and record.action == ERASE and record.value is not None:
+            self._add(hash_text(record.value), record, record.principal)
+        elif isinstance(record, Fork):
+            for value in record.erased:
+                self._add(hash_text(value), record, None)
+
+    def _add(self, value: str, record: Control | Fork, principal: str | None) -> None:
+        self._values.add(
+            {
+                "value": value,
+                "record": record.seq,
+                "at_ns": record.stamp.ns,
+                "principal": principal,
+            }
+        )
+
+    def document(self) -> ReportDocument:
+        return self._values.document()
 
 
 class GovernancePart:
-    """The newest proposals, each with what became of it, and who approves now."""
+    """The newest proposals of a governed world, with their reports and votes, each with what became
+    of it, and who approves now (EX-72)."""
 
     NAME: ClassVar = "governance"
 
@@ -195,146 +332,3 @@ def _approvers(at: CurrentRecord) -> ReportDocument | None:
         "quorum": governance.quorum,
         "shadow_records": governance.shadow_records,
     }
-
-
-@dataclass(slots=True)
-class _Key:
-    """``first`` is the manifest that named the key first, ``last_signed`` the last record that it
-    signed."""
-
-    first: int | None
-    receipts: int = 0
-    frames: int = 0
-    last_signed: int | None = None
-
-
-@dataclass(slots=True)
-class _Executor:
-    first: int | None
-    keys: dict[bytes, _Key] = field(default_factory=dict)
-
-
-class ExecutorPart:
-    """Executors by name. One that only receipts name, because the manifest that named it was
-    pruned, has no first record."""
-
-    NAME: ClassVar = "executors"
-
-    def __init__(self) -> None:
-        self._executors: dict[str, _Executor] = {}
-        self._effective: Effective | None = None
-        self._revoked: set[bytes] = set()
-
-    def take(self, record: Record, at: CurrentRecord) -> None:
-        if isinstance(record, Manifest):
-            assert at.effective is not None, "the collector reads the manifest first"
-            self._name(at.effective, record.seq)
-        elif isinstance(record, Receipt | Stream):
-            key = self._key(record.executor, record.key_id, None)
-            key.last_signed = record.seq
-            if isinstance(record, Receipt):
-                key.receipts += 1
-            else:
-                key.frames += 1
-
-    def _name(self, effective: Effective, seq: int) -> None:
-        self._effective = effective
-        for name, executor in (effective.executors or {}).items():
-            self._executors.setdefault(name, _Executor(seq))
-            for key in (executor.public_key, *executor.retired_keys, *executor.revoked_keys):
-                self._key(name, key, seq)
-            self._revoked.update(executor.revoked_keys)
-
-    def _key(self, name: str, key: bytes, first: int | None) -> _Key:
-        executor = self._executors.setdefault(name, _Executor(first))
-        return executor.keys.setdefault(key, _Key(first))
-
-    def document(self) -> list[ReportDocument]:
-        executors = (self._effective.executors if self._effective else None) or {}
-        return [
-            {
-                "name": name,
-                "first": executor.first,
-                "in_force": name in executors,
-                "effects": sorted(executors[name].effects) if name in executors else [],
-                "keys": [
-                    {
-                        "key": key_text(key),
-                        "state": self._state(name, key),
-                        "first": key_use.first,
-                        "receipts": key_use.receipts,
-                        "frames": key_use.frames,
-                        "last_signed": key_use.last_signed,
-                    }
-                    for key, key_use in executor.keys.items()
-                ],
-            }
-            for name, executor in sorted(self._executors.items())
-        ]
-
-    def _state(self, name: str, key: bytes) -> str:
-        """Return ``revoked``, ``signs``, ``retired``, ``gone`` (no manifest in force names it), or
-        ``world`` (the world's own key, where the manifest names no executors)."""
-        if key in self._revoked:
-            return "revoked"
-        executors = None if self._effective is None else self._effective.executors
-        if executors is None:
-            return "world"
-        executor = executors.get(name)
-        if executor is None:
-            return "gone"
-        if key == executor.public_key:
-            return "signs"
-        return "retired" if key in executor.retired_keys else "gone"
-
-
-class CommandPart:
-    """All commands, counted by operator and action."""
-
-    NAME: ClassVar = "commands"
-
-    def __init__(self) -> None:
-        self._commands = NewestEntries()
-        self._counts: Counter[tuple[str, str]] = Counter()
-
-    def take(self, record: Record, at: CurrentRecord) -> None:
-        if isinstance(record, Control):
-            self._counts[record.principal, record.action] += 1
-            fields = document(record, at.lens)
-            self._commands.add({**fields, "summary": control_text(fields)})
-
-    def document(self) -> ReportDocument:
-        counts = [
-            {"principal": principal, "action": action, "count": count}
-            for (principal, action), count in sorted(self._counts.items())
-        ]
-        return {"counts": counts, **self._commands.document()}
-
-
-class ErasedPart:
-    """The values that a command erased, or that a fork did not take over."""
-
-    NAME: ClassVar = "erased"
-
-    def __init__(self) -> None:
-        self._values = NewestEntries()
-
-    def take(self, record: Record, at: CurrentRecord) -> None:  # noqa: ARG002  # as every part
-        if isinstance(record, Control) and record.action == ERASE and record.value is not None:
-            self._add(hash_text(record.value), record, record.principal)
-        elif isinstance(record, Fork):
-            for value in record.erased:
-                self._add(hash_text(value), record, None)
-
-    def _add(self, value: str, record: Control | Fork, principal: str | None) -> None:
-        self._values.add(
-            {
-                "value": value,
-                "record": record.seq,
-                "at_ns": record.stamp.ns,
-                "principal": principal,
-            }
-        )
-
-    def document(self) -> ReportDocument:
-        return self._values.document()

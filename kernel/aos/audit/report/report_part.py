@@ -1,7 +1,7 @@
 """Shared by the parts of a report: the current manifest, the journal clock, and bounded lists
 (spec/exports.md, EX-62, EX-63).
 
-A new section is a new ``ReportPart``, listed in ``collecting.PARTS``, and a new chapter.
+A new section is a new ``ReportPart``, listed in ``audit_report.PARTS``, and a new chapter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The parts of a report about what the world did: effects, attempts, faults (spec/exports.md,
-EX-69, EX-70).
-
-Faults: how many of each kind failed an instance of which workflow, and the newest (EX-69).
-"""
+EX-69, EX-70)."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ class _Answers:
 
 
 class EffectPart:
-    """Counts of requests and receipts."""
+    """Effects by executor and status, with their cost: counts of requests and receipts (EX-70)."""
 
     NAME: ClassVar = "effects"
 
@@ -64,9 +61,9 @@ class EffectPart:
             if record.cost_cents is not None:
                 answers.priced += 1
                 answers.cost_cents += record.cost_cents
-            _count(answers, record)
+            _count_receipt(answers, record)
         elif isinstance(record, KernelReceipt):
-            _count(self._of(record.effect, KERNEL), record)
+            _count_receipt(self._of(record.effect, KERNEL), record)
         elif isinstance(record, Stream):
             self._of(record.effect, record.executor).frames += 1
 
@@ -93,13 +90,13 @@ class EffectPart:
         }
 
 
-def _count(answers: _Answers, record: Receipt | KernelReceipt) -> None:
+def _count_receipt(answers: _Answers, record: Receipt | KernelReceipt) -> None:
     answers.statuses[record.status] += 1
     answers.undelivered += record.outcome != "delivered"
 
 
 class AttemptPart:
-    """Attempts by phase, and those whose end is unknown."""
+    """Attempts by phase, and those whose end is unknown (EX-70)."""
 
     NAME: ClassVar = "attempts"
 
@@ -129,7 +126,8 @@ class AttemptPart:
 
 
 class FaultPart:
-    """Faults of steps, and those that a receipt or a full mailbox caused."""
+    """Faults of steps, and those that a receipt or a full mailbox caused: how many of each kind
+    failed an instance of which workflow, and the newest (EX-69)."""
 
     NAME: ClassVar = "faults"
 
@@ -142,7 +140,7 @@ class FaultPart:
             fault = record.fault
             self._add(record, record.cell, fault.kind, fault.message, at)
             return
-        for cell in _overloaded(record):
+        for cell in _overloaded_cells(record):
             self._add(record, cell, FaultKind.OVERLOADED, "its mailbox was full", at)
         if isinstance(record, Receipt | KernelReceipt) and record.outcome == "faulted":
             message = record.problem or ""
@@ -173,7 +171,7 @@ class FaultPart:
         return {"counts": counts, **self._faults.document()}
 
 
-def _overloaded(record: Record) -> Iterator[CellId]:
+def _overloaded_cells(record: Record) -> Iterator[CellId]:
     if isinstance(record, Event):
         yield from record.overloaded
     elif isinstance(record, Step):

@@ -1,8 +1,5 @@
-"""Names in a condition -> the values of a cell, and how values of each kind are read and compared
-(spec/search.md, SE-5, SE-6).
-
-Kinds of attributes: how a literal is read, and how values compare (spec/search.md, SE-6).
-"""
+"""Find the values of a cell by the names in a condition, and read and compare values of each kind
+(spec/search.md, SE-5, SE-6)."""
 
 from __future__ import annotations
 
@@ -43,13 +40,19 @@ from aos.values.spelling import normal_decimal
 Comparable: TypeAlias = Any
 """A value as it is compared: text, a number, a Decimal, a bool or bytes."""
 
+STATE_PREFIX: Final = "state."
+"""Before a path whose first word is also the name of something that every cell has."""
+
 _WHOLE: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """``read`` makes a value of a literal; ``of`` one of a leaf of a state, None if the leaf is of
-    another kind. ``is_ordered``: it can be compared with ``<``; ``is_text``: with ``^=``."""
+    """A kind of attribute: how a literal is read, and how values compare (SE-6).
+
+    ``read`` makes a value of a literal; ``of`` one of a leaf of a state, None if the leaf is of
+    another kind. ``is_ordered``: it can be compared with ``<``; ``is_text``: with ``^=``.
+    """
 
     name: str
     read: Callable[[WhereToken], Comparable]
@@ -65,11 +68,11 @@ class ValueKind:
         return value if codec is None else codec.to_json(value, form=JsonForm.TEXTS)
 
 
-def _is(type_: type) -> Callable[[Any], Comparable | None]:
+def _leaf_of(type_: type) -> Callable[[Any], Comparable | None]:
     return lambda leaf: leaf if type(leaf) is type_ else None
 
 
-def _scalar(name: str) -> Callable[[WhereToken], Comparable]:
+def _scalar_reader(name: str) -> Callable[[WhereToken], Comparable]:
     codec = SCALAR_CODECS[name]
 
     def read(token: WhereToken) -> Comparable:
@@ -90,22 +93,24 @@ def _read_bool(token: WhereToken) -> bool:
     return token.word == "true"
 
 
-def _decimal(leaf: Any) -> Decimal | None:
+def _decimal_of(leaf: Any) -> Decimal | None:
     is_number = type(leaf) is str and normal_decimal(leaf) is not None
     return Decimal(leaf) if is_number else None
 
 
 SCALAR_KINDS: Final[Mapping[str, ValueKind]] = {
-    "bool": ValueKind("bool", _read_bool, _is(bool), is_ordered=False),
-    "int": ValueKind("int", _scalar("int"), _is(int)),
-    "nat": ValueKind("nat", _scalar("nat"), _is(int)),
-    "time": ValueKind("time", _scalar("time"), _is(int)),
-    "duration": ValueKind("duration", _scalar("duration"), _is(int)),
-    "dec128": ValueKind("dec128", lambda token: Decimal(_scalar("dec128")(token)), _decimal),
-    "text": ValueKind("text", lambda token: token.word, _is(str), is_text=True),
-    "uuid": ValueKind("uuid", _scalar("uuid"), _is(str), is_text=True),
-    "hash": ValueKind("hash", _scalar("hash"), _is(str), is_text=True),
-    "bytes": ValueKind("bytes", _scalar("bytes"), _is(bytes)),
+    "bool": ValueKind("bool", _read_bool, _leaf_of(bool), is_ordered=False),
+    "int": ValueKind("int", _scalar_reader("int"), _leaf_of(int)),
+    "nat": ValueKind("nat", _scalar_reader("nat"), _leaf_of(int)),
+    "time": ValueKind("time", _scalar_reader("time"), _leaf_of(int)),
+    "duration": ValueKind("duration", _scalar_reader("duration"), _leaf_of(int)),
+    "dec128": ValueKind(
+        "dec128", lambda token: Decimal(_scalar_reader("dec128")(token)), _decimal_of
+    ),
+    "text": ValueKind("text", lambda token: token.word, _leaf_of(str), is_text=True),
+    "uuid": ValueKind("uuid", _scalar_reader("uuid"), _leaf_of(str), is_text=True),
+    "hash": ValueKind("hash", _scalar_reader("hash"), _leaf_of(str), is_text=True),
+    "bytes": ValueKind("bytes", _scalar_reader("bytes"), _leaf_of(bytes)),
 }
 
 
@@ -146,10 +151,6 @@ def is_text_word(text: str) -> bool:
     return is_word(text) and text != "null" and _read_any(WhereToken(text, 1, "word")) == text
 
 
-STATE_PREFIX: Final = "state."
-"""Before a path whose first word is also the name of something that every cell has."""
-
-
 @dataclass(slots=True)
 class Subject:
     """A cell that conditions look at. ``state`` is its state's value, None without one; ``key`` the
@@ -188,7 +189,7 @@ class Attribute:
         return (self.kind.of(leaf) for leaf in self.leaves(subject))
 
 
-def _fault(subject: Subject) -> Iterator[Any]:
+def _fault_kind(subject: Subject) -> Iterator[Any]:
     if subject.cell.fault is not None:
         yield subject.cell.fault.kind.value
 
@@ -208,7 +209,7 @@ OF_EVERY_CELL: Final[Mapping[str, Attribute]] = {
         "@status", word_kind(CELL_STATUSES), lambda subject: iter((subject.cell.status,))
     ),
     "key": Attribute("@key", SCALAR_KINDS["text"], lambda subject: iter((subject.read_key(),))),
-    "fault": Attribute("@fault", word_kind(kind.value for kind in FaultKind), _fault),
+    "fault": Attribute("@fault", word_kind(kind.value for kind in FaultKind), _fault_kind),
     "fault_message": Attribute("@fault_message", SCALAR_KINDS["text"], _fault_message),
     "fault_record": Attribute("@fault_record", SCALAR_KINDS["nat"], _fault_record),
     "pinned": Attribute(

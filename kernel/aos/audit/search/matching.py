@@ -1,9 +1,5 @@
-"""A condition with a meaning: which cells it selects, and their order, also from an index
-(spec/search.md, SE-5 to SE-8, SE-20).
-
-Pages and numbers of cells from an index, in the place of reading every cell (spec/search.md,
-SE-20).
-"""
+"""Decide which cells a condition selects, and in which order, from their states or with an index
+(spec/search.md, SE-5 to SE-8, SE-20)."""
 
 from __future__ import annotations
 
@@ -221,7 +217,8 @@ class CellPage:
 
 
 class CellFinder(Protocol):
-    """An index of cells, exact at the state that it is used with."""
+    """An index of cells, exact at the state that it is used with. It gives pages and numbers of
+    cells, in the place of reading every cell (SE-20)."""
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
         """A page of cells; None if the query names something that is not indexed."""

@@ -1,9 +1,6 @@
-"""A shadow in progress: its two states, pairs, open work, and what it has counted (spec/shadow.md,
-SH-3, SH-33).
+"""A shadow in progress: its two states, pairs, open work, and counts (spec/shadow.md, SH-3, SH-33).
 
 The other parts of a shadow share one ``Course`` and change it through its methods.
-
-Count what a shadow did, and note the cells that differ (spec/shadow.md, SH-33).
 """
 
 from __future__ import annotations
@@ -29,6 +26,17 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.values.digests import Hash
+
+STEP_MISSING: Final = "step_missing"
+STEP_EXTRA: Final = "step_extra"
+EVENT_REFUSED: Final = "event_refused"
+
+SHADOW_CLASSES: Final = (*CLASSES, STEP_MISSING, STEP_EXTRA, EVENT_REFUSED)
+"""The ways in which a cell may differ: those of a step (A-82), and a step or input that only one of
+the two journals has."""
+
+DIFFERENCES_KEPT: Final = 100
+"""How many differing cells a report shows one by one; the others are only counted."""
 
 
 class Course:
@@ -139,18 +147,6 @@ class Course:
         self.writing.touched.clear()
 
 
-STEP_MISSING: Final = "step_missing"
-STEP_EXTRA: Final = "step_extra"
-EVENT_REFUSED: Final = "event_refused"
-
-SHADOW_CLASSES: Final = (*CLASSES, STEP_MISSING, STEP_EXTRA, EVENT_REFUSED)
-"""The ways in which a cell may differ: those of a step (A-82), and a step or input that only one of
-the two journals has."""
-
-DIFFERENCES_KEPT: Final = 100
-"""How many differing cells a report shows one by one; the others are only counted."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstDifference:
     """Where a cell differs first. ``at`` is the record of the journal that the shadow had reached,
@@ -187,7 +183,7 @@ class Observed:
 
 @dataclass(slots=True)
 class ShadowTally:
-    """The counts of one shadow.
+    """The counts of one shadow, and the cells that differ (SH-33).
 
     Attributes:
         compared: Steps, with faults, that have a counterpart and were compared.

@@ -1,21 +1,5 @@
 """Pair the intents, the mail and the steps of a shadow with recorded ones (spec/shadow.md, SH-12 to
-SH-15, SH-20, SH-31).
-
-Two intents are a pair if the cell, the effect, the params and the requested key are the same: the
-first that the shadow opened with the first that the journal recorded, and so on. Either may come
-first.
-
-Rename the intents of a shadow to those that they are paired with (spec/shadow.md, SH-31).
-
-The hash of an intent covers the definition of its workflow, so another version asks for the same
-effect under another hash. A state that keeps such a hash is not different for that.
-
-Pair the mail of a shadow with recorded mail, and its steps with recorded steps (spec/shadow.md,
-SH-12 to SH-15).
-
-Mail of a record that is in both journals is the same mail. Of a step that emits other events than
-the recorded one, the first event of a schema that reaches a cell is the first recorded one there.
-"""
+SH-15, SH-20, SH-31)."""
 
 from __future__ import annotations
 
@@ -35,10 +19,25 @@ from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
 
+EXTRA: Final = 1 << 62
+"""From this sequence on, the records of a shadow have no recorded counterpart (SH-10)."""
+
+KEPT_MAX: Final = 10_000
+"""How many steps without a counterpart may still get one; the oldest are counted first."""
+
 _IS_STEP: Final = encode("kind") + encode(Step.KIND)
+
+_HASH_TEXT: Final = re.compile("blake3:[0-9a-f]{64}")
+_HASH_TEXT_BYTES: Final = re.compile(b"blake3:[0-9a-f]{64}")
+_HASH_HEAD: Final = b"\x58\x20"
+"""The CBOR head of a byte string of 32 bytes."""
 
 IntentKey: TypeAlias = tuple[CellId, str, Hash, str | bytes | None]
 """(cell, effect, hash of the params, requested key)."""
+
+_MailPlace: TypeAlias = tuple[CellId, EntryId]
+
+T = TypeVar("T")
 
 
 def recorded_keys(frames: Iterable[Frame], first: int, last: int) -> Counter[IntentKey]:
@@ -62,7 +61,13 @@ def recorded_keys(frames: Iterable[Frame], first: int, last: int) -> Counter[Int
 
 
 class IntentPairs:
-    """``recorded`` is the recorded intent of each of the shadow's, ``shadow`` the reverse."""
+    """Pairs the intents of a shadow with recorded ones (SH-20). ``recorded`` is the recorded intent
+    of each of the shadow's, ``shadow`` the reverse.
+
+    Two intents are a pair if the cell, the effect, the params and the requested key are the same:
+    the first that the shadow opened with the first that the journal recorded, and so on. Either may
+    come first.
+    """
 
     def __init__(
         self, open_before: Iterable[OpenIntent], to_come: Counter[IntentKey] | None = None
@@ -78,9 +83,9 @@ class IntentPairs:
 
     def opened_recorded(self, intent: OpenIntent) -> Hash | None:
         """Note an intent of the journal; return the shadow's that was waiting for it."""
-        key = _key(intent)
+        key = _intent_key(intent)
         self._to_come[key] -= 1
-        shadow = _first(self._shadow_alone, key)
+        shadow = _pop_first(self._shadow_alone, key)
         if shadow is None:
             self._recorded_alone.setdefault(key, deque()).append(intent.intent)
         else:
@@ -89,8 +94,8 @@ class IntentPairs:
 
     def opened_shadow(self, intent: OpenIntent) -> Hash | None:
         """Note an intent of the shadow; return the recorded one that was waiting for it."""
-        key = _key(intent)
-        recorded = _first(self._recorded_alone, key)
+        key = _intent_key(intent)
+        recorded = _pop_first(self._recorded_alone, key)
         if recorded is None:
             self._shadow_alone.setdefault(key, deque()).append(intent.intent)
         else:
@@ -99,13 +104,13 @@ class IntentPairs:
 
     def is_to_come(self, intent: OpenIntent) -> bool:
         """Whether the journal opens the counterpart of an intent of the shadow later."""
-        key = _key(intent)
+        key = _intent_key(intent)
         alone = self._shadow_alone.get(key)
         return alone is not None and intent.intent in islice(alone, max(0, self._to_come[key]))
 
     def settled_alone(self, intent: OpenIntent) -> None:
         """Let no recorded intent be paired with this one any more: it got another answer."""
-        key = _key(intent)
+        key = _intent_key(intent)
         alone = self._shadow_alone.get(key)
         if alone is not None and intent.intent in alone:
             alone.remove(intent.intent)
@@ -121,11 +126,11 @@ class IntentPairs:
         self.shadow[recorded] = shadow
 
 
-def _key(intent: OpenIntent) -> IntentKey:
+def _intent_key(intent: OpenIntent) -> IntentKey:
     return intent.cell, intent.effect.name, intent.params_hash, intent.key
 
 
-def _first(alone: dict[IntentKey, deque[Hash]], key: IntentKey) -> Hash | None:
+def _pop_first(alone: dict[IntentKey, deque[Hash]], key: IntentKey) -> Hash | None:
     waiting = alone.get(key)
     if waiting is None:
         return None
@@ -135,14 +140,13 @@ def _first(alone: dict[IntentKey, deque[Hash]], key: IntentKey) -> Hash | None:
     return intent
 
 
-_TEXT: Final = re.compile("blake3:[0-9a-f]{64}")
-_DIGITS: Final = re.compile(b"blake3:[0-9a-f]{64}")
-_HEAD: Final = b"\x58\x20"
-"""The CBOR head of a byte string of 32 bytes."""
-
-
 class Renames:
-    """The hashes of the shadow's intents, each with the recorded one, where the two differ."""
+    """The hashes of the shadow's intents, each with the recorded one that it is paired with, where
+    the two differ (SH-31).
+
+    The hash of an intent covers the definition of its workflow, so another version asks for the
+    same effect under another hash. A state that keeps such a hash is not different for that.
+    """
 
     def __init__(self) -> None:
         self._recorded_by_shadow: dict[bytes, Hash] = {}
@@ -155,7 +159,7 @@ class Renames:
         return bool(self._recorded_by_shadow)
 
     def text(self, text: str) -> str:
-        return _TEXT.sub(self._of_text, text)
+        return _HASH_TEXT.sub(self._of_text, text)
 
     def data(self, encoded: bytes) -> bytes:
         """Return CBOR with the recorded hashes, in the canonical order that they give; bytes that
@@ -188,32 +192,29 @@ class Renames:
     def _bytes(self, data: bytes) -> bytes:
         if len(data) == HASH_BYTES:
             return self._recorded_by_shadow.get(data, data)
-        data = _DIGITS.sub(lambda match: self.text(match[0].decode()).encode(), data)
-        at = data.find(_HEAD)
+        data = _HASH_TEXT_BYTES.sub(lambda match: self.text(match[0].decode()).encode(), data)
+        at = data.find(_HASH_HEAD)
         while at >= 0:
-            begin = at + len(_HEAD)
+            begin = at + len(_HASH_HEAD)
             hash = self._recorded_by_shadow.get(data[begin : begin + HASH_BYTES])
             if hash is not None:
                 data = data[:begin] + hash + data[begin + HASH_BYTES :]
-            at = data.find(_HEAD, at + 1)
+            at = data.find(_HASH_HEAD, at + 1)
         return data
 
 
-EXTRA: Final = 1 << 62
-"""From this sequence on, the records of a shadow have no recorded counterpart (SH-10)."""
-
-KEPT_MAX: Final = 10_000
-"""How many steps without a counterpart may still get one; the oldest are counted first."""
-
-_Place: TypeAlias = tuple[CellId, EntryId]
-
-
 class MailPairs:
-    """The recorded entry of each entry in the shadow's mailboxes, where the two have other ids."""
+    """The recorded entry of each entry in the shadow's mailboxes, where the two have other ids
+    (SH-12 to SH-15).
+
+    Mail of a record that is in both journals is the same mail. Of a step that emits other events
+    than the recorded one, the first event of a schema that reaches a cell is the first recorded one
+    there.
+    """
 
     def __init__(self) -> None:
-        self._recorded: dict[_Place, EntryId | None] = {}
-        self._shadow: dict[_Place, EntryId] = {}
+        self._recorded: dict[_MailPlace, EntryId | None] = {}
+        self._shadow: dict[_MailPlace, EntryId] = {}
 
     def recorded(self, cell: CellId, shadow: EntryId) -> EntryId | None:
         """Return the recorded entry; None if there is none."""
@@ -270,14 +271,31 @@ def _events_alike(recomputed: Step, recorded: Step) -> bool:
     )
 
 
-T = TypeVar("T")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedStep:
+    """A step of the journal, the manifest's record that it ran ``under``, and what it ran ``on``.
+    ``at`` is the record of the journal that the shadow had reached."""
+
+    record: Step | Faulted
+    under: int
+    on: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowStep:
+    """A step of the shadow, as ``RecordedStep``."""
+
+    record: Step | Faulted
+    on: str
+    at: int
 
 
 class Alone(Generic[T]):
     """Steps of one side that the other has not taken so far, by cell and entry."""
 
     def __init__(self) -> None:
-        self._steps: OrderedDict[_Place, T] = OrderedDict()
+        self._steps: OrderedDict[_MailPlace, T] = OrderedDict()
 
     def add(self, cell: CellId, entry: EntryId, step: T) -> list[T]:
         """Keep a step; return those that will have no counterpart because of it."""
@@ -299,23 +317,3 @@ class Alone(Generic[T]):
         steps = list(self._steps.values())
         self._steps.clear()
         return steps
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedStep:
-    """A step of the journal, the manifest's record that it ran ``under``, and what it ran ``on``.
-    ``at`` is the record of the journal that the shadow had reached."""
-
-    record: Step | Faulted
-    under: int
-    on: str
-    at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShadowStep:
-    """A step of the shadow, as ``RecordedStep``."""
-
-    record: Step | Faulted
-    on: str
-    at: int

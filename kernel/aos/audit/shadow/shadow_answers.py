@@ -1,9 +1,7 @@
 """Answer the intents of a shadow: as the journal answers its own, as a file of the user does, or
 alone (spec/shadow.md, SH-21 to SH-25).
 
-Answers that a user gives to effects that the journal does not answer (spec/shadow.md, SH-25).
-
-Each line of the file is a JSON object:
+Each line of a user's file is a JSON object:
 
     {"effect": "shop/card.charge@1", "params": {"order_id": "o-1"}, "status": "ok", "payload": {…}}
 
@@ -32,6 +30,11 @@ from aos.values.digests import Hash, content_hash, derive
 from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json
 
+ANSWERS_BYTES_MAX: Final = 16 << 20
+"""Largest file of answers, in bytes."""
+
+_STATUSES: Final[tuple[ReceiptStatus, ...]] = get_args(ReceiptStatus)
+
 _CHANCE: Final = "aos shadow chance"
 
 CarriedOut: TypeAlias = tuple[ReceiptStatus, bytes, Mapping[Hash, bytes]]
@@ -42,6 +45,41 @@ built-in effect that needs nothing but blobs; None for any other effect."""
 
 def carries_nothing_out(_effect: str, _params: bytes, _read: BlobReader, _bytes_max: int) -> None:
     """A ``CarryOut`` without built-in effects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptAnswer:
+    """An answer to the intents of ``effect`` whose params match ``params`` (None: all).
+    ``payload`` is its canonical CBOR."""
+
+    effect: str
+    params: object
+    status: ReceiptStatus
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptAnswers:
+    """Answers that a user gives to effects that the journal does not answer (SH-25): all answers of
+    a file, and the content hash of its bytes."""
+
+    answers: tuple[ScriptAnswer, ...]
+    hash: Hash
+
+    def find(self, effect: Effect, params: bytes) -> ScriptAnswer | None:
+        """Return the first answer to an intent with these params, in canonical CBOR."""
+        answers = [answer for answer in self.answers if answer.effect == effect.name]
+        if not answers:
+            return None
+        params_json = effect.params.to_json(effect.params.from_record(params))
+        return next(
+            (
+                answer
+                for answer in answers
+                if answer.params is None or _matches_pattern(answer.params, params_json)
+            ),
+            None,
+        )
 
 
 class ShadowAnswers:
@@ -186,46 +224,6 @@ class ShadowAnswers:
         return self._timers[0][0] if self._timers else None
 
 
-ANSWERS_BYTES_MAX: Final = 16 << 20
-"""Largest file of answers, in bytes."""
-
-_STATUSES: Final[tuple[ReceiptStatus, ...]] = get_args(ReceiptStatus)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptAnswer:
-    """An answer to the intents of ``effect`` whose params match ``params`` (None: all).
-    ``payload`` is its canonical CBOR."""
-
-    effect: str
-    params: object
-    status: ReceiptStatus
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptAnswers:
-    """All answers of a file, and the content hash of its bytes."""
-
-    answers: tuple[ScriptAnswer, ...]
-    hash: Hash
-
-    def find(self, effect: Effect, params: bytes) -> ScriptAnswer | None:
-        """Return the first answer to an intent with these params, in canonical CBOR."""
-        answers = [answer for answer in self.answers if answer.effect == effect.name]
-        if not answers:
-            return None
-        params_json = effect.params.to_json(effect.params.from_record(params))
-        return next(
-            (
-                answer
-                for answer in answers
-                if answer.params is None or _is_like(answer.params, params_json)
-            ),
-            None,
-        )
-
-
 def read_script_answers(data: bytes, manifest: Effective) -> ScriptAnswers:
     """Read a file of answers to effects of ``manifest``.
 
@@ -242,13 +240,13 @@ def read_script_answers(data: bytes, manifest: Effective) -> ScriptAnswers:
         if not line.strip():
             continue
         try:
-            answers.append(_answer(parse_json(line.decode(), max_bytes=len(line)), manifest))
+            answers.append(_script_answer(parse_json(line.decode(), max_bytes=len(line)), manifest))
         except (ValueProblem, UnicodeDecodeError) as problem:
             raise BadUsage(f"--answers: line {number}: {problem}") from problem
     return ScriptAnswers(answers=tuple(answers), hash=content_hash(data))
 
 
-def _answer(value: object, manifest: Effective) -> ScriptAnswer:
+def _script_answer(value: object, manifest: Effective) -> ScriptAnswer:
     match value:
         case {"effect": str(name), "status": str(word), "payload": payload, **rest} if (
             rest.keys() <= {"params"}
@@ -268,7 +266,7 @@ def _answer(value: object, manifest: Effective) -> ScriptAnswer:
                 effect=name,
                 params=rest.get("params"),
                 status=status,
-                payload=_payload(effect, status, payload),
+                payload=_payload_bytes(effect, status, payload),
             )
     raise ValueProblem(
         'expected {"effect": NAME, "params": PATTERN, "status": STATUS, "payload": VALUE}; params '
@@ -276,7 +274,7 @@ def _answer(value: object, manifest: Effective) -> ScriptAnswer:
     )
 
 
-def _payload(effect: Effect, status: ReceiptStatus, value: object) -> bytes:
+def _payload_bytes(effect: Effect, status: ReceiptStatus, value: object) -> bytes:
     problems = []
     for schema in payload_schemas(effect, status):
         try:
@@ -286,13 +284,13 @@ def _payload(effect: Effect, status: ReceiptStatus, value: object) -> bytes:
     raise ValueProblem("; ".join(problems), path="$.payload")
 
 
-def _is_like(pattern: object, value: object) -> bool:
+def _matches_pattern(pattern: object, value: object) -> bool:
     """Whether ``value`` has everything that ``pattern`` has; objects may have more fields."""
     if isinstance(pattern, dict) and isinstance(value, dict):
         return all(
-            name in value and _is_like(subpattern, value[name])
+            name in value and _matches_pattern(subpattern, value[name])
             for name, subpattern in pattern.items()
         )
     if isinstance(pattern, list) and isinstance(value, list):
-        return len(pattern) == len(value) and all(map(_is_like, pattern, value))
+        return len(pattern) == len(value) and all(map(_matches_pattern, pattern, value))
     return type(pattern) is type(value) and pattern == value

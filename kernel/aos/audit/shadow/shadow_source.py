@@ -1,8 +1,6 @@
 """The records that a shadow follows: those of a store or of a bundle, in a range (spec/shadow.md,
 SH-5 to SH-8).
 
-Choose the records that a shadow follows (spec/shadow.md, SH-5 to SH-8).
-
 A shadow begins at a record that changes no cell: a ``manifest`` that came into force, a ``start``
 or a ``snapshot``. It ends before the next manifest.
 """
@@ -26,6 +24,14 @@ from aos.store.bundle.reader import Bundle
 from aos.store.store import Store
 from aos.values.cbor import encode
 from aos.values.digests import Hash
+
+DEFAULT_RECORDS: Final = 10_000
+"""How many records a shadow follows at least, if the base has been in force for as many."""
+
+_START_KINDS: Final = tuple(
+    encode("kind") + encode(record_type.KIND) for record_type in (Manifest, Snapshot, Start)
+)
+"""Bytes that every such record contains, and other records seldom do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +104,6 @@ def source_of_bundle(bundle: Bundle) -> ShadowSource:
     )
 
 
-DEFAULT_RECORDS: Final = 10_000
-"""How many records a shadow follows at least, if the base has been in force for as many."""
-
-_KINDS: Final = tuple(
-    encode("kind") + encode(record_type.KIND) for record_type in (Manifest, Snapshot, Start)
-)
-"""Bytes that every such record contains, and other records seldom do."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRange:
     """``first`` is the record that the proposed manifest replaces, ``last`` the last one that the
@@ -122,7 +119,7 @@ class _StartPoint:
     is_manifest: bool
 
 
-_Places: TypeAlias = list[_StartPoint]
+_StartPoints: TypeAlias = list[_StartPoint]
 
 
 def chosen_range(
@@ -165,19 +162,19 @@ def chosen_range(
     if first is not None:
         begins = _start_before(source, points, first)
     else:
-        begins = _in_era(source, points, None if is_all else end - behind)
+        begins = _start_in_era(source, points, None if is_all else end - behind)
     later = [point.seq for point in points if point.is_manifest and point.seq > begins]
     return RecordRange(first=begins, last=min([end, *(seq - 1 for seq in later)]))
 
 
-def _start_before(source: ShadowSource, points: _Places, seq: int) -> int:
+def _start_before(source: ShadowSource, points: _StartPoints, seq: int) -> int:
     """The nearest place at or before a record."""
     earlier_seqs = [point.seq for point in points if point.seq <= seq]
     if not earlier_seqs:
         raise BadUsage(
             sentence(
                 "--from: no shadow can begin there",
-                expected=f"a record from {_first_of(source, points)} on, where a manifest, a "
+                expected=f"a record from {_first_start(source, points)} on, where a manifest, a "
                 "start or a snapshot is recorded",
                 actual=str(seq),
             )
@@ -185,18 +182,18 @@ def _start_before(source: ShadowSource, points: _Places, seq: int) -> int:
     return earlier_seqs[-1]
 
 
-def _in_era(source: ShadowSource, points: _Places, seq_max: int | None) -> int:
+def _start_in_era(source: ShadowSource, points: _StartPoints, seq_max: int | None) -> int:
     """The last place of the manifest in force that is at most record ``seq_max``; without one, or
     with None, the first."""
     bases = [index for index, point in enumerate(points) if point.is_manifest]
     era = points[bases[-1] if bases else 0 :]
     if not era:
-        raise BadUsage(_first_of(source, points))
+        raise BadUsage(_first_start(source, points))
     behind = [point.seq for point in era if seq_max is not None and point.seq <= seq_max]
     return behind[-1] if behind else era[0].seq
 
 
-def _first_of(source: ShadowSource, points: _Places) -> str:
+def _first_start(source: ShadowSource, points: _StartPoints) -> str:
     if points:
         return str(points[0].seq)
     return (
@@ -211,7 +208,7 @@ def _start_points(source: ShadowSource) -> Iterator[_StartPoint]:
     is_in_force = begins is not None and begins.state(source.blob).manifest is not None
     for frame in source.frames(source.first, source.last):
         for data in frame.records:
-            if not any(kind in data for kind in _KINDS):
+            if not any(kind in data for kind in _START_KINDS):
                 continue
             record = from_bytes(data)
             is_manifest = isinstance(record, Manifest)

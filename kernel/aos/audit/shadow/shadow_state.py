@@ -4,11 +4,6 @@
 Each record is decided by the kernel's own functions and folded by the kernel's own fold. Nothing is
 signed and nothing is sealed. The caller says which sequence a record takes: that of its recorded
 counterpart, or None for the next one from 2^62 on.
-
-The blobs of a shadow, over those of the journal, which stays as it is (spec/shadow.md, SH-3).
-
-Put the proposed manifest in force in the shadow, in the place of a record (spec/shadow.md,
-SH-4, SH-9).
 """
 
 from __future__ import annotations
@@ -64,6 +59,35 @@ from aos.manifest.names import NODE
 from aos.values.digests import Hash
 
 NO_SIGNATURE = bytes(64)
+
+NO_PRINCIPAL: Final = ""
+
+
+_ReplacedRecord = Manifest | Snapshot | Start
+
+
+class BlobOverlay:
+    """Reads blobs of the journal, which stays as it is, and those that the shadow made (SH-3). Only
+    blobs that the journal does not have are in memory."""
+
+    def __init__(self, below: BlobReader, has: Callable[[Hash], bool]) -> None:
+        self._below = below
+        self._has = has
+        self._blobs: dict[Hash, bytes] = {}
+
+    def read(self, hash: Hash, /) -> bytes:
+        """Return a blob. Raises: Damage: It is missing or altered; Erased: it was erased."""
+        blob = self._blobs.get(hash)
+        return self._below(hash) if blob is None else blob
+
+    def keep(self, blobs: Mapping[Hash, bytes]) -> None:
+        for hash, data in blobs.items():
+            if not self._has(hash):
+                self._blobs[hash] = data
+
+    def put(self, hash: Hash, data: bytes) -> None:
+        """Keep a blob without asking the journal for it."""
+        self._blobs[hash] = data
 
 
 class ShadowState:
@@ -157,7 +181,7 @@ class ShadowState:
             case AttemptInput():
                 return admit_attempt(state, recorded_input, stamp)
             case StreamInput():
-                return admit_stream(state, recorded_input, stamp, verify=_unsigned)
+                return admit_stream(state, recorded_input, stamp, verify=_accept_unsigned)
             case ControlInput():
                 return decide_control(
                     state, replace(recorded_input, serial=state.controls), stamp, read
@@ -230,38 +254,8 @@ def cells_of(record: Record) -> list[CellId]:
     return cells
 
 
-def _unsigned(_message: bytes, _signature: bytes, _public_key: bytes, /) -> bool:
+def _accept_unsigned(_message: bytes, _signature: bytes, _public_key: bytes, /) -> bool:
     return True
-
-
-class BlobOverlay:
-    """Reads blobs of the journal and those that the shadow made. Only blobs that the journal does
-    not have are in memory."""
-
-    def __init__(self, below: BlobReader, has: Callable[[Hash], bool]) -> None:
-        self._below = below
-        self._has = has
-        self._blobs: dict[Hash, bytes] = {}
-
-    def read(self, hash: Hash, /) -> bytes:
-        """Return a blob. Raises: Damage: It is missing or altered; Erased: it was erased."""
-        blob = self._blobs.get(hash)
-        return self._below(hash) if blob is None else blob
-
-    def keep(self, blobs: Mapping[Hash, bytes]) -> None:
-        for hash, data in blobs.items():
-            if not self._has(hash):
-                self._blobs[hash] = data
-
-    def put(self, hash: Hash, data: bytes) -> None:
-        """Keep a blob without asking the journal for it."""
-        self._blobs[hash] = data
-
-
-NO_PRINCIPAL: Final = ""
-
-
-_ReplacedRecord = Manifest | Snapshot | Start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,8 +294,9 @@ def put_in_force(
     runner: Runner,
     overlay: BlobOverlay,
 ) -> tuple[tuple[Blocker, ...], bool]:
-    """Make ``proposed`` the manifest in force, in the place of a record. Return what would block
-    its apply there, and whether that keeps the shadow from running; then ``state`` is unchanged.
+    """Make ``proposed`` the manifest in force, in the place of a record (SH-4, SH-9). Return what
+    would block its apply there, and whether that keeps the shadow from running; then ``state`` is
+    unchanged.
 
     Raises:
         Refused: This world could never take the manifest.

@@ -1,18 +1,5 @@
 """Run the steps of a shadow, and compare them with recorded ones (spec/shadow.md, SH-12 to SH-15
-and SH-30 to SH-34).
-
-Take recorded results over where an erased value keeps the shadow from deciding (spec/shadow.md,
-SH-34).
-
-A recorded result was decided under another manifest, so it is fitted to the shadow first: cells
-that do not take an event there do not get it, and effects that are not there are not asked for.
-
-Compare a step of a shadow with its recorded counterpart (spec/shadow.md, SH-30 to SH-33).
-
-Two steps are compared as ``replay --against`` compares them, with one addition: an intent of the
-shadow is the same as the recorded one that it is paired with. Records, entries and causes are not
-compared: they only say where in a journal a step is.
-"""
+and SH-30 to SH-34)."""
 
 from __future__ import annotations
 
@@ -232,77 +219,14 @@ def _step_text(record: Step | Faulted) -> str:
     return "deleted" if record.state is None else record.status
 
 
-def copied_event(state: State, record: Event) -> Event:
-    """Return an event that ``state`` can fold."""
-    to, overloaded = (
-        _taking(state, cells, record.schema) for cells in (record.to, record.overloaded)
-    )
-    kept_cells = _kept_in_shadow(state, record.kept, to + overloaded)
-    return replace(record, to=to, overloaded=overloaded, kept=kept_cells)
-
-
-def copied_step(state: State, record: Step | Faulted, seq: int) -> Step | Faulted:
-    """Return a step or fault of the cell that is to run, for the first entry of its mailbox."""
-    cell = state.cells[record.cell]
-    mail, under = cell.mailbox[0], runs_under(state, cell)
-    placed = replace(
-        record,
-        seq=seq,
-        entry=mail.entry,
-        root=mail.root.seq,
-        depth=mail.depth,
-        under=None if under == state.manifest_seq else under,
-    )
-    if isinstance(placed, Faulted) or isinstance(record, Faulted):
-        return placed
-    effects = state.effective.effects
-    fits = record.under is None or placed.fits is not None
-    return replace(
-        placed,
-        fits=state.manifest_seq if fits and placed.under is not None else None,
-        events=tuple(_copied_emitted(state, event) for event in placed.events),
-        intents=tuple(
-            intent
-            for intent in placed.intents
-            if intent.effect in effects and intent.intent not in state.intents
-        ),
-        abandoned=tuple(cell.inflight) if placed.state is None else (),
-    )
-
-
-def _copied_emitted(state: State, event: Emitted) -> Emitted:
-    to, overloaded = (_taking(state, cells, event.schema) for cells in (event.to, event.overloaded))
-    kept_cells = _kept_in_shadow(state, event.kept, to + overloaded)
-    return replace(event, to=to, overloaded=overloaded, unknown=(), kept=kept_cells)
-
-
-def _taking(state: State, cells: tuple[CellId, ...], schema: str) -> tuple[CellId, ...]:
-    return tuple(cell for cell in cells if _takes(state, cell, schema))
-
-
-def _kept_in_shadow(
-    state: State, kept_cells: tuple[CellId, ...], to: tuple[CellId, ...]
-) -> tuple[CellId, ...]:
-    """The receivers that stay under an earlier manifest in the shadow, too."""
-    return tuple(id for id in kept_cells if id in to and _may_be_kept(state, id))
-
-
-def _may_be_kept(state: State, id: CellId) -> bool:
-    cell = state.cells.get(id)
-    if cell is None or cell.fault is not None or state.eras.is_one:
-        return False
-    return cell.is_kept or not stays(state, cell)
-
-
-def _takes(state: State, id: CellId, schema: str) -> bool:
-    cell = state.cells.get(id)
-    workflow = state.effective.workflows.get(id[0]) if cell is None else workflow_of(state, cell)
-    return workflow is not None and takes(workflow, schema)
-
-
 class Comparing:
-    """Compares steps. ``recorded`` is the state that the journal is folded into, of which only the
-    manifests are read."""
+    """Compares a step of a shadow with its recorded counterpart (SH-30 to SH-33). ``recorded`` is
+    the state that the journal is folded into, of which only the manifests are read.
+
+    Two steps are compared as ``replay --against`` compares them, with one addition: an intent of
+    the shadow is the same as the recorded one that it is paired with. Records, entries and causes
+    are not compared: they only say where in a journal a step is.
+    """
 
     def __init__(
         self,
@@ -333,11 +257,13 @@ class Comparing:
         if recomputed.under is not None:
             # Both ran under an earlier manifest, so both have its schemas.
             expected: Step | Faulted = _without_kept(replace(record, under=under))
-            return self._compared(_placed(recomputed, expected), expected, self._manifests, {})
+            return self._compared(
+                _at_recorded_place(recomputed, expected), expected, self._manifests, {}
+            )
         form = self._candidate.recorded_as(self._recorded, record, under, recomputed)
         expected = _without_kept(form.expected)
         field_differences = self._compared(
-            _placed(recomputed, expected), expected, form.manifests, dict(form.blobs)
+            _at_recorded_place(recomputed, expected), expected, form.manifests, dict(form.blobs)
         )
         return form.problems + field_differences
 
@@ -416,7 +342,7 @@ def _decide_alike(recomputed: Step | Faulted, record: Step | Faulted) -> bool:
     )
 
 
-def _placed(recomputed: Step | Faulted, expected: Step | Faulted) -> Step | Faulted:
+def _at_recorded_place(recomputed: Step | Faulted, expected: Step | Faulted) -> Step | Faulted:
     """``recomputed`` at the place of the recorded step."""
     recomputed = replace(
         recomputed,
@@ -435,3 +361,79 @@ def _without_kept(step: Step | Faulted) -> Step | Faulted:
     if isinstance(step, Faulted):
         return step
     return replace(step, events=tuple(replace(event, kept=()) for event in step.events))
+
+
+def copied_step(state: State, record: Step | Faulted, seq: int) -> Step | Faulted:
+    """Return a step or fault of the cell that is to run, for the first entry of its mailbox, with
+    the recorded result. Recorded results are taken over where an erased value keeps the shadow from
+    deciding (SH-34).
+
+    A recorded result was decided under another manifest, so it is fitted to the shadow first: cells
+    that do not take an event there do not get it, and effects that are not there are not asked for.
+    """
+    cell = state.cells[record.cell]
+    mail, under = cell.mailbox[0], runs_under(state, cell)
+    placed = replace(
+        record,
+        seq=seq,
+        entry=mail.entry,
+        root=mail.root.seq,
+        depth=mail.depth,
+        under=None if under == state.manifest_seq else under,
+    )
+    if isinstance(placed, Faulted) or isinstance(record, Faulted):
+        return placed
+    effects = state.effective.effects
+    fits = record.under is None or placed.fits is not None
+    return replace(
+        placed,
+        fits=state.manifest_seq if fits and placed.under is not None else None,
+        events=tuple(_copied_emitted(state, event) for event in placed.events),
+        intents=tuple(
+            intent
+            for intent in placed.intents
+            if intent.effect in effects and intent.intent not in state.intents
+        ),
+        abandoned=tuple(cell.inflight) if placed.state is None else (),
+    )
+
+
+def copied_event(state: State, record: Event) -> Event:
+    """Return an event that ``state`` can fold."""
+    to, overloaded = (
+        _cells_taking(state, cells, record.schema) for cells in (record.to, record.overloaded)
+    )
+    kept_cells = _kept_in_shadow(state, record.kept, to + overloaded)
+    return replace(record, to=to, overloaded=overloaded, kept=kept_cells)
+
+
+def _copied_emitted(state: State, event: Emitted) -> Emitted:
+    to, overloaded = (
+        _cells_taking(state, cells, event.schema) for cells in (event.to, event.overloaded)
+    )
+    kept_cells = _kept_in_shadow(state, event.kept, to + overloaded)
+    return replace(event, to=to, overloaded=overloaded, unknown=(), kept=kept_cells)
+
+
+def _cells_taking(state: State, cells: tuple[CellId, ...], schema: str) -> tuple[CellId, ...]:
+    return tuple(cell for cell in cells if _cell_takes(state, cell, schema))
+
+
+def _kept_in_shadow(
+    state: State, kept_cells: tuple[CellId, ...], to: tuple[CellId, ...]
+) -> tuple[CellId, ...]:
+    """The receivers that stay under an earlier manifest in the shadow, too."""
+    return tuple(id for id in kept_cells if id in to and _may_be_kept(state, id))
+
+
+def _may_be_kept(state: State, id: CellId) -> bool:
+    cell = state.cells.get(id)
+    if cell is None or cell.fault is not None or state.eras.is_one:
+        return False
+    return cell.is_kept or not stays(state, cell)
+
+
+def _cell_takes(state: State, id: CellId, schema: str) -> bool:
+    cell = state.cells.get(id)
+    workflow = state.effective.workflows.get(id[0]) if cell is None else workflow_of(state, cell)
+    return workflow is not None and takes(workflow, schema)

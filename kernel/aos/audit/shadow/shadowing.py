@@ -1,8 +1,5 @@
 """Make the shadow of a journal with the real sandbox: from its source to its report
-(spec/shadow.md, SH-1, SH-2).
-
-Make a shadow with the real sandbox (spec/shadow.md, SH-2).
-"""
+(spec/shadow.md, SH-1, SH-2)."""
 
 from __future__ import annotations
 
@@ -37,6 +34,13 @@ from aos.sandbox.stack import run_on_big_stack
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
+LOOK_S: Final = 0.1
+"""Seconds between two looks at a journal that is followed."""
+
+Progress = Callable[[int, int], None]
+"""Called on another thread with (sequence reached, last one). An exception that it raises ends the
+shadow, which raises the same exception."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowRequest:
@@ -48,6 +52,72 @@ class ShadowRequest:
     range: RecordRange
     answers: ScriptAnswers | None = None
     base: Hash | None = None
+
+
+def run_shadow(
+    source: ShadowSource,
+    request: ShadowRequest,
+    modules: Mapping[Hash, bytes],
+    *,
+    carry_out: CarryOut,
+    follows: tuple[Store, float] | None = None,
+    on_progress: Progress | None = None,
+) -> bytes:
+    """Return the report of a shadow, made with the real sandbox (SH-2).
+
+    Args:
+        modules: Modules of the proposed manifest that the journal does not have.
+        carry_out: Carries out built-in effects that only need blobs.
+        follows: The store of the running world, and for how many seconds its journal is followed.
+
+    Raises:
+        As ``shadow_of``.
+    """
+
+    def load(hash: Hash) -> bytes:
+        module = modules.get(hash)
+        return source.blob(hash) if module is None else module
+
+    def tell(seq: int) -> None:
+        if on_progress is not None:
+            on_progress(seq, max(seq, request.range.last))
+
+    def run() -> bytes:
+        sandbox = Sandbox(load, stack_bytes=REPLAY_STACK_BYTES)
+        frames = None
+        if follows is not None:
+            frames = _frames_followed(*follows, request.range.first, tell)
+        try:
+            return shadow_of(
+                source, request, runner=sandbox, carry_out=carry_out, frames=frames,
+                on_progress=tell,
+            )  # fmt: skip
+        finally:
+            sandbox.close()
+
+    return run_on_big_stack(run)
+
+
+def _frames_followed(
+    store: Store, seconds: float, first: int, tell: Callable[[int], None]
+) -> Iterator[Frame]:
+    """Yield the frames from that with record ``first`` on, as they become durable, until so many
+    seconds have passed."""
+    until_s = time.monotonic() + seconds
+    last = first - 1
+    while True:
+        is_over = time.monotonic() >= until_s
+        head = store.head()
+        if head is None:
+            raise Damage("the store is empty: expected the genesis record of a world")
+        if head.seq > last:
+            for frame in store.frames(last + 1, head.seq):
+                yield frame
+                last = frame.header.last
+        if is_over:
+            return
+        tell(last)
+        time.sleep(min(LOOK_S, max(0.0, until_s - time.monotonic())))
 
 
 def shadow_of(
@@ -78,7 +148,7 @@ def shadow_of(
     to_come: Counter[IntentKey] | None = None
     if request.answers is not None:
         frames = None if frames is None else list(frames)
-        to_come = _to_come(source, request, frames)
+        to_come = _intents_to_come(source, request, frames)
     making = Making(source, request, runner, carry_out, to_come)
     if frames is None:
         frames = source.frames(request.range.first, request.range.last)
@@ -90,7 +160,7 @@ def shadow_of(
     return making.report()
 
 
-def _to_come(
+def _intents_to_come(
     source: ShadowSource, request: ShadowRequest, frames: list[Frame] | None
 ) -> Counter[IntentKey]:
     """The intents that the journal opens in the range: the answers of a user are not for these."""
@@ -225,77 +295,3 @@ def _state_before(source: ShadowSource, first: int, overlay: BlobOverlay) -> tup
             fold(state, from_bytes(data), overlay.read)
         return state, tip
     raise Damage(f"record {first} cannot be read")
-
-
-LOOK_S: Final = 0.1
-"""Seconds between two looks at a journal that is followed."""
-
-Progress = Callable[[int, int], None]
-"""Called on another thread with (sequence reached, last one). An exception that it raises ends the
-shadow, which raises the same exception."""
-
-
-def run_shadow(
-    source: ShadowSource,
-    request: ShadowRequest,
-    modules: Mapping[Hash, bytes],
-    *,
-    carry_out: CarryOut,
-    follows: tuple[Store, float] | None = None,
-    on_progress: Progress | None = None,
-) -> bytes:
-    """Return the report of a shadow.
-
-    Args:
-        modules: Modules of the proposed manifest that the journal does not have.
-        carry_out: Carries out built-in effects that only need blobs.
-        follows: The store of the running world, and for how many seconds its journal is followed.
-
-    Raises:
-        As ``shadow_of``.
-    """
-
-    def load(hash: Hash) -> bytes:
-        module = modules.get(hash)
-        return source.blob(hash) if module is None else module
-
-    def tell(seq: int) -> None:
-        if on_progress is not None:
-            on_progress(seq, max(seq, request.range.last))
-
-    def run() -> bytes:
-        sandbox = Sandbox(load, stack_bytes=REPLAY_STACK_BYTES)
-        frames = None
-        if follows is not None:
-            frames = _frames_for(*follows, request.range.first, tell)
-        try:
-            return shadow_of(
-                source, request, runner=sandbox, carry_out=carry_out, frames=frames,
-                on_progress=tell,
-            )  # fmt: skip
-        finally:
-            sandbox.close()
-
-    return run_on_big_stack(run)
-
-
-def _frames_for(
-    store: Store, seconds: float, first: int, tell: Callable[[int], None]
-) -> Iterator[Frame]:
-    """Yield the frames from that with record ``first`` on, as they become durable, until so many
-    seconds have passed."""
-    until_s = time.monotonic() + seconds
-    last = first - 1
-    while True:
-        is_over = time.monotonic() >= until_s
-        head = store.head()
-        if head is None:
-            raise Damage("the store is empty: expected the genesis record of a world")
-        if head.seq > last:
-            for frame in store.frames(last + 1, head.seq):
-                yield frame
-                last = frame.header.last
-        if is_over:
-            return
-        tell(last)
-        time.sleep(min(LOOK_S, max(0.0, until_s - time.monotonic())))

@@ -1,13 +1,5 @@
-"""Render a trace as lines of text, each with its place in a tree, and an HTTP request in it
-(spec/audit.md, A-48, A-48a).
-
-Spell an HTTP request and its response for people: the part that a reader looks for comes first.
-
-    POST http://bank/charges {"cents":900}; headers {"idempotency-key":"k-1"}
-    201 {"charge":"ch-1"}; headers {"content-type":"application/json"}; timings {…}
-
-See spec/audit.md, A-48a.
-"""
+"""Render a trace as lines of text, each with its place in a tree, and the HTTP requests in it
+(spec/audit.md, A-48, A-48a)."""
 
 from __future__ import annotations
 
@@ -25,6 +17,8 @@ _VALUED: Final = ("event", "emitted", "intent", "stream")
 _HALTED: Final = ("held", "parked")
 _BAD: Final = ("failed", "error", "timeout", "overloaded", "no_instance", "faulted", "lost")
 
+_HTTP_FIRST: Final = ("method", "url", "status", "body", "body_ref")
+
 INDENT: Final = 4
 """Columns that a terminal's tree takes for each level."""
 
@@ -39,6 +33,9 @@ DRAWN_BYTES_MAX: Final = 1 << 20
 
 VALUE_MAX: Final = 1 << 24
 """More characters than any value has that a trace shows."""
+
+SizeOf = Callable[[str], int | None]
+"""The size in bytes of the blob with this hash, or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +170,7 @@ def _tree(root: Node, width: int | None, notes: Mapping[int, str | None]) -> Bra
         noted = replace(node, note=notes[id(node)]) if id(node) in notes else node
         branches[id(node)] = Branch(
             kind=node.kind,
-            text=_text(noted, receipt, None if width is None else width - INDENT * depth),
+            text=_fitted_line(noted, receipt, None if width is None else width - INDENT * depth),
             is_target=node.is_target or (receipt is not None and receipt.is_target),
             is_bad=node.status in _BAD,
             children=children,
@@ -188,7 +185,7 @@ def _receipt_of(node: Node) -> Node | None:
     return next((child for child in node.children if child.kind in _RECEIPTS), None)
 
 
-def _text(node: Node, receipt: Node | None, width: int | None) -> str:
+def _fitted_line(node: Node, receipt: Node | None, width: int | None) -> str:
     """Return the line of a node. If it is wider than ``width``, its values are cut evenly."""
     values = [part.value for part in (node, receipt) if part is not None and _has_value(part)]
     if width is None:
@@ -217,7 +214,7 @@ def _line(node: Node, receipt: Node | None, length_max: int) -> str:
 
 
 def _summary(node: Node, length_max: int) -> str:
-    value = f" {_value(node, length_max)}" if node.value is not None and length_max else ""
+    value = f" {_value_text(node, length_max)}" if node.value is not None and length_max else ""
     match node.kind:
         case "event":
             return f"event {node.seq}: {node.subject}{value}"
@@ -230,7 +227,7 @@ def _summary(node: Node, length_max: int) -> str:
             assert node.cell is not None
             return f"fault {node.seq}: {name_cell(*node.cell)} failed"
         case "intent":
-            return f"asks {node.subject}{_at(node)}{value}"
+            return f"asks {node.subject}{_operation_text(node)}{value}"
         case "receipt":
             return f"receipt {node.seq}: {node.subject} {node.status}{value}"
         case "kernel_receipt":
@@ -250,11 +247,11 @@ def _summary(node: Node, length_max: int) -> str:
             return f"{node.kind} {node.seq}"
 
 
-def _value(node: Node, length_max: int) -> str:
+def _value_text(node: Node, length_max: int) -> str:
     return short(node.value if node.text is None else node.text, length_max)
 
 
-def _at(node: Node) -> str:
+def _operation_text(node: Node) -> str:
     """Return the operation of a flow that asks: `` at PATH``, with the attempt if it is not the
     first, and the role of a timer."""
     if node.flow is None:
@@ -276,7 +273,7 @@ def _settlement(node: Node, receipt: Node | None, length_max: int) -> list[str]:
             f" ({receipt_name} {receipt.seq}: {receipt.status}{_unless(receipt.note, node.status)})"
         )
         if receipt.value is not None and length_max:
-            parts.append(f"{text} {_value(receipt, length_max)}")
+            parts.append(f"{text} {_value_text(receipt, length_max)}")
             return parts
     return [*parts, text]
 
@@ -305,27 +302,28 @@ def _case(case: Case) -> Branch:
     )
 
 
-_FIRST: Final = ("method", "url", "status", "body", "body_ref")
-
-SizeOf = Callable[[str], int | None]
-"""The size in bytes of the blob with this hash, or None if it is unknown."""
-
-
 def http_text(value: object, size_of: SizeOf) -> str | None:
-    """Return params or payload of ``sys/http.request@1`` as text; None for any other value, for
-    example one that is too large to be shown. Nothing is left out except null fields."""
+    """Spell an HTTP request or its response for people: the part that a reader looks for comes
+    first (A-48a).
+
+        POST http://bank/charges {"cents":900}; headers {"idempotency-key":"k-1"}
+        201 {"charge":"ch-1"}; headers {"content-type":"application/json"}; timings {…}
+
+    ``value`` are the params or the payload of ``sys/http.request@1``. Return None for any other
+    value, for example one that is too large to be shown. Nothing is left out except null fields.
+    """
     if not isinstance(value, dict) or not ("url" in value or "status" in value):
         return None
-    parts = [" ".join(_beginning(value, size_of))]
+    parts = [" ".join(_http_beginning(value, size_of))]
     parts += [
-        f"{name} {compact(_header_texts(part) if name == 'headers' else part)}"
+        f"{name} {compact(_http_headers(part) if name == 'headers' else part)}"
         for name, part in value.items()
-        if name not in _FIRST and part not in (None, {})
+        if name not in _HTTP_FIRST and part not in (None, {})
     ]
     return "; ".join(parts)
 
 
-def _beginning(value: Mapping[str, Any], size_of: SizeOf) -> list[str]:
+def _http_beginning(value: Mapping[str, Any], size_of: SizeOf) -> list[str]:
     """Return method and URL, or status; then the body."""
     parts = [str(value[name]) for name in ("method", "url", "status") if name in value]
     if value.get("body") is not None:
@@ -335,14 +333,14 @@ def _beginning(value: Mapping[str, Any], size_of: SizeOf) -> list[str]:
     return parts
 
 
-def _header_texts(headers: object) -> object:
+def _http_headers(headers: object) -> object:
     """Return headers with plain texts; a header with a secret shows the name of the secret."""
     if not isinstance(headers, dict):
         return headers
-    return {name: _header_text(value) for name, value in headers.items()}
+    return {name: _http_header(value) for name, value in headers.items()}
 
 
-def _header_text(value: object) -> object:
+def _http_header(value: object) -> object:
     match value:
         case {"$tag": "literal", "$value": text}:
             return text

@@ -1,7 +1,5 @@
-"""List everything that came in for a cell, in order, and what it did with each (A-45).
-
-Which records are inputs of a cell in its timeline (spec/audit.md, A-45).
-"""
+"""List everything that came in for a cell, in order, and what it did with each (spec/audit.md,
+A-45)."""
 
 from __future__ import annotations
 
@@ -30,20 +28,6 @@ from aos.values.digests import Hash
 
 
 @dataclass(slots=True)
-class _Input:
-    """One input: a record itself, or event ``index`` that the record emitted. ``runs`` are the
-    faults that were retried, then the step that took the input."""
-
-    record: Record
-    index: int
-    runs: list[Step | Faulted] = field(default_factory=list)
-
-    @property
-    def entry(self) -> EntryId:
-        return self.record.seq, self.index
-
-
-@dataclass(slots=True)
 class Timeline:
     """The inputs and the steps of one cell.
 
@@ -58,6 +42,20 @@ class Timeline:
     earlier: int
     emitted: list[tuple[EntryId, tuple[CellId, ...], Draft]]
     ended: Draft | None
+
+
+@dataclass(slots=True)
+class _Input:
+    """One input: a record itself, or event ``index`` that the record emitted. ``runs`` are the
+    faults that were retried, then the step that took the input."""
+
+    record: Record
+    index: int
+    runs: list[Step | Faulted] = field(default_factory=list)
+
+    @property
+    def entry(self) -> EntryId:
+        return self.record.seq, self.index
 
 
 def timeline(view: View, nodes: Nodes, cell: CellId, *, inputs_max: int) -> Timeline:
@@ -150,8 +148,8 @@ def _is_delivered(cell_input: _Input, cell: CellId) -> bool:
 
 
 def reaching(record: Record, cell: CellId) -> Iterator[int]:
-    """Yield the indexes under which ``record`` came in for ``cell``, or did not reach it: its
-    mailbox was full, or it did not exist."""
+    """Yield the indexes under which ``record`` came in for ``cell`` as an input of its timeline, or
+    did not reach it: its mailbox was full, or it did not exist."""
     match record:
         case Event() if cell in record.to or cell in record.overloaded:
             yield 0

@@ -1,5 +1,5 @@
 """Check that each frame follows the one before it, and find the part, or the one bit, that was
-altered (A-22, A-23).
+altered (spec/audit.md, A-22, A-23).
 
 Rule 1: the next frame's ``prev``, or the signed head, is a witness of a frame's hash. If a header
 fits its witness but not the records, the records were altered. If the header computed from the
@@ -7,12 +7,6 @@ records and neighbours fits the witness, the stored header was altered.
 
 Rule 2: after a damaged frame the check continues from the hash that the witnesses give, so that it
 finds every damaged frame and blames no intact one.
-
-Find the one flipped bit in an altered frame (spec/audit.md, A-23).
-
-A frame's root commits to all of its records together, so it does not show which one was altered. If
-one bit was flipped, as by failing memory or a failing disk, trying each bit finds it: hashing a
-leaf and its path to the root takes a few short hashes.
 """
 
 from __future__ import annotations
@@ -31,6 +25,14 @@ from aos.core.journal.merkle import root as merkle_root
 from aos.errors import sentence
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text
+
+SEARCH_SECONDS: Final = 20.0
+"""Maximum search time for one frame, in seconds. A frame of 256 KiB, the largest that a host
+makes, takes less."""
+
+_NODE: Final = encode(["aos/node/1", bytes(32), bytes(32)])
+_LEFT: Final = _NODE[:-66]
+_RIGHT: Final = _NODE[-34:-32]
 
 Problem = tuple[FindingKind, str]
 
@@ -172,15 +174,6 @@ def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
         )
 
 
-SEARCH_SECONDS: Final = 20.0
-"""Maximum search time for one frame, in seconds. A frame of 256 KiB, the largest that a host
-makes, takes less."""
-
-_NODE: Final = encode(["aos/node/1", bytes(32), bytes(32)])
-_LEFT: Final = _NODE[:-66]
-_RIGHT: Final = _NODE[-34:-32]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
     """One flipped bit: in the record at ``index`` of the frame, or in its salt (None)."""
@@ -190,6 +183,18 @@ class Flip:
     bit: int
 
 
+def find_flip(frame: Frame, *, seconds: float = SEARCH_SECONDS) -> Flip | None:
+    """Return the bit whose flipping makes ``frame`` fit the root in its header; None if none was
+    found (A-23).
+
+    A frame's root commits to all of its records together, so it does not show which one was
+    altered. If one bit was flipped, as by failing memory or a failing disk, trying each bit finds
+    it: hashing a leaf and its path to the root takes a few short hashes.
+    """
+    deadline = time.monotonic() + seconds
+    return _flip_in_salt(frame, deadline) or _flip_in_records(frame, deadline)
+
+
 def flipped(data: bytes, flip: Flip) -> bytes:
     """Return ``data`` with the bit inverted."""
     changed = bytearray(data)
@@ -197,36 +202,29 @@ def flipped(data: bytes, flip: Flip) -> bytes:
     return bytes(changed)
 
 
-def find_flip(frame: Frame, *, seconds: float = SEARCH_SECONDS) -> Flip | None:
-    """Return the bit whose flipping makes ``frame`` fit the root in its header; None if none was
-    found."""
-    deadline = time.monotonic() + seconds
-    return _in_salt(frame, deadline) or _in_records(frame, deadline)
-
-
-def _leaves(frame: Frame) -> list[Hash]:
+def _leaf_hashes(frame: Frame) -> list[Hash]:
     first = frame.header.first
     return [leaf(frame.salt, first + i, record) for i, record in enumerate(frame.records)]
 
 
-def _in_salt(frame: Frame, deadline: float) -> Flip | None:
+def _flip_in_salt(frame: Frame, deadline: float) -> Flip | None:
     for byte in range(len(frame.salt)):
         if time.monotonic() > deadline:
             return None
         for bit in range(8):
             salt = bytearray(frame.salt)
             salt[byte] ^= 1 << bit
-            if merkle_root(_leaves(replace(frame, salt=bytes(salt)))) == frame.header.root:
+            if merkle_root(_leaf_hashes(replace(frame, salt=bytes(salt)))) == frame.header.root:
                 return Flip(index=None, byte=byte, bit=bit)
     return None
 
 
-def _in_records(frame: Frame, deadline: float) -> Flip | None:
-    leaves = _leaves(frame)
+def _flip_in_records(frame: Frame, deadline: float) -> Flip | None:
+    leaves = _leaf_hashes(frame)
     for index, record in enumerate(frame.records):
         salt = record_salt(frame.salt, frame.header.first + index)
         buffer = bytearray(encode(["aos/leaf/1", salt, record]))
-        way = list(_way(leaves, index))
+        way = list(_path_to_root(leaves, index))
         for at in range(len(buffer) - len(record), len(buffer)):
             if time.monotonic() > deadline:
                 return None
@@ -238,17 +236,17 @@ def _in_records(frame: Frame, deadline: float) -> Flip | None:
     return None
 
 
-def _way(leaves: Sequence[Hash], index: int) -> Iterator[tuple[bytes, bytes]]:
+def _path_to_root(leaves: Sequence[Hash], index: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield, from a leaf up to the root, the bytes before and after the child's hash in each
     node's preimage."""
     if len(leaves) == 1:
         return
     split = 1 << (len(leaves) - 1).bit_length() - 1
     if index < split:
-        yield from _way(leaves[:split], index)
+        yield from _path_to_root(leaves[:split], index)
         yield _LEFT, _RIGHT + merkle_root(leaves[split:])
     else:
-        yield from _way(leaves[split:], index - split)
+        yield from _path_to_root(leaves[split:], index - split)
         yield _LEFT + merkle_root(leaves[:split]) + _RIGHT, b""
 
 

@@ -1,12 +1,9 @@
-"""Where a journal whose first records were pruned begins, without its archives or with them
+"""Find where a journal whose first records were pruned begins, without its archives or with them
 (spec/audit.md, A-27b, A-27c).
 
 The cut names the frame that the first kept frame follows; the snapshot of the world at that place
 holds the result of the pruned records. A later record of the same chain names that snapshot, and
 the signed head vouches for both.
-
-Order archives of pruned records, and verify a world together with them (spec/audit.md,
-A-27c).
 """
 
 from __future__ import annotations
@@ -27,6 +24,10 @@ from aos.store.bundle.reader import Bundle
 from aos.store.cut import Cut
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
+
+
+class _Blobs(Protocol):
+    def blob(self, hash: Hash, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,22 +104,19 @@ def as_genesis(data: bytes) -> Genesis | Fork:
     )
 
 
-class _Blobs(Protocol):
-    def blob(self, hash: Hash, /) -> bytes: ...
-
-
 def archives_to(cut: Cut | None, archives: Sequence[Bundle]) -> list[Bundle]:
-    """Return the archives in their order.
+    """Return the archives of pruned records in their order, so that a world can be verified
+    together with them (A-27c).
 
     Raises:
         BadUsage: They do not lead to ``cut`` without a gap.
         Damage: The head of an archive cannot be read.
     """
-    ordered = sorted(archives, key=_follows)
+    ordered = sorted(archives, key=_last_before)
     expected: int | None = None
     for archive in ordered:
-        if expected is not None and _follows(archive) != expected:
-            raise _gap(archive, expected)
+        if expected is not None and _last_before(archive) != expected:
+            raise _archive_gap(archive, expected)
         expected = archive.head().seq
     if ordered and (cut is None or expected != cut.seq):
         raise BadUsage(
@@ -171,19 +169,19 @@ def reading(sources: Sequence[_Blobs]) -> BlobReader:
     return read
 
 
-def _follows(archive: Bundle) -> int:
+def _last_before(archive: Bundle) -> int:
     """Return the last record before an archive."""
     start = archive.header.after
     return 0 if start is None else start.seq
 
 
-def _gap(archive: Bundle, expected: int) -> BadUsage:
+def _archive_gap(archive: Bundle, expected: int) -> BadUsage:
     return BadUsage(
         sentence(
             "the archives do not follow one another",
             location=str(archive.path),
             expected=f"records from {expected + 1} on",
-            actual=f"from {_follows(archive) + 1} on",
+            actual=f"from {_last_before(archive) + 1} on",
             hint="name the archives between too, and none twice",
         )
     )

@@ -1,11 +1,5 @@
-"""Find a flow in the state of a world, read an instance, and explain what it waits for
-(spec/audit.md, A-5, A-51b).
-
-Resolve the caller's words to a flow or one of its messages (spec/audit.md, A-5).
-
-Explain what a flow waits for, with the path of each operation and the next command
-(spec/audit.md, A-51b).
-"""
+"""Find a flow in the state of a world, read an instance, and explain what it waits for, with the
+path of each operation and the next command (spec/audit.md, A-5, A-51b)."""
 
 from __future__ import annotations
 
@@ -50,6 +44,10 @@ SHOWN_STATUSES: Final = (*FLOW_STATUSES, FAULTED, CLOSED, PARKED)
 """The statuses of a flow in lists: its own, or ``faulted`` if a fault stopped it, or ``closed`` if
 an operator ended it, or ``parked`` if it waits for an effect that does not run before an operator
 acts."""
+
+MESSAGES_SAID: Final = 8
+"""How many messages and children that a flow waits for are described."""
+CANCELED_CALL: Final = " (the call is canceled, and undone if that flow completes)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +145,6 @@ def find_message(flow: FlowDeclaration, word: str) -> str:
     return find_named(f"message of {flow.name}", word, sorted(flow.messages), hint)
 
 
-MESSAGES_SAID: Final = 8
-"""How many messages and children that a flow waits for are described."""
-CANCELED_CALL: Final = " (the call is canceled, and undone if that flow completes)"
-
-
 def diverged_advice(fault: Fault) -> str | None:
     """Return the remedy for a flow whose code no longer fits its history; None for another fault.
     The message of the fault has the path and the difference."""
@@ -189,7 +182,7 @@ def flow_reasons(flow: SeenFlow, words: str, *, now_ns: int) -> Iterator[Reason]
         awaited for awaited in waits(state.history) if awaited.kind in (MESSAGE, CHILD, RESUME)
     ]
     for wait in other_waits[:MESSAGES_SAID]:
-        yield _waiting(flow, state, wait, words, now_ns)
+        yield _wait_reason(flow, state, wait, words, now_ns)
     if len(other_waits) > MESSAGES_SAID:
         yield Reason(
             kind="message",
@@ -199,7 +192,7 @@ def flow_reasons(flow: SeenFlow, words: str, *, now_ns: int) -> Iterator[Reason]
         )
 
 
-def _waiting(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: int) -> Reason:
+def _wait_reason(flow: SeenFlow, state: FlowState, wait: Wait, words: str, now_ns: int) -> Reason:
     since = span_text(max(0, now_ns - wait.since_ns))
     if wait.kind == MESSAGE:
         until = "" if wait.until_ns is None else f", until {time_text(wait.until_ns)}"

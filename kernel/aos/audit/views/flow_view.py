@@ -1,12 +1,5 @@
 """The documents of ``aos flow list`` and ``aos flow show``, which also has operations that the
-state no longer has (spec/audit.md, A-69, A-69a, A-69b).
-
-Read the operations that a flow's state no longer has from the journal (spec/audit.md, A-69b).
-
-A scope that is over collapses into its result, and a loop trims its iterations; the states that
-steps recorded before still have their operations. The result of a step's last attempt, after the
-last state that had it, is in its receipt.
-"""
+state no longer has (spec/audit.md, A-69, A-69a, A-69b)."""
 
 from __future__ import annotations
 
@@ -164,19 +157,6 @@ def flow(view: View, word: str, key: str, *, with_history: bool = False) -> Docu
     }
 
 
-@dataclass(slots=True)
-class _Sighting:
-    """An operation in the last state that had it, which record ``seq`` left."""
-
-    node: OperationNode
-    parent: _OperationKey | None
-    seq: int
-
-
-_OperationKey = tuple[str, int]
-"""The path of an operation and the time of its creation: a loop that unwinds makes a path again."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Past:
     """The operations of a flow, also those that its state no longer has. ``unreadable`` counts the
@@ -207,8 +187,26 @@ class Past:
         return documents
 
 
+_OperationKey = tuple[str, int]
+"""The path of an operation and the time of its creation: a loop that unwinds makes a path again."""
+
+
+@dataclass(slots=True)
+class _Sighting:
+    """An operation in the last state that had it, which record ``seq`` left."""
+
+    node: OperationNode
+    parent: _OperationKey | None
+    seq: int
+
+
 def past_operations(view: View, flow: SeenFlow) -> Past:
-    """Read every recorded state of an instance since it came into being."""
+    """Read every recorded state of an instance since it came into being (A-69b).
+
+    A scope that is over collapses into its result, and a loop trims its iterations; the states that
+    steps recorded before still have their operations. The result of a step's last attempt, after
+    the last state that had it, is in its receipt.
+    """
     sightings: dict[_OperationKey, _Sighting] = {}
     refs: dict[Hash, IssuerRef] = {}
     receipts: dict[str, Receipt | KernelReceipt] = {}
@@ -225,11 +223,11 @@ def past_operations(view: View, flow: SeenFlow) -> Past:
                     ref = IssuerRef.read(intent.issuer_ref)
                     if ref is not None and ref.role is None:
                         refs[intent.intent] = ref
-                history = _history(view, record)
+                history = _recorded_history(view, record)
                 if history is None:
                     unreadable += 1
                 else:
-                    _take(sightings, history, record.seq)
+                    _note_sightings(sightings, history, record.seq)
             case Faulted(cell=flow.id):
                 failed_on = record.entry[0]
             case Control(action="skip", cell=flow.id) if failed_on is not None:
@@ -238,7 +236,7 @@ def past_operations(view: View, flow: SeenFlow) -> Past:
                 receipts[refs[record.intent].path] = record
             case _:
                 pass
-    past = _joined(view, flow, sightings, receipts)
+    past = _join_sightings(view, flow, sightings, receipts)
     past.unreadable = unreadable
     past.skipped = {
         id(sighting.node)
@@ -248,7 +246,7 @@ def past_operations(view: View, flow: SeenFlow) -> Past:
     return past
 
 
-def _history(view: View, step: Step) -> History | None:
+def _recorded_history(view: View, step: Step) -> History | None:
     assert step.state is not None
     try:
         return FlowState.read(slot_bytes(step.state, view.journal.blob)).history
@@ -256,7 +254,7 @@ def _history(view: View, step: Step) -> History | None:
         return None
 
 
-def _take(sightings: dict[_OperationKey, _Sighting], history: History, seq: int) -> None:
+def _note_sightings(sightings: dict[_OperationKey, _Sighting], history: History, seq: int) -> None:
     parents: dict[int, _OperationKey] = {}
     for node in walk(tree(history)):
         key = (node.path, node.operation.created_ns)
@@ -266,7 +264,7 @@ def _take(sightings: dict[_OperationKey, _Sighting], history: History, seq: int)
         )
 
 
-def _joined(
+def _join_sightings(
     view: View,
     flow: SeenFlow,
     sightings: dict[_OperationKey, _Sighting],
@@ -283,13 +281,13 @@ def _joined(
             past.kept_ids.add(id(sighting.node))
         elif not sighting.node.operation.state.is_over:
             receipt = receipts.get(sighting.node.path)
-            sighting.node.operation = _settled(view, flow, sighting.node, receipt)
+            sighting.node.operation = _settled_operation(view, flow, sighting.node, receipt)
         parent = None if sighting.parent is None else sightings.get(sighting.parent)
         (past.roots if parent is None else parent.node.children).append(sighting.node)
     return past
 
 
-def _settled(
+def _settled_operation(
     view: View, flow: SeenFlow, node: OperationNode, receipt: Receipt | KernelReceipt | None
 ) -> Operation:
     """Return an operation that was not over in the last state that had it, with what its receipt
@@ -316,11 +314,11 @@ def _settled(
         operation,
         state=OperationState.COMPLETED,
         done_ns=done_ns,
-        details=replace(details, value=_payload(view, flow, receipt)),
+        details=replace(details, value=_receipt_value(view, flow, receipt)),
     )
 
 
-def _payload(view: View, flow: SeenFlow, receipt: Receipt | KernelReceipt) -> bytes | None:
+def _receipt_value(view: View, flow: SeenFlow, receipt: Receipt | KernelReceipt) -> bytes | None:
     effect = flow.manifest.effects.get(receipt.effect)
     try:
         data = slot_bytes(receipt.payload, view.journal.blob)

@@ -1,8 +1,5 @@
-"""The documents of ``aos inspect journal``, in either direction and while it grows, and its records
-by minute (A-38, A-39; spec/page.md, PG-104).
-
-How many records each minute of the last hour has (spec/page.md, PG-104).
-"""
+"""The documents of ``aos inspect journal``: records in either direction, also while the journal
+grows, and their number by minute (spec/audit.md, A-38, A-39; spec/page.md, PG-104)."""
 
 from __future__ import annotations
 
@@ -32,6 +29,9 @@ KINDS: Final = (
     "genesis", "start", "manifest", "event", "step", "fault", "receipt", "kernel_receipt", "stream",
     "attempt", "control", "governance", "snapshot", "fork",
 )  # fmt: skip
+
+MINUTES: Final = 60
+MINUTE_NS: Final = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,16 +218,14 @@ def selection(
     return Selection(kinds=kinds, workflow=name, key=key_bytes)
 
 
-MINUTES: Final = 60
-MINUTE_NS: Final = 60 * 10**9
-
-
 def minutes(view: View) -> Document:
-    """Return ``{minutes: [{at_ns, records, by_kind}]}`` of the last hour of the journal's clock; a
-    minute without a record is left out. Without an index, the whole journal is read."""
+    """Return ``{minutes: [{at_ns, records, by_kind}]}`` of the last hour of the journal's clock
+    (PG-104); a minute without a record is left out. Without an index, the whole journal is read."""
     last = view.state.clock_ns // MINUTE_NS
     first = last - MINUTES + 1
-    counts_by_minute = _read(view) if view.index is None else view.index.minutes(MINUTES, last)
+    counts_by_minute = (
+        _count_by_minute(view) if view.index is None else view.index.minutes(MINUTES, last)
+    )
     return {
         "minutes": [
             {
@@ -241,7 +239,7 @@ def minutes(view: View) -> Document:
     }
 
 
-def _read(view: View) -> dict[int, Counter[str]]:
+def _count_by_minute(view: View) -> dict[int, Counter[str]]:
     """A record counts in the minute of the journal clock after it (IX-25)."""
     counts_by_minute: dict[int, Counter[str]] = defaultdict(Counter)
     clock_ns = 0

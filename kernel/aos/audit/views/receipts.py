@@ -1,11 +1,5 @@
 """Receipts of settled intents: found by status and code, and whether their signatures hold
-(spec/audit.md, A-66a, A-67a).
-
-The journal is read once. Receipts are found by their bytes, and only those with the right status
-are decoded.
-
-Whether the signature of a receipt holds, checked now (spec/audit.md, A-67a).
-"""
+(spec/audit.md, A-66a, A-67a)."""
 
 from __future__ import annotations
 
@@ -62,7 +56,11 @@ class ReceiptSelection:
         return (self.code, self.workflow, self.key_prefix) == (None, None, None)
 
     def find(self, journal: Journal, lens: Lens, *, last: int) -> SelectedReceipts:
-        """Find the selected receipts up to record ``last``. Only their numbers are kept."""
+        """Find the selected receipts up to record ``last``. Only their numbers are kept.
+
+        The journal is read once. Receipts are found by their bytes, and only those with the right
+        status are decoded.
+        """
         selected = SelectedReceipts([])
         for receipt in self._read(journal, last, selected):
             if (
@@ -113,8 +111,9 @@ def code_of(receipt: Settling, lens: Lens) -> str | None:
 
 
 def signature_document(view: View, receipt: Receipt, opened_seq: int) -> Document:
-    """Return the key, whether it signed the receipt, and whether the manifest in force when the
-    effect was requested let it sign. ``was_allowed`` is null if that manifest is not kept."""
+    """Return the key, whether it signed the receipt, checked now, and whether the manifest in force
+    when the effect was requested let it sign (A-67a). ``was_allowed`` is null if that manifest is
+    not kept."""
     world, world_key = _world_at(view, receipt.seq)
     message = signed_receipt_message(
         world,

@@ -1,8 +1,5 @@
 """The view of one state of a world and of the process that runs it, and the paging of its lists
-(A-60).
-
-The effects that the process of a world carries out, as far as views show them.
-"""
+(A-60)."""
 
 from __future__ import annotations
 
@@ -18,13 +15,33 @@ from aos.audit.views.record_view import Document
 from aos.core.state.state import State
 from aos.errors import BadUsage, sentence
 
-LIMIT: Final = 100
-LIMIT_MAX: Final = 10_000
-
 if TYPE_CHECKING:
     from aos.audit.search.matching import CellFinder
 
+LIMIT: Final = 100
+LIMIT_MAX: Final = 10_000
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """An effect that a process carries out: its ``attempt`` is ``running`` since ``since_ns``, or
+    in ``backoff`` until then."""
+
+    phase: str
+    attempt: int
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The process that runs the world, as far as views show it: the effects that its executors run,
+    and the tasks that are running or in backoff there. Of a task that is not listed, only the
+    journal is known."""
+
+    effects: frozenset[str]
+    tasks: Mapping[bytes, RunningTask]
 
 
 class View:
@@ -123,22 +140,3 @@ def check_word(noun: str, word: str | None, choices: Collection[str]) -> None:
     """Raise ``BadUsage`` for a word that is not one of ``choices``."""
     if word is not None and word not in choices:
         raise BadUsage(sentence(f"no {noun} is {word!r}", expected="one of " + ", ".join(choices)))
-
-
-@dataclass(frozen=True, slots=True)
-class RunningTask:
-    """An effect that a process carries out: its ``attempt`` is ``running`` since ``since_ns``, or
-    in ``backoff`` until then."""
-
-    phase: str
-    attempt: int
-    since_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The process that runs the world: the effects that its executors run, and the tasks that are
-    running or in backoff there. Of a task that is not listed, only the journal is known."""
-
-    effects: frozenset[str]
-    tasks: Mapping[bytes, RunningTask]

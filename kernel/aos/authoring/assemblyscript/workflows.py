@@ -1,7 +1,5 @@
 """Write the base class of each workflow (SA-14) and of its migration (SA-16), which the author
 extends.
-
-Write the base class of each migration, which the author extends (SA-16).
 """
 
 from __future__ import annotations
@@ -23,25 +21,8 @@ def logs(model: Model) -> bool:
 
 
 def workflow_text(model: Model, node: Node) -> str:
+    """The base class of a workflow (SA-14)."""
     return "\n".join(_workflow(model, node))
-
-
-def key_field(model: Model, node: Node) -> Iterator[str]:
-    """The lines of the field for the cell's key, in the class of a workflow or migration."""
-    if "key_schema" in node:
-        key = model.schema(node["key_schema"], location=node["name"])
-        yield "  /** Of the cell. */"
-        yield f"  key: {key.type_text} = {key.default};"
-
-
-def key_reader(model: Model, node: Node) -> Iterator[str]:
-    """The lines of the method that reads ``key_field``."""
-    if "key_schema" in node:
-        key = model.schema(node["key_schema"], location=node["name"])
-        yield ""
-        yield "  aosReadKey(r: aos.Reader): void {"
-        yield f"    this.key = {key.reads};"
-        yield "  }"
 
 
 def _workflow(model: Model, node: Node) -> Iterator[str]:
@@ -72,7 +53,7 @@ def _check_handles(model: Model, node: Node) -> None:
     """Raise BuildFailed for a handle of an effect that the workflow may not emit: the kernel would
     refuse the first step that starts it (K-50)."""
     emitted = node["effects_emitted"]
-    for effect in sorted(_handled(model, {"ref": node["state"]})):
+    for effect in sorted(_handled_effects(model, {"ref": node["state"]})):
         if effect not in emitted:
             raise BuildFailed(
                 sentence(
@@ -83,7 +64,7 @@ def _check_handles(model: Model, node: Node) -> None:
             )
 
 
-def _handled(model: Model, expression: Expression) -> set[str]:
+def _handled_effects(model: Model, expression: Expression) -> set[str]:
     """The effects of the handles in a type. Following refs terminates (V-24)."""
     handle = HANDLE.fullmatch(str(expression.get("$comment")))
     if handle is not None:
@@ -98,7 +79,7 @@ def _handled(model: Model, expression: Expression) -> set[str]:
             parts.append(argument["value"])
         elif form in ("option", "list", "set"):
             parts.append(argument)
-    return set[str]().union(*(_handled(model, part) for part in parts))
+    return set[str]().union(*(_handled_effects(model, part) for part in parts))
 
 
 def _handlers(model: Model, node: Node) -> Iterator[str]:
@@ -174,18 +155,37 @@ def _annotations(model: Model, node: Node) -> Iterator[str]:
     yield "  }"
 
 
+def key_field(model: Model, node: Node) -> Iterator[str]:
+    """The lines of the field for the cell's key, in the class of a workflow or migration."""
+    if "key_schema" in node:
+        key = model.schema(node["key_schema"], location=node["name"])
+        yield "  /** Of the cell. */"
+        yield f"  key: {key.type_text} = {key.default};"
+
+
+def key_reader(model: Model, node: Node) -> Iterator[str]:
+    """The lines of the method that reads ``key_field``."""
+    if "key_schema" in node:
+        key = model.schema(node["key_schema"], location=node["name"])
+        yield ""
+        yield "  aosReadKey(r: aos.Reader): void {"
+        yield f"    this.key = {key.reads};"
+        yield "  }"
+
+
 def migration_class(workflows: Iterable[str], name: str) -> str:
     """The base class of the migration of one of the project's workflows."""
     return f"{class_names(workflows)[name]}Migration"
 
 
 def migration_text(model: Model, node: Node) -> str:
+    """The base class of the migration of a workflow (SA-16)."""
     return "\n".join(_migration(model, node))
 
 
 def _migration(model: Model, node: Node) -> Iterator[str]:
     name, source = node["name"], node["migrate"]["from"]
-    _check_source(model, name, source)
+    _check_old_schema(model, name, source)
     class_name = model.claims.claim(
         migration_class(model.workflows, name), f"the migration of {name}"
     )
@@ -209,7 +209,7 @@ def _migration(model: Model, node: Node) -> Iterator[str]:
     yield "}"
 
 
-def _check_source(model: Model, name: str, source: str) -> None:
+def _check_old_schema(model: Model, name: str, source: str) -> None:
     """Raise BuildFailed without the old schema: the manifest does not need it, but the class
     does."""
     if source not in model.schemas:

@@ -1,10 +1,4 @@
-"""Write the skeleton of a migration in Rust, by the crate's own types (AU-93).
-
-Find the Rust types of a crate that have names in AIR (AU-93).
-
-Only the attributes are read, ``#[schema("…")]`` and ``#[effect("…"``, and the name of the type that
-follows. A type that a macro writes is not found; the skeleton then leaves its fields to the author.
-"""
+"""Write the skeleton of a migration in Rust, by the crate's own types (AU-93)."""
 
 from __future__ import annotations
 
@@ -33,8 +27,24 @@ SCALARS: Final[Mapping[str, str]] = {
     "uuid": "Uuid",
 }
 
+SYSTEM_EFFECTS: Final[Mapping[str, str]] = {
+    "sys/timer.set@1": "timer::Set",
+    "sys/blob.put@1": "blob::Put",
+    "sys/blob.get@1": "blob::Get",
+    "sys/cron.next@1": "cron::Next",
+    "sys/http.request@1": "http::Request",
+}
+"""The SDK's types for effects that a state may have handles of, as its prelude names them."""
+
 _WRAPPERS: Final[Mapping[str, str]] = {"option": "Option", "list": "Vec", "set": "Set"}
 _HANDLE: Final = re.compile(r"pending (set )?(\S+)")
+
+_NAMED_TYPE: Final = re.compile(
+    r'#\[(?:schema|effect)\(\s*"([^"]+)"[^\]]*\]\s*'
+    r"(?:(?://[^\n]*|#\[[^\]]*\])\s*)*"
+    r"(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum)\s+([A-Za-z_][A-Za-z0-9_]*)"
+)
+
 _KEYWORDS: Final = frozenset(
     {
         *("as", "async", "await", "break", "const", "continue", "crate", "dyn", "else", "enum"),
@@ -134,7 +144,9 @@ class _Writing:
         lines.append(f"    Ok({self.types[self.plan.target]} {{")
         for field_plan in fields:
             name = _identifier(field_plan.name)
-            value = f"old.{name}" if field_plan.problem is None else _todo(field_plan.problem)
+            value = (
+                f"old.{name}" if field_plan.problem is None else _compile_error(field_plan.problem)
+            )
             lines.append(f"        {name}: {value},")
         return [*lines, "    })"]
 
@@ -197,14 +209,14 @@ class _Writing:
         if form == "record":
             lines.append(f"pub struct {name} {{")
             for member, type_ in argument.items():
-                lines += _renamed(member, "    ")
+                lines += _rename_attribute(member, "    ")
                 type_text = self._type_text(type_, name + pascal(member))
                 lines.append(f"    pub {_identifier(member)}: {type_text},")
             lines.append("}")
         elif form == "variant":
             lines.append(f"pub enum {name} {{")
             for member, type_ in argument.items():
-                lines += _renamed(member, "    ")
+                lines += _rename_attribute(member, "    ")
                 is_unit = form_of(type_)[0] == "unit"
                 content = "" if is_unit else f"({self._type_text(type_, name + pascal(member))})"
                 lines.append(f"    {_identifier(member)}{content},")
@@ -218,7 +230,7 @@ def manifest_entry(plan: Plan, entrypoint: str) -> dict[str, object]:
     return {"migrate": {"from": plan.source, "entrypoint": entrypoint}}
 
 
-def _todo(problem: str) -> str:
+def _compile_error(problem: str) -> str:
     return f"compile_error!({json.dumps(problem, ensure_ascii=False)})"
 
 
@@ -227,38 +239,28 @@ def _identifier(name: str) -> str:
     return f"{plain}_" if plain in _KEYWORDS or plain[:1].isdigit() else plain
 
 
-def _renamed(name: str, indent: str) -> list[str]:
+def _rename_attribute(name: str, indent: str) -> list[str]:
     return [] if _identifier(name) == name else [f'{indent}#[schema(rename = "{name}")]']
 
 
-_NAMED: Final = re.compile(
-    r'#\[(?:schema|effect)\(\s*"([^"]+)"[^\]]*\]\s*'
-    r"(?:(?://[^\n]*|#\[[^\]]*\])\s*)*"
-    r"(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum)\s+([A-Za-z_][A-Za-z0-9_]*)"
-)
-
-SYSTEM_EFFECTS: Final[Mapping[str, str]] = {
-    "sys/timer.set@1": "timer::Set",
-    "sys/blob.put@1": "blob::Put",
-    "sys/blob.get@1": "blob::Get",
-    "sys/cron.next@1": "cron::Next",
-    "sys/http.request@1": "http::Request",
-}
-"""The SDK's types for effects that a state may have handles of, as its prelude names them."""
-
-
 def rust_types(crate: Path) -> Mapping[str, str]:
-    """Name in AIR -> path of the Rust type, such as ``crate::state::Order``."""
+    """Find the types of a crate that have names in AIR (AU-93): name in AIR -> path of the Rust
+    type, such as ``crate::state::Order``.
+
+    Only the attributes are read, ``#[schema("…")]`` and ``#[effect("…"``, and the name of the type
+    that follows. A type that a macro writes is not found; the skeleton then leaves its fields to
+    the author.
+    """
     types = dict(SYSTEM_EFFECTS)
     source = crate / "src"
     for file in sorted(source.rglob("*.rs")):
-        module = _module(file.relative_to(source))
-        for name, type_ in _NAMED.findall(file.read_text("utf-8", errors="replace")):
+        module = _module_path(file.relative_to(source))
+        for name, type_ in _NAMED_TYPE.findall(file.read_text("utf-8", errors="replace")):
             types.setdefault(name, f"{module}::{type_}")
     return types
 
 
-def _module(file: Path) -> str:
+def _module_path(file: Path) -> str:
     parts = file.with_suffix("").parts
     if parts[-1] in ("lib", "mod"):
         parts = parts[:-1]

@@ -1,9 +1,5 @@
-"""What a decision of the core gives: a record that follows the state, or an answer to the sender:
-admitted, duplicate, or refused by a rule.
-
-Make the refusal of an input.
-
-The result of every decision of the core: one record, and the blobs that belong to it.
+"""The results of a decision of the core: a record that follows the state, or an answer to the
+sender: admitted, duplicate, or refused by a rule.
 
 The core decides an input (``admit``, ``settle``, ``control``), a step (``step``) or a receipt of
 its own (``owed``). Deciding changes nothing; ``Kernel.append`` applies the decision.
@@ -156,11 +152,6 @@ class Refusal:
 Answer: TypeAlias = Admitted | Duplicate | Refusal
 
 
-def refusal(rule: Rule, message: str) -> Refusal:
-    """A refusal whose message fits an answer."""
-    return Refusal(rule=rule, message=clipped(message))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
     """A record that follows the state, and the blobs to store with it."""
@@ -174,3 +165,8 @@ class Decided:
     engine_text: str | None = None
     """The engine's own words for a fault, for people. They are in no record, because another
     version of the engine uses other words."""
+
+
+def refusal(rule: Rule, message: str) -> Refusal:
+    """A refusal whose message fits an answer."""
+    return Refusal(rule=rule, message=clipped(message))

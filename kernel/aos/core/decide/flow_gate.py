@@ -4,13 +4,7 @@ FL-90a).
 For each of them the new code decides a ``Continue`` on the stored state: it replays the history and
 asks for nothing that was not asked for before. The result is dropped. If the code no longer fits
 the history, the step ends with the fault ``diverged``, and so would the flow. Then the values that
-only later turns decode are read by the schemas of the manifest (``flow_stored``).
-
-Check what a flow has stored for later turns against a new manifest (spec/flow.md, FL-90a).
-
-A turn decodes only the values that its code comes to. This module reads those of later turns by
-the schemas of the manifest, which are those of the code: compensations, messages, and the schemas
-of events to other flows.
+only later turns decode are read by the schemas of the manifest (``stored_divergence``).
 """
 
 from __future__ import annotations
@@ -187,12 +181,17 @@ def stored_divergence(
     flow: FlowState, declaration: FlowDeclaration, manifest: Effective
 ) -> FlowDivergence | None:
     """Return the first stored part that later turns cannot use under ``manifest``; None if there is
-    none. A history that cannot be read is a fault of the turn itself."""
-    reading = _Reading(declaration, manifest)
-    return next(reading.problems(flow), None)
+    none (FL-90a).
+
+    A turn decodes only the values that its code comes to. This function reads those of later turns
+    by the schemas of the manifest, which are those of the code: compensations, messages, and the
+    schemas of events to other flows. A history that cannot be read is a fault of the turn itself.
+    """
+    stored_parts = _StoredParts(declaration, manifest)
+    return next(stored_parts.problems(flow), None)
 
 
-class _Reading:
+class _StoredParts:
     def __init__(self, declaration: FlowDeclaration, manifest: Effective) -> None:
         self._declaration = declaration
         self._manifest = manifest

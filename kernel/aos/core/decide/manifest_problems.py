@@ -1,10 +1,7 @@
-"""Find the problems of a manifest that only this world knows: its keys, what it leaves, and the
-patch of a proposal (K-14; spec/governance.md, GV-27).
+"""Find the problems of a manifest that only this world knows: its keys, the workflows that it
+leaves, and the patch of a proposal (K-14; spec/governance.md, GV-27).
 
-``admit`` refuses a manifest for them, and ``governing`` the proposal of one.
-
-Find the problems of a proposed manifest, as an apply would find them, and of its patch
-(spec/governance.md, GV-27).
+``admit`` refuses a manifest for the first two, and ``governed`` a proposal for each of them.
 """
 
 from __future__ import annotations
@@ -26,7 +23,9 @@ from aos.values.errors import quoted
 
 def keys_problem(effective: Effective, state: State) -> str | None:
     """The problem of an executor's or approver's key; None if there is none."""
-    problem = _misnamed(effective.executors or {}, state.world_key) or _revoked(effective, state)
+    problem = _misnamed_executor(effective.executors or {}, state.world_key) or _revoked_key(
+        effective, state
+    )
     if problem is not None:
         return f"executors: {problem}"
     revoked = state.revoked
@@ -47,30 +46,9 @@ def leaves_problem(effective: Effective, leaves: tuple[str, ...]) -> str | None:
     return None
 
 
-def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None:
-    """The problem of an executor that has only one of the world's own key and the name ``node``."""
-    for executor in executors.values():
-        if is_misnamed(executor, world_key):
-            return (
-                f"{NODE} must have this world's own key and no other may: expected ed25519:"
-                f"{world_key.hex()}, found {executor.name} with ed25519:{executor.public_key.hex()}"
-            )
-    return None
-
-
-def _revoked(effective: Effective, state: State) -> str | None:
-    """The problem of a manifest that uses a key that an earlier one revoked (K-106)."""
-    back = back_from_revocation(effective.executors, state.revoked)
-    if back is None:
-        return None
-    name, key = back
-    return (
-        f"{name} has ed25519:{key.hex()}, which an earlier manifest revoked: expected another key"
-    )
-
-
 def change_problems(state: State, governance_input: GovernanceInput) -> Iterator[str]:
-    """The problems of the proposed manifest, as an apply would find them, and of its patch."""
+    """The problems of the proposed manifest, as an apply would find them, and of its patch
+    (GV-27)."""
     assert governance_input.document is not None
     assert governance_input.patch is not None
     if word_of(MODES, governance_input.mode) is None:
@@ -96,3 +74,25 @@ def change_problems(state: State, governance_input: GovernanceInput) -> Iterator
         check_patch(state.effective, Patch.from_document(governance_input.patch), effective)
     except PatchInvalid as error:
         yield f"patch: {error}"
+
+
+def _misnamed_executor(executors: Mapping[str, Executor], world_key: bytes) -> str | None:
+    """The problem of an executor that has only one of the world's own key and the name ``node``."""
+    for executor in executors.values():
+        if is_misnamed(executor, world_key):
+            return (
+                f"{NODE} must have this world's own key and no other may: expected ed25519:"
+                f"{world_key.hex()}, found {executor.name} with ed25519:{executor.public_key.hex()}"
+            )
+    return None
+
+
+def _revoked_key(effective: Effective, state: State) -> str | None:
+    """The problem of a manifest that uses a key that an earlier one revoked (K-106)."""
+    back = back_from_revocation(effective.executors, state.revoked)
+    if back is None:
+        return None
+    name, key = back
+    return (
+        f"{name} has ed25519:{key.hex()}, which an earlier manifest revoked: expected another key"
+    )

@@ -1,10 +1,5 @@
 """The layer-1 transaction that puts a bundle into the chain: format 2, signed by the wallet, and
-its fate once it is posted.
-
-The Merkle root of a transaction's content, split into chunks as Arweave's own client does.
-
-Post a bundle -> its fate. No answer of a gateway is taken for "not sent" without evidence.
-"""
+its fate once it is posted."""
 
 from __future__ import annotations
 
@@ -21,9 +16,31 @@ from aos.executors.arweave.gateway_client import GatewayClient, InChain, NotInCh
 from aos.executors.arweave.upload_keys import UploadKeys
 from aos.worker import EffectFailed
 
+Fate: TypeAlias = Literal["Posted", "Known", "NoFunds", "Rejected", "Unknown", "NoKey"]
+
 FORMAT: Final = b"2"
 NOTHING: Final = b"0"
 BUNDLE_TAGS: Final = ((b"Bundle-Format", b"binary"), (b"Bundle-Version", b"2.0.0"))
+
+CHUNK_BYTES_MAX: Final = 256 * 1024
+CHUNK_BYTES_MIN: Final = 32 * 1024
+NOTE_BYTES: Final = 32
+
+FATES: Final[dict[int, Fate]] = {
+    HTTPStatus.OK: "Posted",
+    HTTPStatus.ACCEPTED: "Posted",
+    HTTPStatus.ALREADY_REPORTED: "Known",
+    HTTPStatus.BAD_REQUEST: "Rejected",
+    HTTPStatus.PAYMENT_REQUIRED: "NoFunds",
+    HTTPStatus.FORBIDDEN: "Rejected",
+    HTTPStatus.GONE: "NoFunds",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Rejected",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Rejected",
+}
+"""The fate by the status of the answer, before the look of AW-22. Any other is ``Unknown``."""
+
+ONE_STATUS_FOR_TWO: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN)
+"""Nodes answer these both to a wallet without funds and to an invalid transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +49,15 @@ class BundleTransaction:
 
     id: str
     body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostFate:
+    """``fate``, ``code`` and ``message`` of an upload receipt."""
+
+    fate: Fate
+    code: int | None
+    message: str
 
 
 def sign_transaction(
@@ -72,13 +98,8 @@ def sign_transaction(
     )
 
 
-CHUNK_BYTES_MAX: Final = 256 * 1024
-CHUNK_BYTES_MIN: Final = 32 * 1024
-NOTE_BYTES: Final = 32
-
-
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _ChunkNode:
     """A node of the tree, and the offset at which its bytes end."""
 
     id: bytes
@@ -86,7 +107,7 @@ class _Node:
 
 
 def data_root(data: bytes) -> bytes:
-    """The root over the chunks of ``data`` (AW-14).
+    """The Merkle root over the chunks of ``data``, split as Arweave's own client does (AW-14).
 
     A leaf is ``H(H(H(chunk)) H(end))``, a branch ``H(H(left) H(right) H(left's end))``, where H is
     SHA-256 and an offset has 32 bytes, big-endian. A node without a sibling moves up unchanged.
@@ -112,56 +133,31 @@ def _chunks(size: int) -> Iterator[tuple[int, int]]:
     yield start, size
 
 
-def _leaf(chunk: bytes, end: int) -> _Node:
-    return _Node(_hash(_hash(_hash(chunk)) + _hash(_note(end))), end)
+def _leaf(chunk: bytes, end: int) -> _ChunkNode:
+    return _ChunkNode(_sha256(_sha256(_sha256(chunk)) + _sha256(_offset_bytes(end))), end)
 
 
-def _branch(left_node: _Node, right_node: _Node) -> _Node:
-    return _Node(
-        _hash(_hash(left_node.id) + _hash(right_node.id) + _hash(_note(left_node.end))),
+def _branch(left_node: _ChunkNode, right_node: _ChunkNode) -> _ChunkNode:
+    return _ChunkNode(
+        _sha256(
+            _sha256(left_node.id) + _sha256(right_node.id) + _sha256(_offset_bytes(left_node.end))
+        ),
         right_node.end,
     )
 
 
-def _note(offset: int) -> bytes:
+def _offset_bytes(offset: int) -> bytes:
     return offset.to_bytes(NOTE_BYTES, "big")
 
 
-def _hash(data: bytes) -> bytes:
+def _sha256(data: bytes) -> bytes:
     return sha256(data).digest()
-
-
-Fate: TypeAlias = Literal["Posted", "Known", "NoFunds", "Rejected", "Unknown", "NoKey"]
-
-FATES: Final[dict[int, Fate]] = {
-    HTTPStatus.OK: "Posted",
-    HTTPStatus.ACCEPTED: "Posted",
-    HTTPStatus.ALREADY_REPORTED: "Known",
-    HTTPStatus.BAD_REQUEST: "Rejected",
-    HTTPStatus.PAYMENT_REQUIRED: "NoFunds",
-    HTTPStatus.FORBIDDEN: "Rejected",
-    HTTPStatus.GONE: "NoFunds",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Rejected",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "Rejected",
-}
-"""The fate by the status of the answer, before the look of AW-22. Any other is ``Unknown``."""
-
-ONE_STATUS_FOR_TWO: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN)
-"""Nodes answer these both to a wallet without funds and to an invalid transaction."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostFate:
-    """``fate``, ``code`` and ``message`` of an upload receipt."""
-
-    fate: Fate
-    code: int | None
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """A transaction, and the wallet that pays ``reward`` winston for it."""
+    """A transaction to post, and the wallet that pays ``reward`` winston for it. No answer of a
+    gateway is taken for "not sent" without evidence."""
 
     gateway: GatewayClient
     transaction: BundleTransaction

@@ -1,7 +1,4 @@
-"""Wait until a bundle is deep enough in the chain, then prove the content of its item.
-
-The content of a bundle that a gateway returned -> the hash that proves the item, or another.
-"""
+"""Wait until a bundle is deep enough in the chain, then prove the content of its item."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ PAUSE_FACTOR: Final = 1.5
 PAUSE_S_MAX: Final = 3.0
 
 FINAL: Final = ("Confirmed", "Rejected")
+OTHER: Final = "aos/arweave-other/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +72,16 @@ async def _look(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any]:
     chain_status = await gateway.chain_status(awaited.bundle)
     match chain_status:
         case NotInChain.ABSENT:
-            return _state("NotFound")
+            return _tagged("NotFound")
         case NotInChain.DROPPED:
-            return _state("Rejected")
+            return _tagged("Rejected")
         case NotInChain.PENDING:
-            return _state("Pending", depth=0)
+            return _tagged("Pending", depth=0)
         case _ if chain_status.depth < awaited.conf:
-            return _state("Pending", depth=chain_status.depth)
+            return _tagged("Pending", depth=chain_status.depth)
     bundle = await gateway.content(awaited.bundle)
     if bundle is None:
-        return _state("Pending", depth=chain_status.depth)
+        return _tagged("Pending", depth=chain_status.depth)
     try:
         content = await asyncio.to_thread(content_of, bundle, awaited.item)
     except BundleProblem as problem:
@@ -92,14 +90,11 @@ async def _look(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any]:
             f"the gateway {gateway.host} returned no bundle as {awaited.bundle}: {problem}",
             retryable=True,
         ) from None
-    return _state("Confirmed", depth=chain_status.depth, content=content)
+    return _tagged("Confirmed", depth=chain_status.depth, content=content)
 
 
-def _state(tag: str, **fields: Any) -> dict[str, Any]:
+def _tagged(tag: str, **fields: Any) -> dict[str, Any]:
     return {"$tag": tag, "$value": fields} if fields else {"$tag": tag}
-
-
-OTHER: Final = "aos/arweave-other/1"
 
 
 def content_of(bundle: bytes, item: str) -> str:

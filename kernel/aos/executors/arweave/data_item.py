@@ -1,5 +1,7 @@
 """ANS-104 data items, signed by Ed25519, with their tags (AW-12), and the bundles that carry them.
 
+An item:
+
 2      signature type, little-endian: 2 (Ed25519)
 64     signature
 32     owner: the public key
@@ -9,9 +11,7 @@
 …      tags in Avro
 …      content, up to the end
 
-Tags of a data item, and their encoding in Avro (AW-12).
-
-ANS-104 bundles: the content of a layer-1 transaction that carries data items.
+A bundle, which is the content of a layer-1 transaction:
 
 32          number of items, little-endian
 32, 32      length and id of each item
@@ -36,64 +36,29 @@ NAME_BYTES_MAX: Final = 1024
 VALUE_BYTES_MAX: Final = 3072
 TAGS_BYTES_MAX: Final = 4096
 
+ED25519: Final = 2
+SIGNATURE_BYTES: Final = 64
+OWNER_BYTES: Final = 32
+OPTIONAL_BYTES: Final = 32
+
+OVERHEAD_BYTES_MAX: Final = 2 + SIGNATURE_BYTES + OWNER_BYTES + 1 + 1 + 8 + 8 + TAGS_BYTES_MAX
+"""The longest header of an item that ``sign_item`` makes."""
+
+NUMBER_BYTES: Final = 32
+ENTRY_BYTES: Final = NUMBER_BYTES + 32
+
+BUNDLE_BYTES_MAX: Final = 12 * 1024 * 1024
+"""A node takes no longer content within a transaction."""
+
+BUNDLE_OVERHEAD_BYTES_MAX: Final = NUMBER_BYTES + ENTRY_BYTES + OVERHEAD_BYTES_MAX
+"""A bundle of one item is longer than its content by at most so much."""
+
 
 class ItemTag(NamedTuple):
     """A name and a value, both of at least one byte in UTF-8."""
 
     name: str
     value: str
-
-
-def tag_problem(tags: Sequence[ItemTag]) -> str | None:
-    """Why an item cannot have these tags; None if it can (AW-12)."""
-    if len(tags) > TAGS_MAX:
-        return f"tags: expected at most {TAGS_MAX}, found {len(tags)}"
-    for index, tag in enumerate(tags):
-        for part, text, bytes_max in (
-            ("name", tag.name, NAME_BYTES_MAX),
-            ("value", tag.value, VALUE_BYTES_MAX),
-        ):
-            size = len(text.encode("utf-8"))
-            if not 1 <= size <= bytes_max:
-                return f"tags[{index}].{part}: expected 1 to {bytes_max} bytes, found {size}"
-    size = len(encode_tags(tags))
-    if size > TAGS_BYTES_MAX:
-        return f"tags: expected at most {TAGS_BYTES_MAX} bytes in Avro, found {size}"
-    return None
-
-
-def encode_tags(tags: Sequence[ItemTag]) -> bytes:
-    """An Avro array of records of two strings, as one block; no bytes for no tags (AW-12)."""
-    if not tags:
-        return b""
-    return b"".join((_long(len(tags)), *_strings(tags), _long(0)))
-
-
-def _strings(tags: Iterable[ItemTag]) -> Iterator[bytes]:
-    for tag in tags:
-        for text in tag:
-            data = text.encode("utf-8")
-            yield _long(len(data))
-            yield data
-
-
-def _long(number: int) -> bytes:
-    """A non-negative number in Avro's zigzag form: seven bits a byte, the lowest first."""
-    remaining = number << 1
-    coded = bytearray()
-    while remaining > 0x7F:
-        coded.append(0x80 | (remaining & 0x7F))
-        remaining >>= 7
-    coded.append(remaining)
-    return bytes(coded)
-
-
-ED25519: Final = 2
-SIGNATURE_BYTES: Final = 64
-OWNER_BYTES: Final = 32
-OPTIONAL_BYTES: Final = 32
-OVERHEAD_BYTES_MAX: Final = 2 + SIGNATURE_BYTES + OWNER_BYTES + 1 + 1 + 8 + 8 + TAGS_BYTES_MAX
-"""The longest header of an item that ``sign_item`` makes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +80,7 @@ class DataItem:
 
     def is_authentic(self) -> bool:
         """Whether the owner has signed exactly these tags and this content (AW-31)."""
-        message = _message(self.owner, self.target, self.anchor, self.tags, self.content)
+        message = _signed_message(self.owner, self.target, self.anchor, self.tags, self.content)
         try:
             VerifyKey(self.owner).verify(message, self.signature)
         except BadSignatureError:
@@ -123,12 +88,16 @@ class DataItem:
         return True
 
 
+class BundleProblem(ValueError):
+    """The bytes are no bundle: its directory does not describe exactly what follows it."""
+
+
 def sign_item(content: bytes, tags: Sequence[ItemTag], seed: bytes) -> DataItem:
     """Make the item of ``content``. Its bytes are a function of the arguments alone (AW-11)."""
     key = SigningKey(seed)
     owner = bytes(key.verify_key)
     coded = encode_tags(tags)
-    signature = key.sign(_message(owner, b"", b"", coded, content)).signature
+    signature = key.sign(_signed_message(owner, b"", b"", coded, content)).signature
     raw = b"".join(
         (
             ED25519.to_bytes(2, "little"),
@@ -154,7 +123,7 @@ def sign_item(content: bytes, tags: Sequence[ItemTag], seed: bytes) -> DataItem:
 
 def read_item(raw: bytes) -> DataItem | None:
     """Take an item apart. None if it is not of this form, or signed by another scheme (AW-31)."""
-    reader = _Reader(raw)
+    reader = _ItemReader(raw)
     kind = reader.number(2)
     signature = reader.take(SIGNATURE_BYTES)
     owner = reader.take(OWNER_BYTES)
@@ -178,13 +147,15 @@ def read_item(raw: bytes) -> DataItem | None:
     )
 
 
-def _message(owner: bytes, target: bytes, anchor: bytes, tags: bytes, content: bytes) -> bytes:
+def _signed_message(
+    owner: bytes, target: bytes, anchor: bytes, tags: bytes, content: bytes
+) -> bytes:
     """The bytes that the owner signs (AW-10)."""
     kind = str(ED25519).encode("ascii")
     return deep_hash([b"dataitem", b"1", kind, owner, target, anchor, tags, content])
 
 
-class _Reader:
+class _ItemReader:
     """Takes bytes from the front. Past the end it is broken, and returns zeros."""
 
     def __init__(self, raw: bytes) -> None:
@@ -213,24 +184,55 @@ class _Reader:
         return self._raw[self._at :]
 
 
-NUMBER_BYTES: Final = 32
-ENTRY_BYTES: Final = NUMBER_BYTES + 32
-BUNDLE_BYTES_MAX: Final = 12 * 1024 * 1024
-"""A node takes no longer content within a transaction."""
+def tag_problem(tags: Sequence[ItemTag]) -> str | None:
+    """Why an item cannot have these tags; None if it can (AW-12)."""
+    if len(tags) > TAGS_MAX:
+        return f"tags: expected at most {TAGS_MAX}, found {len(tags)}"
+    for index, tag in enumerate(tags):
+        for part, text, bytes_max in (
+            ("name", tag.name, NAME_BYTES_MAX),
+            ("value", tag.value, VALUE_BYTES_MAX),
+        ):
+            size = len(text.encode("utf-8"))
+            if not 1 <= size <= bytes_max:
+                return f"tags[{index}].{part}: expected 1 to {bytes_max} bytes, found {size}"
+    size = len(encode_tags(tags))
+    if size > TAGS_BYTES_MAX:
+        return f"tags: expected at most {TAGS_BYTES_MAX} bytes in Avro, found {size}"
+    return None
 
-BUNDLE_OVERHEAD_BYTES_MAX: Final = NUMBER_BYTES + ENTRY_BYTES + OVERHEAD_BYTES_MAX
-"""A bundle of one item is longer than its content by at most so much."""
+
+def encode_tags(tags: Sequence[ItemTag]) -> bytes:
+    """An Avro array of records of two strings, as one block; no bytes for no tags (AW-12)."""
+    if not tags:
+        return b""
+    return b"".join((_avro_long(len(tags)), *_avro_strings(tags), _avro_long(0)))
 
 
-class BundleProblem(ValueError):
-    """The bytes are no bundle: its directory does not describe exactly what follows it."""
+def _avro_strings(tags: Iterable[ItemTag]) -> Iterator[bytes]:
+    for tag in tags:
+        for text in tag:
+            data = text.encode("utf-8")
+            yield _avro_long(len(data))
+            yield data
+
+
+def _avro_long(number: int) -> bytes:
+    """A non-negative number in Avro's zigzag form: seven bits a byte, the lowest first."""
+    remaining = number << 1
+    coded = bytearray()
+    while remaining > 0x7F:
+        coded.append(0x80 | (remaining & 0x7F))
+        remaining >>= 7
+    coded.append(remaining)
+    return bytes(coded)
 
 
 def pack_bundle(item: DataItem) -> bytes:
     """The bundle that holds ``item`` alone (AW-13)."""
     name = decode_base64url(item.id)
     assert name is not None  # `DataItem.id` encodes it
-    return b"".join((_number(1), _number(len(item.raw)), name, item.raw))
+    return b"".join((_number_bytes(1), _number_bytes(len(item.raw)), name, item.raw))
 
 
 def find_item(bundle: bytes, item: str) -> bytes | None:
@@ -241,13 +243,13 @@ def find_item(bundle: bytes, item: str) -> bytes | None:
             bytes over. The directory is checked as a whole, also after the item was found.
     """
     item_bytes: bytes | None = None
-    for name, start, end in _entries(bundle):
+    for name, start, end in _directory(bundle):
         if item_bytes is None and name == decode_base64url(item):
             item_bytes = bundle[start:end]
     return item_bytes
 
 
-def _entries(bundle: bytes) -> Iterator[tuple[bytes, int, int]]:
+def _directory(bundle: bytes) -> Iterator[tuple[bytes, int, int]]:
     """Id, start and end of each item."""
     count = _read_number(bundle, 0)
     room = (len(bundle) - NUMBER_BYTES) // ENTRY_BYTES
@@ -272,5 +274,5 @@ def _read_number(bundle: bytes, at: int) -> int:
     return int.from_bytes(data, "little")
 
 
-def _number(number: int) -> bytes:
+def _number_bytes(number: int) -> bytes:
     return number.to_bytes(NUMBER_BYTES, "little")

@@ -1,8 +1,5 @@
-"""The gateways of ``AOS_ARWEAVE`` (AW-1), and one of them over HTTP: the requests of AW-5, and
-every answer that is not understood refused.
-
-``AOS_ARWEAVE``: the gateways that this process may use, by name (AW-1).
-"""
+"""The gateways of ``AOS_ARWEAVE`` (AW-1), and a client of one of them over HTTP: it makes the
+requests of AW-5, and refuses every answer that it does not understand."""
 
 from __future__ import annotations
 
@@ -21,12 +18,15 @@ from aos.executors.arweave.base64url import decode_base64url, is_anchor
 from aos.executors.named_addresses import NamedUrl, read_urls
 from aos.worker import EffectFailed, NotConfigured
 
+VARIABLE: Final = "AOS_ARWEAVE"
+
 UNAVAILABLE: Final = "unavailable"
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 QUOTED_CHARACTERS_MAX: Final = 200
 DIGITS_MAX: Final = 34
 """As many as a dec128 can have before its point."""
 
+_EXAMPLE: Final = f'{VARIABLE}="main=https://gateway.example.com"'
 _WHOLE: Final = re.compile(rb"0|[1-9][0-9]{0,%d}" % (DIGITS_MAX - 1))
 _HEADERS: Final = {"Accept-Encoding": "identity", "User-Agent": "aos"}
 
@@ -102,7 +102,7 @@ class GatewayClient:
 
     async def height(self) -> int:
         """Height of the chain."""
-        height = _natural(_json(await self._get_ok("/info")), "height")
+        height = _natural_field(_parsed_json(await self._get_ok("/info")), "height")
         if height is None:
             raise self._nonsense("/info", "an object with a whole number in height")
         return height
@@ -121,7 +121,7 @@ class GatewayClient:
             return NotInChain.PENDING
         if answer.status != HTTPStatus.OK:
             raise self._unexpected(path, answer)
-        depth = _natural(_json(answer.body), "number_of_confirmations")
+        depth = _natural_field(_parsed_json(answer.body), "number_of_confirmations")
         if depth is None:
             raise self._nonsense(path, "an object with a whole number in number_of_confirmations")
         return InChain(depth)
@@ -219,7 +219,7 @@ class GatewayClient:
         return EffectFailed(UNAVAILABLE, message, retryable=True)
 
 
-def _json(body: bytes) -> object:
+def _parsed_json(body: bytes) -> object:
     try:
         document: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -227,15 +227,10 @@ def _json(body: bytes) -> object:
     return document
 
 
-def _natural(document: object, name: str) -> int | None:
+def _natural_field(document: object, name: str) -> int | None:
     """A whole number of 0 to 2^63 in a field of an object; None if there is none."""
     number = document.get(name) if isinstance(document, dict) else None
     return number if type(number) is int and 0 <= number < 1 << 63 else None
-
-
-VARIABLE: Final = "AOS_ARWEAVE"
-
-_EXAMPLE: Final = f'{VARIABLE}="main=https://gateway.example.com"'
 
 
 def read_addresses(text: str) -> dict[str, NamedUrl]:

@@ -2,8 +2,6 @@
 ``unavailable`` when they have no meaning.
 
 ``ask`` is the only place where an answer of a node becomes an error of an effect (EV-6 to EV-10).
-
-Reads of one effect that start at the same moment, sent as one request (EV-14).
 """
 
 from __future__ import annotations
@@ -28,12 +26,29 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 PAUSES_S: Final = (0.05, 0.25)
 """Pauses before the second and the third try of a read."""
 
+BATCH_MAX: Final = 20
+"""Most reads in one request. A node may carry them out one after the other."""
+
 _PRUNED: Final = re.compile(
     r"missing trie node|historical state|state .*not available|state .*unavailable|pruned"
     r"|state histories|distance to target block",
     re.IGNORECASE,
 )
 """Words of geth, nethermind, erigon and reth for a state that they no longer have."""
+
+
+class NodeConnections(Protocol):
+    """The connections to one node."""
+
+    @property
+    def node(self) -> RpcNode: ...
+
+    @property
+    def takes_batches(self) -> bool: ...
+
+    async def ask(self, method: str, params: list[Any]) -> Any | RpcError: ...
+
+    async def ask_all(self, calls: Sequence[RpcCall]) -> list[Any | RpcError]: ...
 
 
 class ChainReads:
@@ -63,7 +78,7 @@ class ChainReads:
         return self._connections.takes_batches
 
     def redacted_line(self, words: str) -> str:
-        """See ``RpcNode.said``."""
+        """See ``RpcNode.redacted_line``."""
         return self._connections.node.redacted_line(words)
 
     def cause_of(self, error: RpcError) -> Cause | None:
@@ -158,24 +173,6 @@ async def _awaited(read: Awaitable[T]) -> T:
     return await read
 
 
-BATCH_MAX: Final = 20
-"""Most reads in one request. A node may carry them out one after the other."""
-
-
-class NodeConnections(Protocol):
-    """The connections to one node."""
-
-    @property
-    def node(self) -> RpcNode: ...
-
-    @property
-    def takes_batches(self) -> bool: ...
-
-    async def ask(self, method: str, params: list[Any]) -> Any | RpcError: ...
-
-    async def ask_all(self, calls: Sequence[RpcCall]) -> list[Any | RpcError]: ...
-
-
 @dataclass(slots=True)
 class _Batch:
     """Reads that are not sent yet, and the futures of all but the first, which sends them."""
@@ -185,7 +182,8 @@ class _Batch:
 
 
 class ReadBatches:
-    """Collects the reads of one effect. The first read of a moment waits until every other task
+    """Collects the reads of one effect that start at the same moment, and sends them as one request
+    (EV-14). The first read of a moment waits until every other task
     that is ready has run, and then sends its own and theirs; a lone one is a single request.
     """
 

@@ -1,14 +1,11 @@
-"""Private keys of a secret, found by address, and the transactions of type 2 that they sign, as
-bytes (EV-40, EV-50, EV-51, EV-52, EV-53).
-
-RFC 6979 makes a signature a function of key and transaction, so the same params give the same
-bytes in every process, with and without coincurve.
-
-The bytes of a transaction of type 2 (EIP-1559), to be signed and signed (EV-40, EV-52).
+"""Private keys of a secret, found by address, and the transactions of type 2 (EIP-1559) that they
+sign, as bytes (EV-40, EV-50, EV-51, EV-52, EV-53).
 
     0x02 || rlp([chain, nonce, max_tip, max_fee, gas, to, value, data, [], y_parity, r, s])
 
-The signature is of the keccak-256 of the same without the last three.
+The signature is of the keccak-256 of the same without the last three. RFC 6979 makes it a function
+of key and transaction, so the same params give the same bytes in every process, with and without
+coincurve.
 """
 
 from __future__ import annotations
@@ -26,10 +23,18 @@ from aos.executors.evm.inputs import SubmitParams
 ORDER: Final = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
 """Private keys are 1 to ORDER - 1 (secp256k1)."""
 
-_KEY: Final = re.compile(r"(?:0x)?[0-9a-fA-F]{64}", re.ASCII)
-_PLACES: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_KEY_TEXT: Final = re.compile(r"(?:0x)?[0-9a-fA-F]{64}", re.ASCII)
+_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 SECRETS_MAX: Final = 8
 """Secrets whose addresses are kept: to derive one takes milliseconds."""
+
+TYPE_2: Final = b"\x02"
+
+Item: TypeAlias = "bytes | int | Sequence[Item]"
+
+_RLP_STRING: Final = 0x80
+_RLP_LIST: Final = 0xC0
+_RLP_SHORT_MAX: Final = 55
 
 _addresses: dict[bytes, tuple[str, ...]] = {}
 
@@ -65,7 +70,7 @@ def find_key(secret: str, name: str, signer: str) -> bytes | None:
     Raises:
         NotConfigured: A key is malformed; it is named by its place and not shown (EV-51).
     """
-    keys = [_key(key_text.strip()) for key_text in secret.split(",")]
+    keys = [_parsed_key(key_text.strip()) for key_text in secret.split(",")]
     if None in keys:
         ordinal = _ordinal(keys.index(None))
         raise keys_malformed(
@@ -83,31 +88,23 @@ def find_key(secret: str, name: str, signer: str) -> bytes | None:
     return keys[addresses.index(signer)] if signer in addresses else None
 
 
-def _address(key: bytes) -> str:
-    return str(PrivateKey(key).public_key.to_address())
-
-
-def _key(text: str) -> bytes | None:
-    if not _KEY.fullmatch(text):
+def _parsed_key(text: str) -> bytes | None:
+    if not _KEY_TEXT.fullmatch(text):
         return None
     key = bytes.fromhex(text.removeprefix("0x"))
     return key if 0 < int.from_bytes(key) < ORDER else None
 
 
 def _ordinal(index: int) -> str:
-    return _PLACES[index] if index < len(_PLACES) else f"{index + 1}th"
+    return _ORDINALS[index] if index < len(_ORDINALS) else f"{index + 1}th"
 
 
-TYPE_2: Final = b"\x02"
-
-Item: TypeAlias = "bytes | int | Sequence[Item]"
-
-_STRING: Final = 0x80
-_LIST: Final = 0xC0
-_SHORT_MAX: Final = 55
+def _address(key: bytes) -> str:
+    return str(PrivateKey(key).public_key.to_address())
 
 
 def unsigned_fields(params: SubmitParams) -> list[Item]:
+    """The fields of the transaction that its signature is of (EV-40, EV-52)."""
     return [
         params.chain,
         params.nonce,
@@ -122,18 +119,18 @@ def unsigned_fields(params: SubmitParams) -> list[Item]:
 
 
 def rlp(item: Item) -> bytes:
-    """Recursive length prefixes: a number is its shortest bytes, big end first."""
+    """An item in recursive length prefixes: a number is its shortest bytes, big end first."""
     if isinstance(item, int):
         item = item.to_bytes((item.bit_length() + 7) // 8)
     if isinstance(item, bytes):
-        is_itself = len(item) == 1 and item[0] < _STRING
-        return item if is_itself else _prefix(_STRING, len(item)) + item
+        is_itself = len(item) == 1 and item[0] < _RLP_STRING
+        return item if is_itself else _length_prefix(_RLP_STRING, len(item)) + item
     body = b"".join(map(rlp, item))
-    return _prefix(_LIST, len(body)) + body
+    return _length_prefix(_RLP_LIST, len(body)) + body
 
 
-def _prefix(offset: int, size: int) -> bytes:
-    if size <= _SHORT_MAX:
+def _length_prefix(offset: int, size: int) -> bytes:
+    if size <= _RLP_SHORT_MAX:
         return bytes([offset + size])
     length = size.to_bytes((size.bit_length() + 7) // 8)
-    return bytes([offset + _SHORT_MAX + len(length)]) + length
+    return bytes([offset + _RLP_SHORT_MAX + len(length)]) + length

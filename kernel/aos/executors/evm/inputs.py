@@ -1,10 +1,8 @@
-"""The params of the four effects as frozen values, each checked once (EV-13), addresses and hashes
-too (EV-12).
+"""The params of the four effects as frozen values, each checked once (EV-13), with their addresses
+and hashes (EV-12).
 
-The kernel has checked the params against their schemas, so types are right; sizes, ranges and
-addresses are checked here.
-
-Addresses and hashes that a workflow gives: their length, and EIP-55 (EV-12).
+The kernel has checked the params against their schemas, so their types are correct; sizes, ranges
+and addresses are checked here: an address or hash by its length, an address also by EIP-55.
 """
 
 from __future__ import annotations
@@ -28,6 +26,8 @@ WAIT_MS_MAX: Final = 45_000
 
 NONCE_MAX: Final = U64_MAX - 1
 """EIP-2681."""
+
+_HEX_TEXT: Final = re.compile(r"0x[0-9a-fA-F]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def call_params(params: dict[str, Any]) -> CallParams:
     return CallParams(
         chain=params["chain"],
         to=checked_address(params["to"], "to"),
-        data=_data(params["data"], "data"),
+        data=_checked_data(params["data"], "data"),
         block=(tag, number),
     )
 
@@ -111,15 +111,15 @@ def quote_params(params: dict[str, Any]) -> QuoteParams:
         chain=params["chain"],
         signer=checked_address(params["signer"], "signer"),
         to=checked_address(params["to"], "to"),
-        data=_data(params["data"], "data"),
-        value=_wei(params["value"]),
+        data=_checked_data(params["data"], "data"),
+        value=_checked_wei(params["value"]),
         conf=_in_range(params["conf"], "conf", 0, CONF_MAX),
         guard=None
         if guard is None
         else Guard(
             to=checked_address(guard["to"], "guard.to"),
-            data=_data(guard["data"], "guard.data"),
-            undone=_data(guard["undone"], "guard.undone"),
+            data=_checked_data(guard["data"], "guard.data"),
+            undone=_checked_data(guard["undone"], "guard.undone"),
         ),
     )
 
@@ -132,8 +132,8 @@ def submit_params(params: dict[str, Any]) -> SubmitParams:
         signer=checked_address(params["signer"], "signer"),
         nonce=_in_range(params["nonce"], "nonce", 0, NONCE_MAX),
         to=checked_address(params["to"], "to"),
-        data=_data(params["data"], "data"),
-        value=_wei(params["value"]),
+        data=_checked_data(params["data"], "data"),
+        value=_checked_wei(params["value"]),
         gas=_in_range(params["gas"], "gas", 21_000, U64_MAX),
         max_fee=max_fee,
         max_tip=_in_range(params["max_tip"], "max_tip", 0, max_fee),
@@ -153,15 +153,15 @@ def receipt_params(params: dict[str, Any]) -> ReceiptParams:
         nonce=_in_range(params["nonce"], "nonce", 0, NONCE_MAX),
         hashes=tuple(unique),
         to=checked_address(params["to"], "to"),
-        data=_data(params["data"], "data"),
-        value=_wei(params["value"]),
+        data=_checked_data(params["data"], "data"),
+        value=_checked_wei(params["value"]),
         conf=_in_range(params["conf"], "conf", 0, CONF_MAX),
         since=params["since"],
         wait_s=min(params["wait_ms"], WAIT_MS_MAX) / 1000,
     )
 
 
-def _data(call_data: bytes, field: str) -> bytes:
+def _checked_data(call_data: bytes, field: str) -> bytes:
     if len(call_data) > DATA_BYTES_MAX:
         raise bad_request(
             f"{field}: expected at most {DATA_BYTES_MAX} bytes, found {len(call_data)}"
@@ -175,14 +175,11 @@ def _in_range(number: int, field: str, low: int, high: int) -> int:
     return number
 
 
-def _wei(wei_text: str) -> int:
+def _checked_wei(wei_text: str) -> int:
     """Wei, which the kernel gives as the text of a decimal."""
     if not re.fullmatch(r"[0-9]{1,78}", wei_text, re.ASCII) or int(wei_text) > U256_MAX:
         raise bad_request(f"value: expected a whole number of wei, 0 or more, found {wei_text:.80}")
     return int(wei_text)
-
-
-_HEX: Final = re.compile(r"0x[0-9a-fA-F]*", re.ASCII)
 
 
 def checked_address(text: str, field: str) -> str:
@@ -214,7 +211,7 @@ def checked_hash(text: str, field: str) -> str:
 
 
 def _check_length(text: str, size: int, field: str, kind: str) -> None:
-    if len(text) != 2 + 2 * size or not _HEX.fullmatch(text):
+    if len(text) != 2 + 2 * size or not _HEX_TEXT.fullmatch(text):
         raise bad_request(
             f"{field}: expected {kind} of {size} bytes as 0x and {2 * size} hex digits, "
             f"found {excerpt_of(text)}"

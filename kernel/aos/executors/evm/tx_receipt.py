@@ -2,8 +2,6 @@
 
 One look reads the head, and then the nonce at depth with the receipts and transactions of our
 hashes. Only a transaction in a block of the chain that ends in the block at depth is a final fate.
-
-Find the block that consumed a nonce, and the transaction in it (EV-64).
 """
 
 from __future__ import annotations
@@ -195,31 +193,11 @@ async def _cause(blocks: Blocks, transaction: Transaction, block: Block) -> Caus
     return EMPTY
 
 
-# --- the nonce is not consumed at depth: nothing is final
-
-
-async def _not_consumed(
-    blocks: Blocks, params: ReceiptParams, head: Block, evidence: _Evidence, nonce: int | None
-) -> tuple[str, dict[str, Any] | None]:
-    """The fate while the nonce is not consumed at depth (EV-65). ``nonce`` is the signer's at the
-    head, if that was read already."""
-    for receipt in evidence.receipts:
-        block = await _block_of(blocks, receipt, head)
-        if block is not None:
-            return "Pending", {"depth": head.number - block.number + 1}
-    if nonce is None:
-        nonce = await blocks.nonce(params.signer, head)
-    if nonce < params.nonce:
-        return "Gap", {"nonce": nonce}
-    if nonce > params.nonce:
-        return "Pending", {"depth": 1}
-    return ("Pending", {"depth": 0}) if evidence.transactions else ("NotFound", None)
-
-
 async def find_consumer(
     blocks: Blocks, params: ReceiptParams, deep: Block
 ) -> tuple[Block, Transaction | None]:
-    """The block that consumed the nonce, in the chain of ``deep``, and the transaction that did.
+    """The block that consumed the nonce, in the chain of ``deep``, and the transaction that did
+    (EV-64).
 
     No transaction means that the node's answers do not agree with each other (a node that is
     behind); it is never evidence of anything.
@@ -267,3 +245,24 @@ async def _nonce_at(blocks: Blocks, signer: str, number: int) -> int:
     if isinstance(answer, RpcError):
         raise blocks.reads.refused(method, answer)
     return blocks.reads.parsed(method, answer, quantity)
+
+
+# --- the nonce is not consumed at depth: nothing is final
+
+
+async def _not_consumed(
+    blocks: Blocks, params: ReceiptParams, head: Block, evidence: _Evidence, nonce: int | None
+) -> tuple[str, dict[str, Any] | None]:
+    """The fate while the nonce is not consumed at depth (EV-65). ``nonce`` is the signer's at the
+    head, if that was read already."""
+    for receipt in evidence.receipts:
+        block = await _block_of(blocks, receipt, head)
+        if block is not None:
+            return "Pending", {"depth": head.number - block.number + 1}
+    if nonce is None:
+        nonce = await blocks.nonce(params.signer, head)
+    if nonce < params.nonce:
+        return "Gap", {"nonce": nonce}
+    if nonce > params.nonce:
+        return "Pending", {"depth": 1}
+    return ("Pending", {"depth": 0}) if evidence.transactions else ("NotFound", None)

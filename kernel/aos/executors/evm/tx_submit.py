@@ -1,10 +1,5 @@
-"""``evm/tx.submit@1``: sign and publish one fully specified transaction (EV-41); the node's answer
-is a hint at its fate (EV-43).
-
-A node's answer to ``eth_sendRawTransaction`` -> ``evm/SubmitFate@1``, which is a hint (EV-43).
-
-The fates come from the words of geth, anvil, hardhat, nethermind, erigon, besu and reth. A wrong
-guess costs a retry and nothing else: only ``evm/tx.receipt@1`` knows a transaction's fate.
+"""``evm/tx.submit@1``: sign and publish one fully specified transaction (EV-41). The node's answer
+is only a hint at the transaction's fate (EV-43).
 """
 
 from __future__ import annotations
@@ -20,6 +15,34 @@ from aos.executors.evm.inputs import SubmitParams
 from aos.executors.evm.json_rpc import RpcError
 from aos.executors.evm.revert_data import cause_of
 from aos.executors.evm.rpc_connections import AnswerLost
+
+ACCEPTED: Final = "Accepted"
+KNOWN: Final = "Known"
+NONCE_USED: Final = "NonceUsed"
+UNDERPRICED: Final = "Underpriced"
+NO_FUNDS: Final = "NoFunds"
+REFUSED: Final = "Refused"
+UNKNOWN: Final = "Unknown"
+NO_KEY: Final = "NoKey"
+
+# The first that matches decides: "replacement transaction underpriced" is no "known transaction".
+_FATE_PHRASES: Final[Mapping[str, tuple[str, ...]]] = {
+    UNDERPRICED: (
+        "underpriced",
+        "fee too low",
+        "feetoolow",
+        "less than block base fee",
+        "is too low for the next block",
+        "replacementnotallowed",
+        "could not replace",
+    ),
+    KNOWN: ("already known", "alreadyknown", "already imported", "known transaction"),
+    NONCE_USED: ("nonce too low", "nonce is too low", "oldnonce"),
+    NO_FUNDS: ("insufficient", "enough funds", "upfront cost exceeds"),
+}
+
+_REFUSAL_CODES: Final = frozenset({-32000, -32003, -32010, -32602})
+"""Codes of an error that is about the transaction. Any other may come after it was taken."""
 
 
 async def submit(
@@ -67,46 +90,23 @@ def _receipt(
     return {"hash": hash, "fate": {"$tag": fate}, "code": code, "message": message}
 
 
-ACCEPTED: Final = "Accepted"
-KNOWN: Final = "Known"
-NONCE_USED: Final = "NonceUsed"
-UNDERPRICED: Final = "Underpriced"
-NO_FUNDS: Final = "NoFunds"
-REFUSED: Final = "Refused"
-UNKNOWN: Final = "Unknown"
-NO_KEY: Final = "NoKey"
-
-# The first that matches decides: "replacement transaction underpriced" is no "known transaction".
-_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    UNDERPRICED: (
-        "underpriced",
-        "fee too low",
-        "feetoolow",
-        "less than block base fee",
-        "is too low for the next block",
-        "replacementnotallowed",
-        "could not replace",
-    ),
-    KNOWN: ("already known", "alreadyknown", "already imported", "known transaction"),
-    NONCE_USED: ("nonce too low", "nonce is too low", "oldnonce"),
-    NO_FUNDS: ("insufficient", "enough funds", "upfront cost exceeds"),
-}
-
-_REFUSALS: Final = frozenset({-32000, -32003, -32010, -32602})
-"""Codes of an error that is about the transaction. Any other may come after it was taken."""
-
-
 def fate_of(error: RpcError, hash: str) -> str:
-    """The fate that a node's error suggests for the transaction with this hash."""
+    """The fate that a node's error suggests for the transaction with this hash: a node's answer to
+    ``eth_sendRawTransaction`` -> ``evm/SubmitFate@1``, which is a hint (EV-43).
+
+    The fates come from the words of geth, anvil, hardhat, nethermind, erigon, besu and reth. A
+    wrong guess costs a retry and nothing else: only ``evm/tx.receipt@1`` knows a transaction's
+    fate.
+    """
     if _mined_hash(error.data) == hash:
         return ACCEPTED  # hardhat mines a transaction that reverts, and answers with an error
     if cause_of(error) is not None:
         return UNKNOWN  # the node has executed it: it may be in a block
     message = error.message.lower()
-    for fate, phrases in _WORDS.items():
+    for fate, phrases in _FATE_PHRASES.items():
         if any(phrase in message for phrase in phrases):
             return fate
-    return REFUSED if error.code in _REFUSALS else UNKNOWN
+    return REFUSED if error.code in _REFUSAL_CODES else UNKNOWN
 
 
 def _mined_hash(data: Any) -> str | None:

@@ -1,7 +1,5 @@
 """The chunks of one chat completion -> the whole answer, with every field checked (AG-75), and
 progress frames of its text while it is written (AG-76).
-
-Text of a model -> progress frames, while the answer is written (AG-76).
 """
 
 from __future__ import annotations
@@ -30,8 +28,16 @@ REASONS: Final[Mapping[str, str]] = {
 """``finish_reason`` of an endpoint -> ``finish_reason.reason`` of a receipt; others are ``other``.
 """
 
+TEXT: Final = "llm.text"
+REASONING: Final = "llm.reasoning"
 
-_PASSING: Final = frozenset({408, 409, 425, 429})
+PAUSE_S: Final = 0.1
+"""Between two frames of one kind: a workflow takes a bounded number of frames per second."""
+
+FRAME_CHARS_MAX: Final = 8000
+"""So that a frame has less than the 64 KiB that manifests allow by default."""
+
+_PASSING_STATUSES: Final = frozenset({408, 409, 425, 429})
 _SERVER_ERROR: Final = 500
 
 
@@ -112,13 +118,13 @@ class ChatAnswer:
             code = error.get("code") if isinstance(error, dict) else None
             failed = unavailable if type(code) is int and may_pass(code) else refused
             raise failed(f"the endpoint reports: {error_words(document)}")
-        self.id = self.id or _text(document, "id")
-        self.model = self.model or _text(document, "model")
+        self.id = self.id or _text_field(document, "id")
+        self.model = self.model or _text_field(document, "model")
         if document.get("usage") is not None:
             self.raw_usage = document["usage"]
-            self.usage = _usage(_object(document, "usage"))
+            self.usage = _parsed_usage(_object_field(document, "usage"))
         text, reasoning = len(self._text), len(self._reasoning)
-        for choice in _list(document, "choices"):
+        for choice in _list_field(document, "choices"):
             if not isinstance(choice, dict):
                 raise bad_answer("choices: expected objects")
             if choice.get("index", 0) == 0:  # more than one is never asked for
@@ -161,18 +167,18 @@ class ChatAnswer:
         }
 
     def _add_choice(self, choice: Mapping[str, Any], part: str) -> None:
-        finish = _text(choice, "finish_reason")
+        finish = _text_field(choice, "finish_reason")
         if finish:
             self.finish = clean(finish)
-        delta = _object(choice, part)
-        self._text += filter(None, [_text(delta, "content")])
-        refusal = _text(delta, "refusal")
+        delta = _object_field(choice, part)
+        self._text += filter(None, [_text_field(delta, "content")])
+        refusal = _text_field(delta, "refusal")
         if refusal:
             self.is_refusal = True
             self._text.append(refusal)
-        reasoning = _text(delta, "reasoning_content") or _text(delta, "reasoning")
+        reasoning = _text_field(delta, "reasoning_content") or _text_field(delta, "reasoning")
         self._reasoning += filter(None, [reasoning])
-        for position, call in enumerate(_list(delta, "tool_calls")):
+        for position, call in enumerate(_list_field(delta, "tool_calls")):
             if not isinstance(call, dict):
                 raise bad_answer("tool_calls: expected objects")
             self._add_call(position, call)
@@ -182,16 +188,16 @@ class ChatAnswer:
         if type(index) is not int or not 0 <= index < TOOL_CALLS_MAX:
             raise bad_answer(f"tool_calls: expected an index of 0 to {TOOL_CALLS_MAX - 1}")
         tool = self.tools.setdefault(index, CalledTool())
-        tool.id = tool.id or _text(call, "id")
-        function = _object(call, "function")
+        tool.id = tool.id or _text_field(call, "id")
+        function = _object_field(call, "function")
         # Most endpoints send the name once, some with each chunk, none in pieces.
-        tool.name = tool.name or _text(function, "name") or ""
-        tool.parts += filter(None, [_text(function, "arguments")])
+        tool.name = tool.name or _text_field(function, "name") or ""
+        tool.parts += filter(None, [_text_field(function, "arguments")])
 
 
 def may_pass(status: int) -> bool:
     """Whether the same request may succeed later, after this status of HTTP."""
-    return status in _PASSING or status >= _SERVER_ERROR
+    return status in _PASSING_STATUSES or status >= _SERVER_ERROR
 
 
 def call_id(index: int, call: CalledTool) -> str:
@@ -231,14 +237,14 @@ def error_words(document: Mapping[str, Any]) -> str:
     return clean(error) if isinstance(error, str) else "an error without a message"
 
 
-def _text(of: Mapping[str, Any], name: str) -> str | None:
+def _text_field(of: Mapping[str, Any], name: str) -> str | None:
     value = of.get(name)
     if value is None or isinstance(value, str):
         return value
     raise bad_answer(f"{name}: expected text, found {type(value).__name__}")
 
 
-def _list(of: Mapping[str, Any], name: str) -> list[Any]:
+def _list_field(of: Mapping[str, Any], name: str) -> list[Any]:
     value = of.get(name)
     if value is None:
         return []
@@ -247,7 +253,7 @@ def _list(of: Mapping[str, Any], name: str) -> list[Any]:
     raise bad_answer(f"{name}: expected a list, found {type(value).__name__}")
 
 
-def _object(of: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _object_field(of: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = of.get(name)
     if value is None:
         return {}
@@ -256,7 +262,7 @@ def _object(of: Mapping[str, Any], name: str) -> dict[str, Any]:
     raise bad_answer(f"{name}: expected an object, found {type(value).__name__}")
 
 
-def _natural(of: Mapping[str, Any], name: str) -> int | None:
+def _natural_field(of: Mapping[str, Any], name: str) -> int | None:
     value = of.get(name)
     if value is None:
         return None
@@ -265,31 +271,25 @@ def _natural(of: Mapping[str, Any], name: str) -> int | None:
     raise bad_answer(f"{name}: expected a whole number of 0 or more")
 
 
-def _usage(usage: Mapping[str, Any]) -> ModelUsage:
-    prompt_details = _object(usage, "prompt_tokens_details")
-    cache_read = _natural(prompt_details, "cached_tokens")
+def _parsed_usage(usage: Mapping[str, Any]) -> ModelUsage:
+    prompt_details = _object_field(usage, "prompt_tokens_details")
+    cache_read = _natural_field(prompt_details, "cached_tokens")
     return ModelUsage(
-        prompt=_natural(usage, "prompt_tokens") or 0,
-        completion=_natural(usage, "completion_tokens") or 0,
-        total=_natural(usage, "total_tokens"),
-        reasoning=_natural(_object(usage, "completion_tokens_details"), "reasoning_tokens"),
-        cache_read=_natural(usage, "cache_read_input_tokens") if cache_read is None else cache_read,
-        cache_write=_natural(usage, "cache_creation_input_tokens"),
+        prompt=_natural_field(usage, "prompt_tokens") or 0,
+        completion=_natural_field(usage, "completion_tokens") or 0,
+        total=_natural_field(usage, "total_tokens"),
+        reasoning=_natural_field(
+            _object_field(usage, "completion_tokens_details"), "reasoning_tokens"
+        ),
+        cache_read=_natural_field(usage, "cache_read_input_tokens")
+        if cache_read is None
+        else cache_read,
+        cache_write=_natural_field(usage, "cache_creation_input_tokens"),
     )
 
 
-TEXT: Final = "llm.text"
-REASONING: Final = "llm.reasoning"
-
-PAUSE_S: Final = 0.1
-"""Between two frames of one kind: a workflow takes a bounded number of frames per second."""
-
-FRAME_CHARS_MAX: Final = 8000
-"""So that a frame has less than the 64 KiB that manifests allow by default."""
-
-
 @dataclass(slots=True)
-class _Pending:
+class _PendingText:
     kind: str
     text: str = ""
     offset: int = 0
@@ -297,7 +297,8 @@ class _Pending:
 
 
 class DeltaReports:
-    """Reports the text of one answer in frames ``{"offset": …, "text": …}``.
+    """Reports the text of one answer, while it is written, in progress frames
+    ``{"offset": …, "text": …}`` (AG-76).
 
     The end of the text is kept back while it may be the beginning of the API key or of a token of
     the endpoint's URL, and these are replaced: a frame never holds one, in whole or in parts.
@@ -309,8 +310,8 @@ class DeltaReports:
         self._ctx = ctx
         self._key = key
         self._clock = clock
-        self._text = _Pending(TEXT)
-        self._reasoning = _Pending(REASONING)
+        self._text = _PendingText(TEXT)
+        self._reasoning = _PendingText(REASONING)
 
     def add(self, delta: TextDelta) -> None:
         """Take the text of one chunk; report it if the last frame is long enough ago."""
@@ -326,7 +327,7 @@ class DeltaReports:
         for pending in (self._text, self._reasoning):
             self._send(pending, is_end=True)
 
-    def _send(self, pending: _Pending, *, is_end: bool) -> None:
+    def _send(self, pending: _PendingText, *, is_end: bool) -> None:
         raw_text, half = pending.text, ""
         if not is_end and "\ud800" <= raw_text[-1:] <= "\udbff":
             raw_text, half = (

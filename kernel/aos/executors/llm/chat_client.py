@@ -1,7 +1,4 @@
-"""One chat completion over HTTP: sent, streamed, and every other answer refused (AG-75, AG-77).
-
-Server-sent events: bytes as they come -> the data of each event.
-"""
+"""One chat completion over HTTP: sent, streamed, and every other answer refused (AG-75, AG-77)."""
 
 from __future__ import annotations
 
@@ -52,8 +49,10 @@ RESENDS_MAX: Final = 3
 """Within one attempt, for ``Retry-After``."""
 
 _DONE: Final = b"[DONE]"
-_RETRY_AFTER_S_MAX: Final = 24 * 3600.0
 
+_NEWLINE: Final = b"\n"
+
+_RETRY_AFTER_S_MAX: Final = 24 * 3600.0
 
 T = TypeVar("T")
 
@@ -165,7 +164,7 @@ class ChatClient:
             if kind == "application/json":  # an endpoint that does not stream
                 on_delta(answer.add(await _read_body(response, BODY_BYTES_MAX), part="message"))
             elif kind == "text/event-stream":
-                await _stream(response, answer, on_delta)
+                await _read_stream(response, answer, on_delta)
             else:
                 raise bad_answer(
                     f"the endpoint answered with content of type {kind or 'none'}: expected "
@@ -201,7 +200,7 @@ class _CheckedResponse:
     async def __aenter__(self) -> httpx.Response:
         response = await self._stream.__aenter__()
         try:
-            await _check(response)
+            await _check_status(response)
         except BaseException:
             await self._stream.__aexit__(None, None, None)
             raise
@@ -211,13 +210,13 @@ class _CheckedResponse:
         await self._stream.__aexit__(*error)  # type: ignore[arg-type]
 
 
-async def _check(response: httpx.Response) -> None:
+async def _check_status(response: httpx.Response) -> None:
     if response.headers.get("content-encoding", "identity") != "identity":
         raise bad_answer("the endpoint answered in an encoding that was not asked for")
     status = response.status_code
     if status == HTTPStatus.OK:
         return
-    words = _words(await _begin(response, ERROR_BYTES_MAX))
+    words = _endpoint_words(await _read_beginning(response, ERROR_BYTES_MAX))
     message = f"the endpoint answered {status}" + (f": {words}" if words.strip() else "")
     if not may_pass(status):
         raise refused(message)
@@ -227,7 +226,7 @@ async def _check(response: httpx.Response) -> None:
     raise _ComeBack(unavailable(message), after_s)
 
 
-async def _stream(
+async def _read_stream(
     response: httpx.Response, answer: ChatAnswer, on_delta: Callable[[TextDelta], None]
 ) -> None:
     reader = SseReader()
@@ -251,62 +250,11 @@ async def _stream(
         raise broken_off("the stream ended before the answer did")
 
 
-async def _read_body(response: httpx.Response, bytes_max: int) -> bytes:
-    data = bytearray()
-    async for part in response.aiter_raw():
-        data += part
-        if len(data) > bytes_max:
-            raise _overlong(bytes_max)
-    return bytes(data)
-
-
-async def _begin(response: httpx.Response, bytes_max: int) -> bytes:
-    """The first bytes of an error's body. One that breaks off is no second error."""
-    data = bytearray()
-    try:
-        async for part in response.aiter_raw():
-            data += part
-            if len(data) > bytes_max:
-                break
-    except (httpx.HTTPError, httpx.StreamError):
-        pass
-    return bytes(data[:bytes_max])
-
-
-def _words(body: bytes) -> str:
-    """The endpoint's own words: of an error in JSON, or of plain text that is no page."""
-    try:
-        return error_words(read_document(body))
-    except EffectFailed:
-        text = body.decode("utf-8", "replace")
-        return "" if text.lstrip().startswith(("<", "{", "[")) else text
-
-
-def _retry_after_s(value: str | None) -> float | None:
-    if value is None:
-        return None
-    try:
-        after_s = float(value) if value.isdecimal() else _seconds_until(value)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return min(max(after_s, 0.0), _RETRY_AFTER_S_MAX)
-
-
-def _seconds_until(date: str) -> float:
-    return parsedate_to_datetime(date).timestamp() - time.time()
-
-
-def _overlong(bytes_max: int) -> EffectFailed:
-    return too_large(f"the endpoint answered more than {bytes_max:,} bytes")
-
-
-_NEWLINE: Final = b"\n"
-
-
 class SseReader:
-    """Reads one stream. Comments and all fields but ``data`` are skipped.
+    """Reads one stream of server-sent events: bytes as they come -> the data of each event.
 
-    A line ends with LF or CRLF. The caller bounds the bytes of the stream.
+    Comments and all fields but ``data`` are skipped. A line ends with LF or CRLF. The caller
+    bounds the bytes of the stream.
     """
 
     def __init__(self) -> None:
@@ -336,3 +284,52 @@ class SseReader:
         elif self._data:
             yield _NEWLINE.join(self._data)
             self._data = []
+
+
+async def _read_body(response: httpx.Response, bytes_max: int) -> bytes:
+    data = bytearray()
+    async for part in response.aiter_raw():
+        data += part
+        if len(data) > bytes_max:
+            raise _overlong(bytes_max)
+    return bytes(data)
+
+
+async def _read_beginning(response: httpx.Response, bytes_max: int) -> bytes:
+    """The first bytes of an error's body. One that breaks off is no second error."""
+    data = bytearray()
+    try:
+        async for part in response.aiter_raw():
+            data += part
+            if len(data) > bytes_max:
+                break
+    except (httpx.HTTPError, httpx.StreamError):
+        pass
+    return bytes(data[:bytes_max])
+
+
+def _endpoint_words(body: bytes) -> str:
+    """The endpoint's own words: of an error in JSON, or of plain text that is no page."""
+    try:
+        return error_words(read_document(body))
+    except EffectFailed:
+        text = body.decode("utf-8", "replace")
+        return "" if text.lstrip().startswith(("<", "{", "[")) else text
+
+
+def _retry_after_s(value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        after_s = float(value) if value.isdecimal() else _seconds_until(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(max(after_s, 0.0), _RETRY_AFTER_S_MAX)
+
+
+def _seconds_until(date: str) -> float:
+    return parsedate_to_datetime(date).timestamp() - time.time()
+
+
+def _overlong(bytes_max: int) -> EffectFailed:
+    return too_large(f"the endpoint answered more than {bytes_max:,} bytes")

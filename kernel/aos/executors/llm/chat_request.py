@@ -1,7 +1,5 @@
 """Params of an effect, and the documents that they name (AG-72) -> the body of a request for a chat
 completion (AG-73).
-
-The documents that the params name: blobs -> messages, tools and options (AG-72, AG-73).
 """
 
 from __future__ import annotations
@@ -17,7 +15,14 @@ from aos.worker import EffectContext
 OURS: Final = frozenset({"messages", "model", "n", "stream", "stream_options", "tools"})
 """Fields of the request that ``provider_options_ref`` may not set."""
 
-_CHOICES: Final = {"Auto": "auto", "None": "none", "Required": "required"}
+ROLES: Final = ("system", "developer", "user", "assistant", "tool")
+BLOBS_BYTES_MAX: Final = 16 * 1024 * 1024
+REFS: Final = "aos.refs"
+"""Kind of the window item that only keeps the blobs of an answer: it is no message (AG-74)."""
+
+Message = dict[str, Any]
+
+_TOOL_CHOICES: Final = {"Auto": "auto", "None": "none", "Required": "required"}
 
 
 async def generation(params: Mapping[str, Any], documents: LlmDocuments) -> dict[str, Any]:
@@ -27,14 +32,14 @@ async def generation(params: Mapping[str, Any], documents: LlmDocuments) -> dict
     tools = await documents.tools(runtime["tool_refs"] or ())
     format_ref = runtime["response_format_ref"]
     fields = {
-        "temperature": _number(runtime["temperature"]),
-        "top_p": _number(runtime["top_p"]),
+        "temperature": _float_of(runtime["temperature"]),
+        "top_p": _float_of(runtime["top_p"]),
         "max_tokens": runtime["max_tokens"],
         "stop": runtime["stop_sequences"],
         "reasoning_effort": runtime["reasoning_effort"],
         "metadata": runtime["metadata"],
         "tools": tools or None,
-        "tool_choice": _choice(runtime["tool_choice"]),
+        "tool_choice": _tool_choice(runtime["tool_choice"]),
         "response_format": None if format_ref is None else await documents.object(format_ref),
     }
     return request(
@@ -81,28 +86,21 @@ def request(
     }
 
 
-def _number(decimal: str | None) -> float | None:
+def _float_of(decimal: str | None) -> float | None:
     return None if decimal is None else float(decimal)
 
 
-def _choice(choice: Mapping[str, Any] | None) -> object:
+def _tool_choice(choice: Mapping[str, Any] | None) -> object:
     if choice is None:
         return None
     if choice["$tag"] == "Tool":
         return {"type": "function", "function": {"name": choice["$value"]["name"]}}
-    return _CHOICES[choice["$tag"]]
-
-
-ROLES: Final = ("system", "developer", "user", "assistant", "tool")
-BLOBS_BYTES_MAX: Final = 16 * 1024 * 1024
-REFS: Final = "aos.refs"
-"""Kind of the window item that only keeps the blobs of an answer: it is no message (AG-74)."""
-
-Message = dict[str, Any]
+    return _TOOL_CHOICES[choice["$tag"]]
 
 
 class LlmDocuments:
-    """Reads the documents of one effect, together at most ``BLOBS_BYTES_MAX``.
+    """Reads the documents that the params of one effect name: blobs -> messages, tools and options
+    (AG-72, AG-73). Together they have at most ``BLOBS_BYTES_MAX``.
 
     Methods raise ``EffectFailed``: ``llm_document_invalid``, ``llm_unsupported``, and as
     ``ctx.read_blob``.
@@ -124,7 +122,7 @@ class LlmDocuments:
             if custom == REFS:
                 return []
             if custom == "text":
-                return [_user(_utf8(await self._read(ref), ref))]
+                return [_user_message(_utf8_text(await self._read(ref), ref))]
             raise unsupported(
                 f"window item {item['item_id']:.80}: expected the kind text of Custom, found "
                 f"{custom!r:.80}"
@@ -145,7 +143,8 @@ class LlmDocuments:
             document = await self.json(ref)
             tools = document.get("tools", document) if isinstance(document, dict) else document
             definitions += [
-                _tool(tool, ref) for tool in (tools if isinstance(tools, list) else [tools])
+                _tool_definition(tool, ref)
+                for tool in (tools if isinstance(tools, list) else [tools])
             ]
         return definitions
 
@@ -158,16 +157,16 @@ class LlmDocuments:
 
     async def json(self, ref: str) -> Any:
         """A document in JSON."""
-        document = _json(await self._read(ref))
+        document = _parsed_json(await self._read(ref))
         if document is None:
             raise document_invalid(f"{ref}: expected a document in JSON")
         return document
 
     async def _messages(self, ref: str) -> list[Message]:
         data = await self._read(ref)
-        document = _json(data)
+        document = _parsed_json(data)
         if not isinstance(document, dict | list):
-            return [_user(_utf8(data, ref))]
+            return [_user_message(_utf8_text(data, ref))]
         entries = document if isinstance(document, list) else [document]
         messages: list[Message] = []
         for entry in entries:
@@ -198,21 +197,21 @@ class LlmDocuments:
         message: Message = {"role": "assistant", "content": envelope.get("assistant_text")}
         calls_ref = envelope.get("tool_calls_ref")
         if calls_ref is not None:
-            calls = await self.json(_field(envelope, "tool_calls_ref", ref))
+            calls = await self.json(_text_field(envelope, "tool_calls_ref", ref))
             message["tool_calls"] = [
-                await self._call(call, calls_ref) for call in _list(calls, calls_ref)
+                await self._call(call, calls_ref) for call in _checked_list(calls, calls_ref)
             ]
         return message
 
     async def _call(self, call: Any, ref: str) -> Mapping[str, Any]:
         if not isinstance(call, dict):
             raise document_invalid(f"{ref}: expected tool calls, each a JSON object")
-        arguments = await self._read(_field(call, "arguments_ref", ref))
+        arguments = await self._read(_text_field(call, "arguments_ref", ref))
         return {
-            "id": _field(call, "call_id", ref),
+            "id": _text_field(call, "call_id", ref),
             "type": "function",
             "function": {
-                "name": _field(call, "tool_name", ref),
+                "name": _text_field(call, "tool_name", ref),
                 "arguments": arguments.decode("utf-8", "replace"),
             },
         }
@@ -227,7 +226,7 @@ class LlmDocuments:
         return data
 
 
-def _user(text: str) -> Message:
+def _user_message(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
@@ -235,7 +234,7 @@ def _tool_result(call_output: Mapping[str, Any], ref: str) -> Message:
     output = call_output.get("output")
     return {
         "role": "tool",
-        "tool_call_id": _field(call_output, "call_id", ref),
+        "tool_call_id": _text_field(call_output, "call_id", ref),
         "content": output if isinstance(output, str) else json_text(output),
     }
 
@@ -250,13 +249,13 @@ def _check_compatible(item: Mapping[str, Any], provider: str) -> None:
 
 
 def _raw_window(document: Any, ref: str) -> list[Message]:
-    messages = _list(document, ref)
+    messages = _checked_list(document, ref)
     if not all(isinstance(message, dict) for message in messages):
         raise document_invalid(f"{ref}: expected a list of messages, each a JSON object")
     return messages
 
 
-def _tool(definition: Any, ref: str) -> Mapping[str, Any]:
+def _tool_definition(definition: Any, ref: str) -> Mapping[str, Any]:
     inner = definition.get("function", definition) if isinstance(definition, dict) else None
     if not isinstance(inner, dict) or not isinstance(inner.get("name"), str) or not inner["name"]:
         raise document_invalid(f"{ref}: expected a tool as a JSON object with a name")
@@ -271,27 +270,27 @@ def _tool(definition: Any, ref: str) -> Mapping[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _field(of: Mapping[str, Any], name: str, ref: str) -> str:
+def _text_field(of: Mapping[str, Any], name: str, ref: str) -> str:
     value = of.get(name)
     if not isinstance(value, str):
         raise document_invalid(f"{ref}: {name}: expected text")
     return value
 
 
-def _list(document: Any, ref: str) -> list[Any]:
+def _checked_list(document: Any, ref: str) -> list[Any]:
     if not isinstance(document, list):
         raise document_invalid(f"{ref}: expected a JSON list")
     return document
 
 
-def _utf8(data: bytes, ref: str) -> str:
+def _utf8_text(data: bytes, ref: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
         raise document_invalid(f"{ref}: expected JSON, or text in UTF-8") from None
 
 
-def _json(data: bytes) -> Any:
+def _parsed_json(data: bytes) -> Any:
     """The value of a document; None for bytes that are not JSON."""
     try:
         return finite_json(data)

@@ -1,7 +1,5 @@
 """The three effects: a generation, a count of tokens, a summary; and the endpoints (AG-70) and
 connections of the process.
-
-``AOS_LLM_ENDPOINTS`` and ``AOS_LLM_TOKENIZERS``: the endpoints of each provider (AG-70).
 """
 
 from __future__ import annotations
@@ -33,6 +31,53 @@ Params = Mapping[str, Any]
 CONCURRENCY: Final = 32
 ATTEMPTS: Final = 3
 BACKOFF_MS: Final = 2000
+
+ENDPOINTS: Final = "AOS_LLM_ENDPOINTS"
+TOKENIZERS: Final = "AOS_LLM_TOKENIZERS"
+
+_EXAMPLE: Final = f'{ENDPOINTS}="local=http://127.0.0.1:8000/v1"'
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEndpoints:
+    """The endpoints that this process may use, by provider: those of ``AOS_LLM_ENDPOINTS`` and
+    ``AOS_LLM_TOKENIZERS`` (AG-70)."""
+
+    endpoints: Mapping[str, NamedUrl]
+    tokenizers: Mapping[str, NamedUrl]
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Read both variables. Raises BadUsage, as ``read_urls``."""
+        return cls(
+            read_urls(ENDPOINTS, environment.get(ENDPOINTS, ""), example=_EXAMPLE),
+            read_urls(
+                TOKENIZERS,
+                environment.get(TOKENIZERS, ""),
+                example=f'{TOKENIZERS}="local=http://127.0.0.1:8000/tokenize"',
+            ),
+        )
+
+    @property
+    def secrets(self) -> list[SecretValue]:
+        """The parts of all URLs that may be tokens."""
+        addresses = (*self.endpoints.values(), *self.tokenizers.values())
+        return [secret for address in addresses for secret in address.secrets]
+
+    def endpoint(self, provider: str) -> NamedUrl:
+        """The endpoint of a provider.
+
+        Raises:
+            NotConfigured: There is none, so the effect is held.
+        """
+        address = self.endpoints.get(provider)
+        if address is None:
+            provider_names = ", ".join(sorted(self.endpoints)) or "none"
+            raise not_configured(
+                f"{ENDPOINTS} has no endpoint of {provider!r:.80}: found {provider_names}",
+                f"set {_EXAMPLE.replace('local=', f'{provider:.40}=')} and restart the process",
+            )
+        return address
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,50 +170,3 @@ def _access(ctx: EffectContext) -> LlmAccess:
 
 
 llm = Executors("llm", (generate, count_tokens, compact), setup=connected)
-
-
-ENDPOINTS: Final = "AOS_LLM_ENDPOINTS"
-TOKENIZERS: Final = "AOS_LLM_TOKENIZERS"
-
-_EXAMPLE: Final = f'{ENDPOINTS}="local=http://127.0.0.1:8000/v1"'
-
-
-@dataclass(frozen=True, slots=True)
-class ModelEndpoints:
-    """The endpoints that this process may use, by provider."""
-
-    endpoints: Mapping[str, NamedUrl]
-    tokenizers: Mapping[str, NamedUrl]
-
-    @classmethod
-    def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Read both variables. Raises BadUsage, as ``read_urls``."""
-        return cls(
-            read_urls(ENDPOINTS, environment.get(ENDPOINTS, ""), example=_EXAMPLE),
-            read_urls(
-                TOKENIZERS,
-                environment.get(TOKENIZERS, ""),
-                example=f'{TOKENIZERS}="local=http://127.0.0.1:8000/tokenize"',
-            ),
-        )
-
-    @property
-    def secrets(self) -> list[SecretValue]:
-        """The parts of all URLs that may be tokens."""
-        addresses = (*self.endpoints.values(), *self.tokenizers.values())
-        return [secret for address in addresses for secret in address.secrets]
-
-    def endpoint(self, provider: str) -> NamedUrl:
-        """The endpoint of a provider.
-
-        Raises:
-            NotConfigured: There is none, so the effect is held.
-        """
-        address = self.endpoints.get(provider)
-        if address is None:
-            provider_names = ", ".join(sorted(self.endpoints)) or "none"
-            raise not_configured(
-                f"{ENDPOINTS} has no endpoint of {provider!r:.80}: found {provider_names}",
-                f"set {_EXAMPLE.replace('local=', f'{provider:.40}=')} and restart the process",
-            )
-        return address

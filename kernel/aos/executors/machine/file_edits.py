@@ -1,8 +1,6 @@
 """Edits of files: a new file, one text for another, a patch (AG-111, AG-117 to AG-121). Several
 files change all or none, the same for a second attempt (AG-118).
 
-Changes of several files, all or none, the same for a second attempt (AG-118).
-
 The plan is kept before the first file changes: what each file was and will be, and the receipt. An
 attempt that finds the plan of an earlier one completes it, or finds that it was completed.
 """
@@ -28,9 +26,14 @@ from aos.executors.machine.file_access import check_size, read_whole, replace_fi
 from aos.executors.machine.patch_text import FilePatch, FitBudget, parse_patch, patched
 from aos.executors.machine.state_files import StateFile
 
+Receipt: TypeAlias = dict[str, Any]
+
 PATCH_BYTES_MAX: Final = 16 * 1024 * 1024
 PATHS_BYTES_MAX: Final = 256 * 1024
 """Of all paths in a receipt, which must not become longer than the world allows."""
+
+PLAN_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Of all contents in a plan, the old and the new ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,23 @@ class EditPlace:
     plan_file: StateFile
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """``path`` is from the root and has no links. ``old`` or ``new`` is None for no file."""
+
+    path: str
+    old: bytes | None
+    new: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePlan:
+    """The changes, in the order in which they are made, and the receipt that reports them."""
+
+    changes: Sequence[FileChange]
+    receipt: Receipt
+
+
 def create_file(edit_place: EditPlace, params: dict[str, Any], data: bytes) -> Receipt:
     """``write_file`` with the mode ``create_new``."""
     path = params["path"]
@@ -51,7 +71,7 @@ def create_file(edit_place: EditPlace, params: dict[str, Any], data: bytes) -> R
         creates = bool(params.get("create_parents"))
         with edit_place.root.resolve(edit_place.workdir, path, creates=creates) as file_place:
             if file_place.stat_result is not None:
-                raise _exists(path)
+                raise _already_exists(path)
             change = FileChange(path=file_place.path_in_root, old=None, new=data)
         receipt = {"status": OK, "written_bytes": len(data), "created": True}
         return ChangePlan(changes=[change], receipt=receipt)
@@ -145,7 +165,7 @@ class _PatchedFiles:
         old_content = self._now[path]
         if file.kind == "add":
             if old_content is not None:
-                raise _exists(file.path)
+                raise _already_exists(file.path)
             self._put(path, patched(b"", file.hunks, file.path, self._budget))
             self._ops["add"] += 1
             return
@@ -163,7 +183,7 @@ class _PatchedFiles:
         target = path if file.move_to is None else self._read(file.move_to)
         if target != path:
             if self._now[target] is not None:
-                raise _exists(str(file.move_to))
+                raise _already_exists(str(file.move_to))
             self._now[path] = None
             self._ops["move"] += 1
         else:
@@ -207,36 +227,13 @@ class _PatchedFiles:
         )
 
 
-def _exists(path: str) -> Declined:
+def _already_exists(path: str) -> Declined:
     return Declined(ALREADY_EXISTS, "already_exists", f"{path}: it exists already")
-
-
-Receipt: TypeAlias = dict[str, Any]
-
-PLAN_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Of all contents in a plan, the old and the new ones."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
-    """``path`` is from the root and has no links. ``old`` or ``new`` is None for no file."""
-
-    path: str
-    old: bytes | None
-    new: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangePlan:
-    """The changes, in the order in which they are made, and the receipt that reports them."""
-
-    changes: Sequence[FileChange]
-    receipt: Receipt
 
 
 def change_files(root: ContainedFolder, file: StateFile, plan: Callable[[], ChangePlan]) -> Receipt:
     """Make the changes of ``plan``, which is called unless an earlier attempt has left its own in
-    ``file``. To be called by one thread at a time.
+    ``file`` (AG-118). To be called by one thread at a time.
 
     Raises:
         Declined: From ``plan``; or no file has changed; or ``partly_changed``, if the changes could
@@ -246,7 +243,7 @@ def change_files(root: ContainedFolder, file: StateFile, plan: Callable[[], Chan
     if stored is not None and stored["changes"] is None:
         receipt: Receipt = stored["receipt"]
         return receipt
-    change_plan = plan() if stored is None else _plan_of(stored)
+    change_plan = plan() if stored is None else _plan_from_value(stored)
     if stored is None:
         size = sum(
             len(change.old or b"") + len(change.new or b"") for change in change_plan.changes
@@ -257,7 +254,7 @@ def change_files(root: ContainedFolder, file: StateFile, plan: Callable[[], Chan
                 "too_large",
                 f"the old and new contents have {size} bytes: expected at most {PLAN_BYTES_MAX}",
             )
-        file.write(_value_of(change_plan))
+        file.write(_plan_value(change_plan))
     try:
         _make(root, change_plan.changes)
     except Declined:
@@ -281,7 +278,7 @@ def _make(root: ContainedFolder, changes: Sequence[FileChange]) -> None:
 def _make_one(root: ContainedFolder, change: FileChange) -> None:
     """Make a change, unless it is made already."""
     with root.resolve((), f"/{change.path}", creates=change.new is not None) as file_place:
-        content = _content(file_place, change.path)
+        content = _content_or_none(file_place, change.path)
         if content == change.new:
             return
         if content != change.old:
@@ -307,7 +304,7 @@ def _undo(root: ContainedFolder, applied: Sequence[FileChange], cause: Declined)
             ) from problem
 
 
-def _content(file_place: FilePlace, path: str) -> bytes | None:
+def _content_or_none(file_place: FilePlace, path: str) -> bytes | None:
     try:
         return read_whole(file_place, path)
     except Declined as problem:
@@ -324,15 +321,15 @@ def content_at(root: ContainedFolder, base: tuple[str, ...], path: str) -> tuple
     """
     try:
         with root.resolve(base, path) as file_place:
-            return file_place.path_in_root, _content(file_place, path)
+            return file_place.path_in_root, _content_or_none(file_place, path)
     except Declined as problem:
         if problem.status != NOT_FOUND:
             raise
         # A folder on the way is absent too. It is made with the file.
-        return _absent(root, base, path), None
+        return _path_without_folder(root, base, path), None
 
 
-def _absent(root: ContainedFolder, base: tuple[str, ...], path: str) -> str:
+def _path_without_folder(root: ContainedFolder, base: tuple[str, ...], path: str) -> str:
     """The path from the root of a file in a folder that does not exist."""
     above, _, name = path.rstrip("/").rpartition("/")
     if name in ("", ".", "..") or not above:
@@ -343,18 +340,18 @@ def _absent(root: ContainedFolder, base: tuple[str, ...], path: str) -> str:
     except Declined as problem:
         if problem.status != NOT_FOUND:
             raise
-        folder = _absent(root, base, above)
+        folder = _path_without_folder(root, base, above)
     return f"{folder}/{name}".removeprefix("./")
 
 
-def _value_of(plan: ChangePlan) -> Any:
+def _plan_value(plan: ChangePlan) -> Any:
     return {
         "changes": [[change.path, change.old, change.new] for change in plan.changes],
         "receipt": plan.receipt,
     }
 
 
-def _plan_of(stored: Any) -> ChangePlan:
+def _plan_from_value(stored: Any) -> ChangePlan:
     return ChangePlan(
         changes=[FileChange(path=path, old=old, new=new) for path, old, new in stored["changes"]],
         receipt=stored["receipt"],

@@ -3,8 +3,6 @@ each file (AG-121).
 
 Two formats become one form: the patches of coding agents (``*** Begin Patch``, v4a), whose hunks
 say what is before and after a change, and unified diffs, whose hunks also have line numbers.
-
-The hunks of a patch -> the new content of a file (AG-121).
 """
 
 from __future__ import annotations
@@ -17,6 +15,9 @@ from typing import Final, Literal
 from aos.executors.machine.declined import ERROR, Declined, invalid
 
 FILES_MAX: Final = 1000
+
+LINES_COMPARED_MAX: Final = 20_000_000
+
 BEGIN: Final = "*** Begin Patch"
 END: Final = "*** End Patch"
 END_OF_FILE: Final = "*** End of File"
@@ -28,10 +29,14 @@ _RANGE: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _MODE: Final = re.compile(
     r"(?:(?:new|deleted) file|new|old) mode (\d{6})|index [0-9a-f]+\.\.[0-9a-f]+ (\d{6})"
 )
-_SPECIAL: Final = {"120000": "a symbolic link", "160000": "a submodule"}
+_SPECIAL_MODES: Final = {"120000": "a symbolic link", "160000": "a submodule"}
 """The modes of git for what is no file."""
 
-_NAMES: Final = {"v4a": "v4a", "unified": "unified", "unified_diff": "unified", "diff": "unified"}
+_FORMATS: Final = {"v4a": "v4a", "unified": "unified", "unified_diff": "unified", "diff": "unified"}
+
+_NORMAL_FORMS: Final[tuple[Callable[[str], str], ...]] = (lambda line: line, str.rstrip, str.strip)
+"""Hunks without line numbers: first the same lines, then without blanks at the end, then also
+without blanks at the beginning."""
 
 
 @dataclass(slots=True)
@@ -63,7 +68,7 @@ def parse_patch(text: str, format: str | None) -> Sequence[FilePatch]:
     Raises:
         Declined: ``patch_invalid``, or ``invalid_params`` for an unknown format.
     """
-    name = _NAMES.get(format or "")
+    name = _FORMATS.get(format or "")
     if format is not None and name is None:
         raise invalid(f"patch_format: expected v4a or unified, found {format[:40]!r}")
     lines = text.replace("\r\n", "\n").split("\n")
@@ -72,13 +77,13 @@ def parse_patch(text: str, format: str | None) -> Sequence[FilePatch]:
         name = "v4a" if begins.strip() == BEGIN else "unified"
     file_patches = _V4a(lines).files() if name == "v4a" else _Unified(lines).files()
     if not file_patches:
-        raise _bad(0, "expected the change of a file, found none")
+        raise _invalid_patch(0, "expected the change of a file, found none")
     if len(file_patches) > FILES_MAX:
-        raise _bad(0, f"expected at most {FILES_MAX} files, found {len(file_patches)}")
+        raise _invalid_patch(0, f"expected at most {FILES_MAX} files, found {len(file_patches)}")
     return file_patches
 
 
-class _Lines:
+class _PatchLines:
     """A cursor over the lines of a patch."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -91,10 +96,10 @@ class _Lines:
 
     def bad(self, problem: str) -> Declined:
         actual = "the end" if self.line is None else repr(self.line[:80])
-        return _bad(self.at, f"{problem}, found {actual}")
+        return _invalid_patch(self.at, f"{problem}, found {actual}")
 
 
-class _V4a(_Lines):
+class _V4a(_PatchLines):
     def files(self) -> list[FilePatch]:
         while self.line is not None and not self.line.strip():
             self.at += 1
@@ -162,7 +167,7 @@ class _V4a(_Lines):
         return hunk
 
 
-class _Unified(_Lines):
+class _Unified(_PatchLines):
     def files(self) -> list[FilePatch]:
         file_patches: list[FilePatch] = []
         empty: FilePatch | None = None
@@ -190,7 +195,7 @@ class _Unified(_Lines):
     def _check_header(self, line: str) -> None:
         """Refuse what git writes about anything but a file of text (AG-120)."""
         mode = _MODE.fullmatch(line)
-        special = None if mode is None else _SPECIAL.get(mode[1] or mode[2])
+        special = None if mode is None else _SPECIAL_MODES.get(mode[1] or mode[2])
         if special is not None:
             raise self.bad(f"expected the change of a file, not of {special}")
         if line.startswith("copy from "):
@@ -220,7 +225,7 @@ class _Unified(_Lines):
         file_patches.append(move)
 
     def _file(self) -> FilePatch:
-        old, new = _path(self.lines[self.at][4:]), _path(self._peek()[4:])
+        old, new = _header_path(self.lines[self.at][4:]), _header_path(self._peek()[4:])
         self.at += 2
         if old.startswith("a/") or new.startswith("b/"):
             old, new = old.removeprefix("a/"), new.removeprefix("b/")
@@ -268,7 +273,7 @@ class _Unified(_Lines):
             hunk.new_ends_bare = False  # it was the old file that ended so
 
 
-def _add_line(hunk: PatchHunk, line: str, source: _Lines) -> None:
+def _add_line(hunk: PatchHunk, line: str, source: _PatchLines) -> None:
     sign, text = line[:1], line[1:]
     if sign not in ("", " ", "+", "-"):
         source.at -= 1
@@ -288,20 +293,13 @@ def _same_path(line: str) -> str | None:
     return old[2:] if is_same else None
 
 
-def _path(text: str) -> str:
+def _header_path(text: str) -> str:
     """Without the time after a tab."""
     return text.split("\t", 1)[0].rstrip()
 
 
-def _bad(at: int, problem: str) -> Declined:
+def _invalid_patch(at: int, problem: str) -> Declined:
     return Declined(ERROR, "patch_invalid", f"line {at + 1} of the patch: {problem}")
-
-
-LINES_COMPARED_MAX: Final = 20_000_000
-
-_SAME: Final[tuple[Callable[[str], str], ...]] = (lambda line: line, str.rstrip, str.strip)
-"""Hunks without line numbers: first the same lines, then without blanks at the end, then also
-without blanks at the beginning."""
 
 
 @dataclass(slots=True)
@@ -325,7 +323,7 @@ class FitBudget:
 
 
 def patched(content: bytes, hunks: Sequence[PatchHunk], path: str, budget: FitBudget) -> bytes:
-    """The content after all hunks. Bytes that no hunk touches stay as they are.
+    """The content after all hunks (AG-121). Bytes that no hunk touches stay as they are.
 
     Raises:
         Declined: ``patch_does_not_apply``, with the number of the hunk; or as ``budget``.
@@ -363,9 +361,9 @@ def _first_line(
     """The first line of a hunk, at or after the end of the one before."""
     budget.take(len(lines))
     if hunk.line is not None:
-        return _nearest(lines, hunk, start, hunk.line + shift, budget)
+        return _nearest_start(lines, hunk, start, hunk.line + shift, budget)
     for anchor in hunk.anchors:
-        anchor_line = _find(lines, [anchor], start, budget)
+        anchor_line = _find_lines(lines, [anchor], start, budget)
         if anchor_line is None:
             return None
         start = anchor_line + 1
@@ -373,13 +371,13 @@ def _first_line(
         return start if hunk.anchors and not hunk.is_at_end else len(lines)
     if hunk.is_at_end:
         last = len(lines) - len(hunk.old)
-        is_there = last >= start and _find(lines[last:], hunk.old, 0, budget) == 0
+        is_there = last >= start and _find_lines(lines[last:], hunk.old, 0, budget) == 0
         return last if is_there else None
-    return _find(lines, hunk.old, start, budget)
+    return _find_lines(lines, hunk.old, start, budget)
 
 
-def _find(lines: list[str], old: list[str], start: int, budget: FitBudget) -> int | None:
-    for same in _SAME:
+def _find_lines(lines: list[str], old: list[str], start: int, budget: FitBudget) -> int | None:
+    for same in _NORMAL_FORMS:
         budget.take(len(lines))
         normal_lines = [same(line) for line in lines]
         normal_old = [same(line) for line in old]
@@ -389,7 +387,7 @@ def _find(lines: list[str], old: list[str], start: int, budget: FitBudget) -> in
     return None
 
 
-def _nearest(
+def _nearest_start(
     lines: list[str], hunk: PatchHunk, start: int, expected: int, budget: FitBudget
 ) -> int | None:
     """The same lines nearest to the place that the hunk names."""

@@ -1,11 +1,7 @@
 """The effect ``sys/portal.send@1``: an event for another world of this machine, which takes it once
 (AG-86 to AG-89).
 
-``AOS_PORTAL_WORLDS``: the worlds of this machine that get events, by UUID (AG-86).
-
-Params of ``sys/portal.send@1`` -> the event for the other world (AG-87, AG-88).
-
-The error codes of this effect, each with the function that makes it (AG-89).
+``AOS_PORTAL_WORLDS`` has the worlds of this machine that get events, by UUID (AG-86).
 """
 
 from __future__ import annotations
@@ -33,11 +29,64 @@ from aos.values.sha256 import sha256_text
 from aos.values.spelling import normal_uuid
 from aos.worker import EffectContext, EffectFailed, Executors, NotConfigured, effect
 
+VARIABLE: Final = "AOS_PORTAL_WORLDS"
+
+DOMAIN: Final = "aos/portal/1"
+TYPED: Final = "typed"
+INBOX: Final = "inbox"
+
 CONCURRENCY: Final = 64
 ATTEMPTS: Final = 8
 BACKOFF_MS: Final = 1000
 TIMEOUT_S: Final = 90
 """More than one answer of a world may take (60 s)."""
+
+_EXAMPLE: Final = f'{VARIABLE}="1b4e28ba-2fa1-41d2-883f-0016d3cca427=/srv/worlds/billing"'
+
+_MODE_FIELDS: Final = {TYPED: ("schema", "value_cbor"), INBOX: ("inbox", "payload_cbor")}
+
+
+@dataclass(frozen=True, slots=True)
+class PortalMessage:
+    """A message: its id, the same for every attempt, and the event that carries it."""
+
+    id: str
+    event: EventInput
+
+
+class Destinations:
+    """The connections of this process to other worlds, made when they are needed."""
+
+    def __init__(self, worlds: Mapping[str, Path]) -> None:
+        self._worlds = worlds
+        self._links: dict[tuple[Path, Hash], Link] = {}
+
+    def link(self, name: str) -> Link:
+        """The way to the world of a name. Connects to nothing.
+
+        Raises:
+            NotConfigured: The name is unknown, or its folder has no world.
+        """
+        path = self._worlds.get(name)
+        if path is None:
+            raise not_configured(name, VARIABLE)
+        folder = _world_folder(name, path)
+        # A world that was made again in the same folder is another one.
+        link = self._links.get((path, folder.world))
+        if link is None:
+            link = self._links[path, folder.world] = Link(folder)
+        return link
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await asyncio.gather(*(link.close() for link in self._links.values()))
+
+
+def _world_folder(name: str, path: Path) -> WorldFolder:
+    try:
+        return open_folder(path)
+    except AosError as problem:
+        raise world_unusable(name, str(problem)) from None
 
 
 @effect(
@@ -91,9 +140,48 @@ async def open_destinations() -> AsyncIterator[Destinations]:
 portal = Executors("portal", (send,), setup=open_destinations)
 
 
-VARIABLE: Final = "AOS_PORTAL_WORLDS"
+def destination(params: Mapping[str, Any]) -> str:
+    """The name under which ``AOS_PORTAL_WORLDS`` has the other world."""
+    universe, world = params["dest_universe"], params["dest_world"]
+    return str(world) if universe is None else f"{universe}/{world}"
 
-_EXAMPLE: Final = f'{VARIABLE}="1b4e28ba-2fa1-41d2-883f-0016d3cca427=/srv/worlds/billing"'
+
+def message(params: Mapping[str, Any], ctx: EffectContext) -> PortalMessage:
+    """The message of an effect: its params -> the event for the other world (AG-87, AG-88).
+
+    Raises:
+        EffectFailed: The mode is unknown, or the params have not exactly its fields.
+    """
+    mode = params["mode"]
+    if mode not in _MODE_FIELDS:
+        raise bad_request(f"mode: expected {TYPED} or {INBOX}, found {mode!r:.40}")
+    for name in (name for names in _MODE_FIELDS.values() for name in names):
+        if (params[name] is not None) != (name in _MODE_FIELDS[mode]):
+            expected = "a value" if name in _MODE_FIELDS[mode] else "null"
+            raise bad_request(f"{name}: expected {expected} in the mode {mode}")
+    if mode == TYPED and params["headers"] is not None:
+        raise bad_request("headers: expected null in the mode typed: the event has its own fields")
+    id = sha256_text(encode([DOMAIN, ctx.world, ctx.intent]))
+    return PortalMessage(
+        id, _typed_event(params, id) if mode == TYPED else _inbox_event(params, id, ctx)
+    )
+
+
+def _typed_event(params: Mapping[str, Any], id: str) -> EventInput:
+    return EventInput(
+        schema=params["schema"], value=params["value_cbor"], submission_id=f"portal:{id}"
+    )
+
+
+def _inbox_event(params: Mapping[str, Any], id: str, ctx: EffectContext) -> EventInput:
+    envelope: Value = {
+        "message_id": id,
+        "from_world": ctx.world,
+        "payload": params["payload_cbor"],
+        "headers": params["headers"] or {},
+        "correlation_id": params["correlation_id"],
+    }
+    return EventInput(schema=params["inbox"], value=encode(envelope), submission_id=f"portal:{id}")
 
 
 def read_worlds(text: str) -> dict[str, Path]:
@@ -117,97 +205,7 @@ def read_worlds(text: str) -> dict[str, Path]:
     return worlds
 
 
-class Destinations:
-    """The connections of this process to other worlds, made when they are needed."""
-
-    def __init__(self, worlds: Mapping[str, Path]) -> None:
-        self._worlds = worlds
-        self._links: dict[tuple[Path, Hash], Link] = {}
-
-    def link(self, name: str) -> Link:
-        """The way to the world of a name. Connects to nothing.
-
-        Raises:
-            NotConfigured: The name is unknown, or its folder has no world.
-        """
-        path = self._worlds.get(name)
-        if path is None:
-            raise not_configured(name, VARIABLE)
-        folder = _folder(name, path)
-        # A world that was made again in the same folder is another one.
-        link = self._links.get((path, folder.world))
-        if link is None:
-            link = self._links[path, folder.world] = Link(folder)
-        return link
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await asyncio.gather(*(link.close() for link in self._links.values()))
-
-
-def _folder(name: str, path: Path) -> WorldFolder:
-    try:
-        return open_folder(path)
-    except AosError as problem:
-        raise world_unusable(name, str(problem)) from None
-
-
-DOMAIN: Final = "aos/portal/1"
-TYPED: Final = "typed"
-INBOX: Final = "inbox"
-
-_FIELDS: Final = {TYPED: ("schema", "value_cbor"), INBOX: ("inbox", "payload_cbor")}
-
-
-@dataclass(frozen=True, slots=True)
-class PortalMessage:
-    """A message: its id, the same for every attempt, and the event that carries it."""
-
-    id: str
-    event: EventInput
-
-
-def destination(params: Mapping[str, Any]) -> str:
-    """The name under which ``AOS_PORTAL_WORLDS`` has the other world."""
-    universe, world = params["dest_universe"], params["dest_world"]
-    return str(world) if universe is None else f"{universe}/{world}"
-
-
-def message(params: Mapping[str, Any], ctx: EffectContext) -> PortalMessage:
-    """The message of an effect.
-
-    Raises:
-        EffectFailed: The mode is unknown, or the params have not exactly its fields.
-    """
-    mode = params["mode"]
-    if mode not in _FIELDS:
-        raise bad_request(f"mode: expected {TYPED} or {INBOX}, found {mode!r:.40}")
-    for name in (name for names in _FIELDS.values() for name in names):
-        if (params[name] is not None) != (name in _FIELDS[mode]):
-            expected = "a value" if name in _FIELDS[mode] else "null"
-            raise bad_request(f"{name}: expected {expected} in the mode {mode}")
-    if mode == TYPED and params["headers"] is not None:
-        raise bad_request("headers: expected null in the mode typed: the event has its own fields")
-    id = sha256_text(encode([DOMAIN, ctx.world, ctx.intent]))
-    return PortalMessage(id, _typed(params, id) if mode == TYPED else _inbox(params, id, ctx))
-
-
-def _typed(params: Mapping[str, Any], id: str) -> EventInput:
-    return EventInput(
-        schema=params["schema"], value=params["value_cbor"], submission_id=f"portal:{id}"
-    )
-
-
-def _inbox(params: Mapping[str, Any], id: str, ctx: EffectContext) -> EventInput:
-    envelope: Value = {
-        "message_id": id,
-        "from_world": ctx.world,
-        "payload": params["payload_cbor"],
-        "headers": params["headers"] or {},
-        "correlation_id": params["correlation_id"],
-    }
-    return EventInput(schema=params["inbox"], value=encode(envelope), submission_id=f"portal:{id}")
-
+# The error codes of this effect, each with the function that makes it (AG-89).
 
 bad_request: Final = partial(EffectFailed, "portal_bad_request")
 """The workflow's params are invalid; nothing was sent."""

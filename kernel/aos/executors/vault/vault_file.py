@@ -1,7 +1,5 @@
 """The secrets file of a vault: read as the host reads it, changed by replacing it (AG-81), with the
 versions of each alias that the vault has given out (AG-82).
-
-The versions of each alias that a vault has given out, in the secrets file itself (AG-82).
 """
 
 from __future__ import annotations
@@ -47,7 +45,24 @@ LOCK_PAUSE_S: Final = 0.02
 LAST_VERSIONS: Final = ".last-versions"
 """The end of the name of the file with the last version of each alias, next to the secrets file."""
 
+PREFIX: Final = "aos.vault/"
+"""Keys of the secrets file that begin so belong to the vault: one for each alias."""
+
+VERSION_MAX: Final = 2**63 - 1
+"""Of a rotation, and so of every version: the next one must be a number of a receipt, too."""
+
 _FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretVersion:
+    """One version of an alias. ``digest`` is the content hash of the value, in hex; ``is_put`` is
+    whether the vault wrote the value itself."""
+
+    version: int
+    binding: str
+    digest: str
+    is_put: bool
 
 
 class VaultFile:
@@ -72,7 +87,7 @@ class VaultFile:
         except OSError as error:
             raise file_unusable(f"{self._path.parent}: {error.strerror}") from None
         try:
-            _lock(folder, is_over)
+            _lock_folder(folder, is_over)
             yield self._read(self._path) if self._path.exists() else {}
         finally:
             os.close(folder)
@@ -205,7 +220,7 @@ class VaultFile:
                 os.fsync(file.fileno())
             before_rename(folder.path / unfinished)
             # The outcome of the attempt may be in the journal soon: nothing may follow it.
-            _check(is_over)
+            _check_not_over(is_over)
             folder.rename(unfinished, name)
         except BaseException:
             folder.remove(unfinished)
@@ -225,10 +240,10 @@ class VaultFile:
             raise file_unusable(str(problem)) from None
 
 
-def _lock(folder: int, is_over: IsOver) -> None:
+def _lock_folder(folder: int, is_over: IsOver) -> None:
     """Lock a folder. A wait in the system could not be ended, and would write after its attempt."""
     while True:
-        _check(is_over)
+        _check_not_over(is_over)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -237,28 +252,9 @@ def _lock(folder: int, is_over: IsOver) -> None:
             return
 
 
-def _check(is_over: IsOver) -> None:
+def _check_not_over(is_over: IsOver) -> None:
     if is_over():
         raise attempt_over()
-
-
-PREFIX: Final = "aos.vault/"
-"""Keys of the secrets file that begin so belong to the vault: one for each alias."""
-
-
-VERSION_MAX: Final = 2**63 - 1
-"""Of a rotation, and so of every version: the next one must be a number of a receipt, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class SecretVersion:
-    """One version of an alias. ``digest`` is the content hash of the value, in hex; ``is_put`` is
-    whether the vault wrote the value itself."""
-
-    version: int
-    binding: str
-    digest: str
-    is_put: bool
 
 
 def key_of(alias: str) -> str:
@@ -283,13 +279,13 @@ def read_versions(values: Mapping[str, bytes], alias: str) -> list[SecretVersion
     """
     key = key_of(alias)
     try:
-        versions = [_version(row) for row in json.loads(values.get(key, b"[]"))]
+        versions = [_version_from_row(row) for row in json.loads(values.get(key, b"[]"))]
     except (ValueError, TypeError, LookupError, RecursionError):
         raise file_unusable(f"the entry {key} is not a list of versions") from None
     return versions
 
 
-def _version(row: Any) -> SecretVersion:
+def _version_from_row(row: Any) -> SecretVersion:
     """Raises ValueError, TypeError or LookupError for a row of another form."""
     return SecretVersion(int(row[0]), str(row[1]), str(row[2]), row[3] is True)
 
@@ -301,7 +297,7 @@ def last_versions(data: str, name: str) -> dict[str, SecretVersion]:
         NotConfigured: Someone has changed the file: it is none of ours.
     """
     try:
-        return {str(alias): _version(row) for alias, row in json.loads(data).items()}
+        return {str(alias): _version_from_row(row) for alias, row in json.loads(data).items()}
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise file_unusable(f"{name} is not a list of the last versions") from None
 
@@ -309,14 +305,15 @@ def last_versions(data: str, name: str) -> dict[str, SecretVersion]:
 def last_versions_text(versions: Mapping[str, SecretVersion]) -> str:
     """The content of the file of the last versions."""
     return (
-        json.dumps({alias: _row(version) for alias, version in versions.items()}, indent=1) + "\n"
+        json.dumps({alias: _version_row(version) for alias, version in versions.items()}, indent=1)
+        + "\n"
     )
 
 
-def _row(version: SecretVersion) -> list[Any]:
+def _version_row(version: SecretVersion) -> list[Any]:
     return [version.version, version.binding, version.digest, version.is_put]
 
 
 def versions_text(versions: Sequence[SecretVersion]) -> str:
     """The value of the entry of an alias."""
-    return json.dumps([_row(version) for version in versions], separators=(",", ":"))
+    return json.dumps([_version_row(version) for version in versions], separators=(",", ":"))

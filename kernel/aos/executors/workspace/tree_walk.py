@@ -3,8 +3,6 @@
 The order is that of a walk: entries by name, and a folder before the paths in it. A page ends at
 its limit, when the answer is full, or when the call has read as many folders as it may; the next
 page continues after the last path of this one.
-
-Two trees -> the paths that differ (AG-53). Folders with one hash are equal, and are not read.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from aos.worker import EffectFailed
 AROUND_BYTES: Final = 256
 """Upper bound of the bytes of a page without its entries and the text of its cursor."""
 
-_Map: TypeAlias = dict[str | int, Value]
+_Document: TypeAlias = dict[str | int, Value]
 
 
 class PageWalk:
@@ -55,7 +53,7 @@ async def page_of(
     *,
     limit: int,
     bytes_max: int,
-) -> _Map:
+) -> _Document:
     """The receipt of ``list``: at most ``limit`` entries, 0 for as many as fit into ``bytes_max``.
 
     Raises:
@@ -89,7 +87,7 @@ async def page_of(
     return {"entries": entries, "next_cursor": last if is_cut else None}
 
 
-def _entry_document(path: str, entry: TreeEntry) -> _Map:
+def _entry_document(path: str, entry: TreeEntry) -> _Document:
     return {
         "path": path,
         "kind": entry.kind,
@@ -100,7 +98,8 @@ def _entry_document(path: str, entry: TreeEntry) -> _Map:
 
 
 class TreeDiff:
-    """The changes from one tree to another, in the order of a walk."""
+    """The changes from one tree to another, in the order of a walk (AG-53). Folders with one hash
+    are equal, and are not read."""
 
     def __init__(self, reader: TreeReader, *, bytes_max: int) -> None:
         self._reader = reader

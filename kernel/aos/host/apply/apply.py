@@ -1,7 +1,4 @@
-"""Check a manifest, forecast its effect on cells, sign its command (spec/host.md, H-70 to H-73).
-
-Forecast how many instances a new manifest would affect, and how (spec/host.md, H-71).
-"""
+"""Check a new manifest, forecast its effect on cells, and sign it (spec/host.md, H-70 to H-73)."""
 
 from __future__ import annotations
 
@@ -29,6 +26,35 @@ from aos.host.apply.stored_states import need_a_look
 from aos.manifest.difference import Difference
 from aos.manifest.effective import Effective, Module
 from aos.values.digests import Hash, content_hash, hash_text
+
+GOES_ON = "goes_on"
+"""Idle: its next event runs under the new manifest."""
+PINNED = "pinned"
+"""In flight: it stays pinned to its present manifest until it is done."""
+KEPT = "kept"
+"""Finished: it stays with its present manifest, because its state does not fit the new one."""
+IN_PLACE = "in_place"
+"""In flight: its next step runs under the new manifest."""
+MIGRATED = "migrated"
+"""The new module migrates its state, in flight or not."""
+WAITED_FOR = "waited_for"
+"""In flight: it blocks the manifest."""
+FAILED = "failed"
+"""Failed by a fault: a retry continues under the new manifest if the cell fits it."""
+LEFT = "left"
+"""Its workflow is removed: the cell is kept but receives nothing."""
+FATES = (GOES_ON, PINNED, KEPT, IN_PLACE, MIGRATED, WAITED_FOR, FAILED, LEFT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fates:
+    """Number of instances by workflow and fate."""
+
+    by_workflow: Mapping[str, Mapping[str, int]]
+
+    def of(self, fate: str) -> int:
+        """Return the number of instances of all workflows with this fate, one of ``FATES``."""
+        return sum(counts.get(fate, 0) for counts in self.by_workflow.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +183,10 @@ def check_modules(
         module = modules_by_hash.get(hash_)
         if module is None:
             raise Refused(f"the manifest names no module {hash_text(hash_)}")
-        _check(effective, module, wasm, is_new=hash_ not in running)
+        _check_module(effective, module, wasm, is_new=hash_ not in running)
 
 
-def _check(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -> None:
+def _check_module(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -> None:
     # The engine is slow to import. All commands that write import this file, but only apply needs
     # the engine.
     from aos.sandbox.inspect import ModuleRefused, check_module  # noqa: PLC0415
@@ -186,38 +212,10 @@ def _check(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -
         raise ModuleRefused(module.name, problems)
 
 
-GOES_ON = "goes_on"
-"""Idle: its next event runs under the new manifest."""
-PINNED = "pinned"
-"""In flight: it stays pinned to its present manifest until it is done."""
-KEPT = "kept"
-"""Finished: it stays with its present manifest, because its state does not fit the new one."""
-IN_PLACE = "in_place"
-"""In flight: its next step runs under the new manifest."""
-MIGRATED = "migrated"
-"""The new module migrates its state, in flight or not."""
-WAITED_FOR = "waited_for"
-"""In flight: it blocks the manifest."""
-FAILED = "failed"
-"""Failed by a fault: a retry continues under the new manifest if the cell fits it."""
-LEFT = "left"
-"""Its workflow is removed: the cell is kept but receives nothing."""
-FATES = (GOES_ON, PINNED, KEPT, IN_PLACE, MIGRATED, WAITED_FOR, FAILED, LEFT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fates:
-    """Number of instances by workflow and fate."""
-
-    by_workflow: Mapping[str, Mapping[str, int]]
-
-    def of(self, fate: str) -> int:
-        """Return the number of instances of all workflows with this fate, one of ``FATES``."""
-        return sum(counts.get(fate, 0) for counts in self.by_workflow.values())
-
-
 def fates(state: State, change: Change, read: BlobReader) -> Fates:
-    """Forecast the fate of every cell. Reads states only where they decide it.
+    """Forecast how many instances a new manifest would affect, and how (H-71).
+
+    Reads states only where they decide the fate of a cell.
 
     Raises:
         Damage: A stored state cannot be read.
@@ -225,11 +223,11 @@ def fates(state: State, change: Change, read: BlobReader) -> Fates:
     counts: dict[str, Counter[str]] = {}
     if state.manifest is not None:
         for cell in state.cells.values():
-            counts.setdefault(cell.id[0], Counter())[_fate(state, change, cell, read)] += 1
+            counts.setdefault(cell.id[0], Counter())[_fate_of(state, change, cell, read)] += 1
     return Fates(by_workflow=counts)
 
 
-def _fate(state: State, change: Change, cell: Cell, read: BlobReader) -> str:
+def _fate_of(state: State, change: Change, cell: Cell, read: BlobReader) -> str:
     in_flight, name = is_in_flight(state, cell), cell.id[0]
     if migrates(state, change, cell, read):
         return MIGRATED

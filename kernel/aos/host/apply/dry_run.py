@@ -1,10 +1,4 @@
-"""Try a new manifest on a world without applying it (spec/host.md, H-71, H-71a, H-77).
-
-Try the flows in progress on the code of a manifest before it is applied (spec/host.md, H-77).
-
-What to do after a refused apply: the blockers in groups, and the modes that would work now
-(spec/host.md, H-71a).
-"""
+"""Try a new manifest on a world without applying it (spec/host.md, H-71, H-71a, H-77)."""
 
 from __future__ import annotations
 
@@ -17,20 +11,10 @@ from aos.core.decide.answers import Blocker
 from aos.core.decide.flow_gate import NO_FLOWS, FlowGate, flow_gate, taken_over
 from aos.core.decide.migration import Converted
 from aos.core.decide.quiescence import MISFIT, REMOVED, Change
-from aos.core.journal.inputs import (
-    MIGRATE,
-    PIN,
-    STRICT,
-)
+from aos.core.journal.inputs import MIGRATE, PIN, STRICT
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import MODES, ApplyMode, word_of
-from aos.host.apply.apply import (
-    Applied,
-    check_keys,
-    check_modules,
-    fates,
-    left_by,
-)
+from aos.host.apply.apply import Applied, check_keys, check_modules, fates, left_by
 from aos.host.apply.migrator import dry_migration, migrator_with, sample
 from aos.host.folder.reader import WorldReader, open_reader
 from aos.host.folder.restore import Progress
@@ -40,81 +24,6 @@ from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos.sandbox.stack import run_on_big_stack
 from aos.values.digests import Hash
-
-
-def dry_run_of(
-    path: Path,
-    loaded: Loaded,
-    *,
-    mode: str = STRICT,
-    leave_cells: bool = False,
-    show: int = 0,
-    progress: Progress | None = None,
-) -> Applied:
-    """Forecast the changes and blockers of applying ``loaded`` to the world at ``path``.
-
-    With the mode ``migrate``, the result has up to ``show`` states before and after, those that
-    fail first. Needs neither the lock nor the process that runs the world.
-
-    Raises:
-        Refused: A module is refused, or an executor may not have its key.
-    """
-    apply_mode = word_of(MODES, mode)
-    assert apply_mode is not None, f"mode: expected one of {MODES}, found {mode!r}"
-    with open_reader(path, progress=progress) as reader:
-        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
-        check_keys(loaded.effective, reader.state)
-        leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
-        change = Change(
-            in_force=reader.manifest, effective=loaded.effective, mode=apply_mode, leaves=leaves
-        )
-        standing = standing_blockers(reader.state, change, reader.store.blob)
-        if mode == MIGRATE and not standing:
-            standing = dry_migration(reader.state, change, reader.store.blob, loaded.modules)
-        states: tuple[Converted, ...] = ()
-        if mode == MIGRATE and show:
-            read = reader.store.blob
-            states = sample(reader.state, change, read, loaded.modules, limit=show)
-        return Applied(
-            difference=difference(reader.manifest, loaded.effective),
-            manifest=loaded.effective.hash,
-            blockers=standing,
-            answer=None,
-            fates=fates(reader.state, change, reader.store.blob),
-            states=states,
-        )
-
-
-def gate_flows(path: Path, loaded: Loaded, *, progress: Progress | None = None) -> FlowGate:
-    """Try every flow in progress of the world at ``path`` that ``loaded`` would take over.
-
-    Reads the durable world, and needs neither the lock nor the process that runs it. Without a flow
-    in the manifest, the world is not opened.
-
-    Raises:
-        Refused: A module is refused.
-        Damage: A stored state cannot be read.
-    """
-    flow_statuses = taken_over(loaded.effective)
-    if not flow_statuses:
-        return NO_FLOWS
-    with open_reader(path, progress=progress) as reader:
-        if reader.manifest is None:
-            return NO_FLOWS
-        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
-
-        def run() -> FlowGate:
-            read = reader.store.blob
-            migrator = migrator_with(read, loaded.modules)
-            try:
-                return flow_gate(
-                    reader.state, loaded.effective, flow_statuses, runner=migrator, read=read
-                )
-            finally:
-                migrator.close()
-
-        return run_on_big_stack(run)
-
 
 EXAMPLES: Final = 3
 """Most instances that one group names."""
@@ -150,6 +59,80 @@ class WaysOut:
     to_migrate: tuple[str, ...]
 
 
+def dry_run_of(
+    path: Path,
+    loaded: Loaded,
+    *,
+    mode: str = STRICT,
+    leave_cells: bool = False,
+    show: int = 0,
+    progress: Progress | None = None,
+) -> Applied:
+    """Forecast the changes and blockers of applying ``loaded`` to the world at ``path`` (H-71).
+
+    With the mode ``migrate``, the result has up to ``show`` states before and after, those that
+    fail first. Needs neither the lock nor the process that runs the world.
+
+    Raises:
+        Refused: A module is refused, or an executor may not have its key.
+    """
+    apply_mode = word_of(MODES, mode)
+    assert apply_mode is not None, f"mode: expected one of {MODES}, found {mode!r}"
+    with open_reader(path, progress=progress) as reader:
+        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
+        check_keys(loaded.effective, reader.state)
+        leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
+        change = Change(
+            in_force=reader.manifest, effective=loaded.effective, mode=apply_mode, leaves=leaves
+        )
+        standing = standing_blockers(reader.state, change, reader.store.blob)
+        if mode == MIGRATE and not standing:
+            standing = dry_migration(reader.state, change, reader.store.blob, loaded.modules)
+        states: tuple[Converted, ...] = ()
+        if mode == MIGRATE and show:
+            read = reader.store.blob
+            states = sample(reader.state, change, read, loaded.modules, limit=show)
+        return Applied(
+            difference=difference(reader.manifest, loaded.effective),
+            manifest=loaded.effective.hash,
+            blockers=standing,
+            answer=None,
+            fates=fates(reader.state, change, reader.store.blob),
+            states=states,
+        )
+
+
+def gate_flows(path: Path, loaded: Loaded, *, progress: Progress | None = None) -> FlowGate:
+    """Try every flow in progress of the world at ``path`` that ``loaded`` would take over (H-77).
+
+    Reads the durable world, and needs neither the lock nor the process that runs it. Without a flow
+    in the manifest, the world is not opened.
+
+    Raises:
+        Refused: A module is refused.
+        Damage: A stored state cannot be read.
+    """
+    flow_statuses = taken_over(loaded.effective)
+    if not flow_statuses:
+        return NO_FLOWS
+    with open_reader(path, progress=progress) as reader:
+        if reader.manifest is None:
+            return NO_FLOWS
+        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
+
+        def run() -> FlowGate:
+            read = reader.store.blob
+            migrator = migrator_with(read, loaded.modules)
+            try:
+                return flow_gate(
+                    reader.state, loaded.effective, flow_statuses, runner=migrator, read=read
+                )
+            finally:
+                migrator.close()
+
+        return run_on_big_stack(run)
+
+
 def groups(blockers: Sequence[Blocker]) -> tuple[Group, ...]:
     """Group blockers by workflow and kind, in the order of the first of each group."""
     blockers_by_group: dict[tuple[str, str], list[Blocker]] = {}
@@ -172,7 +155,7 @@ def groups(blockers: Sequence[Blocker]) -> tuple[Group, ...]:
 def ways_out(
     path: Path, loaded: Loaded, blockers: Sequence[Blocker], *, mode: str, leave_cells: bool
 ) -> WaysOut:
-    """Find out what would work instead of an apply in ``mode`` that ``blockers`` blocks.
+    """Find out what would work instead of an apply in ``mode`` that ``blockers`` blocks (H-71a).
 
     Reads the durable world: needs neither the lock nor the process that runs the world. Runs the
     migrations that the manifest declares, and discards the results.

@@ -1,16 +1,5 @@
-"""The changes of an apply, a dry run or a proposal as one JSON document (spec/host.md, H-71b).
-
-``aos apply`` prints it, whether the world is that of a folder or of a node.
-
-Events that workflows emit and that anyone may send (spec/cli.md, C-21c).
-
-A manifest declares which effects a workflow requests, but not which events it emits. So this looks
-for the names of subscribed schemas in the constants of the modules: a module that emits an event
-names its schema, unless it puts the name together while it runs.
-
-The changes between two manifests of a journal (spec/audit.md, A-62a; manifest.md, M-60).
-
-A proposal with its changes and what it still lacks (spec/cli.md, C-143; node-api.md, N-118d).
+"""Reports about a manifest as JSON documents: an apply or its dry run, the changes since a record,
+a proposal, and its shadow reports.
 """
 
 from __future__ import annotations
@@ -46,10 +35,22 @@ from aos.values.digests import Hash, hash_text, parse_hash
 ApplyReport: TypeAlias = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenEvent:
+    """An event with a subscription that the steps of a workflow emit, and that senders may send."""
+
+    event: str
+    workflow: str
+
+
 def apply_report(
     applied: Applied, gate: FlowGate, ways: WaysOut | None, loaded: Loaded
 ) -> ApplyReport:
-    """The report about applying ``loaded``. ``ways`` is None unless there are blockers."""
+    """The result of applying ``loaded``, or of its dry run (spec/host.md, H-71b).
+
+    ``aos apply`` prints it, whether the world is that of a folder or of a node. ``ways`` is None
+    unless there are blockers.
+    """
     answer, manifest = applied.answer, loaded.effective
     refused = None
     if isinstance(answer, Refusal) and answer.rule is not Rule.MANIFEST_IS_IN_FORCE:
@@ -62,17 +63,21 @@ def apply_report(
         "seq": answer.seq if isinstance(answer, Admitted) else None,
         "changes": changes_document(applied.difference),
         "blockers": [
-            {"kind": blocker.kind, "cell": _cell(blocker.cell, manifest), "detail": blocker.detail}
+            {
+                "kind": blocker.kind,
+                "cell": _cell_document(blocker.cell, manifest),
+                "detail": blocker.detail,
+            }
             for blocker in applied.blockers
         ],
         "groups": groups_document(applied.blockers, manifest),
-        "ways_out": None if ways is None else _ways(ways),
-        "states": [_state(state, manifest) for state in applied.states],
+        "ways_out": None if ways is None else _ways_document(ways),
+        "states": [_state_document(state, manifest) for state in applied.states],
         "refused": refused,
         "fates": None
         if applied.fates is None
         else {name: dict(counts) for name, counts in sorted(applied.fates.by_workflow.items())},
-        "flows": gate_document(gate, lambda cell: _key(cell, manifest)),
+        "flows": gate_document(gate, lambda cell: _key_as_json(cell, manifest)),
         "open_events": [asdict(open_event) for open_event in open_events(loaded)],
     }
 
@@ -99,14 +104,14 @@ def groups_document(
             "workflow": group.workflow,
             "kind": group.kind,
             "count": group.count,
-            "examples": [_cell(cell, manifest) for cell in group.examples],
+            "examples": [_cell_document(cell, manifest) for cell in group.examples],
             "detail": group.detail,
         }
         for group in groups(blockers)
     ]
 
 
-def _ways(ways: WaysOut) -> dict[str, Any]:
+def _ways_document(ways: WaysOut) -> dict[str, Any]:
     return {
         "modes": list(ways.modes),
         "leaves_cells": ways.leaves_cells,
@@ -115,21 +120,21 @@ def _ways(ways: WaysOut) -> dict[str, Any]:
     }
 
 
-def _state(converted: Converted, new: Effective) -> dict[str, Any]:
+def _state_document(converted: Converted, new: Effective) -> dict[str, Any]:
     state_before = as_json(converted.source.state, converted.old_state)
-    document: dict[str, Any] = {"cell": _cell(converted.cell, new), "before": state_before}
+    document: dict[str, Any] = {"cell": _cell_document(converted.cell, new), "before": state_before}
     if isinstance(converted.result, Fault):
         fault = {"kind": converted.result.kind.value, "message": converted.result.message}
         return {**document, "after": None, "fault": fault, "changed": []}
     state_after = as_json(new.workflows[converted.cell[0]].state, converted.result)
     changed = [
         {"path": path, "before": old, "after": now}
-        for path, old, now in _changed(state_before, state_after)
+        for path, old, now in _changed_places(state_before, state_after)
     ]
     return {**document, "after": state_after, "fault": None, "changed": changed}
 
 
-def _changed(state_before: object, state_after: object) -> list[tuple[str, object, object]]:
+def _changed_places(state_before: object, state_after: object) -> list[tuple[str, object, object]]:
     between = differing("$", state_before, state_after)
     if between.places:
         return [
@@ -139,11 +144,11 @@ def _changed(state_before: object, state_after: object) -> list[tuple[str, objec
     return [] if state_before == state_after else [("$", state_before, state_after)]
 
 
-def _cell(cell: CellId, manifest: Effective | None) -> dict[str, object]:
-    return {"workflow": cell[0], "key": _key(cell, manifest)}
+def _cell_document(cell: CellId, manifest: Effective | None) -> dict[str, object]:
+    return {"workflow": cell[0], "key": _key_as_json(cell, manifest)}
 
 
-def _key(cell: CellId, manifest: Effective | None) -> object:
+def _key_as_json(cell: CellId, manifest: Effective | None) -> object:
     name, key = cell
     if not key:
         return None
@@ -151,22 +156,19 @@ def _key(cell: CellId, manifest: Effective | None) -> object:
     return as_json(workflow.key if workflow else None, key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenEvent:
-    """An event with a subscription that the steps of a workflow emit, and that senders may send."""
-
-    event: str
-    workflow: str
-
-
 def open_events(loaded: Loaded) -> tuple[OpenEvent, ...]:
-    """The events to warn of, with one of the workflows that emit each. Empty where the manifest
-    lists the events from outside."""
+    """The events to warn of, with one of the workflows that emit each (spec/cli.md, C-21c). Empty
+    where the manifest lists the events from outside.
+
+    A manifest declares which effects a workflow requests, but not which events it emits. So this
+    looks for the names of subscribed schemas in the constants of the modules: a module that emits
+    an event names its schema, unless it puts the name together while it runs.
+    """
     effective = loaded.effective
     if effective.ingress is not None:
         return ()
     workflow_by_event: dict[str, str] = {}
-    for event, workflow in _emitted(loaded):
+    for event, workflow in _emitted_events(loaded):
         if effective.routes(event):
             workflow_by_event.setdefault(event, workflow)
     return tuple(
@@ -175,7 +177,7 @@ def open_events(loaded: Loaded) -> tuple[OpenEvent, ...]:
     )
 
 
-def _emitted(loaded: Loaded) -> Iterator[tuple[str, str]]:
+def _emitted_events(loaded: Loaded) -> Iterator[tuple[str, str]]:
     effective = loaded.effective
     for module in effective.modules.values():
         wasm = loaded.modules.get(module.hash)
@@ -212,8 +214,8 @@ def _constant_events(
 
 def manifest_changes(view: View, since: int) -> Document:
     """Return the changes from the manifest that was in force after record ``since`` to the one in
-    force now, or in the past that the view is of. ``since`` may come after this past: then they
-    lead back.
+    force now, or in the past that the view is of (spec/audit.md, A-62a; manifest.md, M-60).
+    ``since`` may come after this past: then they lead back.
 
     Raises:
         BadUsage: One of the two is missing, or ``since`` is no record of the journal.
@@ -262,8 +264,9 @@ def _manifest_document(manifest: Effective, record: int | None) -> Document:
 
 
 def proposal_report(view: View, number: int) -> Document:
-    """Return a proposal with ``changes``, None if one of the two manifests is not kept, and with
-    ``missing``, None if it is closed.
+    """Return a proposal with its changes and what it still lacks (spec/cli.md, C-143; node-api.md,
+    N-118d): ``changes`` is None if one of the two manifests is not kept, ``missing`` if the
+    proposal is closed.
 
     Raises:
         BadUsage: There is no such proposal.
@@ -272,8 +275,8 @@ def proposal_report(view: View, number: int) -> Document:
     is_open = number in view.state.proposals.open
     return {
         **document,
-        "changes": _changes(view, document),
-        "missing": _missing(document) if is_open else None,
+        "changes": _proposed_changes(view, document),
+        "missing": _missing_to_approve(document) if is_open else None,
     }
 
 
@@ -310,7 +313,7 @@ def proposed_manifest(view: View, hash: Hash) -> Effective:
     return Effective.from_document(view.journal.blob(hash))
 
 
-def _changes(view: View, document: Document) -> dict[str, Any] | None:
+def _proposed_changes(view: View, document: Document) -> dict[str, Any] | None:
     try:
         base, proposed = (
             proposed_manifest(view, parse_hash(document[field])) for field in ("base", "document")
@@ -320,7 +323,7 @@ def _changes(view: View, document: Document) -> dict[str, Any] | None:
     return changes_document(difference(base, proposed))
 
 
-def _missing(document: Document) -> dict[str, Any]:
+def _missing_to_approve(document: Document) -> dict[str, Any]:
     """How many approvals an open proposal still needs, and who can give them."""
     voted = {vote["approver"]: vote["vote"] for vote in document["votes"]}
     approvers = document["approvers"]

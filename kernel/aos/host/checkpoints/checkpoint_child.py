@@ -1,6 +1,6 @@
 """Make checkpoints of a world while it runs, each in a child process (spec/cli.md, C-25; PF-29).
 
-Make checkpoints of a world while it runs, each in a child process (spec/cli.md, C-25; PF-29).
+The child is this module, run by its name. It only reads the store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.private_memory import keep_memory_private
 
 _MODULE: Final = "aos.host.checkpoints.checkpoint_child"
-_SHOWN: Final = 2000
+NICE = 10
+_PROBLEM_CHARS_MAX: Final = 2000
 
 
 @contextlib.contextmanager
@@ -71,17 +72,14 @@ class _Periodic:
             env={**os.environ, "PYTHONPATH": paths},
             start_new_session=True,  # Ctrl-C is for the world; its last checkpoint still comes
         )
-        problem = ended.stderr.decode(errors="replace").strip()[-_SHOWN:]
+        problem = ended.stderr.decode(errors="replace").strip()[-_PROBLEM_CHARS_MAX:]
         if ended.returncode and problem != self._last_problem:
             self._report(f"no checkpoint was made: {problem}")
         self._last_problem = problem if ended.returncode else ""
 
 
-NICE = 10
-
-
 def main(world: Path) -> int:
-    """Make a checkpoint; print why it could not be made."""
+    """Make a checkpoint in the child process; print why it could not be made."""
     os.nice(NICE)
     try:
         make_checkpoint(world)

@@ -5,8 +5,6 @@
     answer  = {"v": 1, …} or {"v": 1, "error": {"kind": …, "message": …}}
 
 A connection carries one request at a time; its answers come in the order of the requests.
-
-Shorten a socket's path to the 107 bytes that Linux accepts (spec/host.md, H-52).
 """
 
 from __future__ import annotations
@@ -29,6 +27,9 @@ from aos.store.rows import Forget
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
+
+PATH_BYTES_MAX: Final = 107
+"""The size of ``sun_path`` on Linux without its final zero; other systems have a bit less."""
 
 VERSION: Final = 1
 LENGTH_BYTES: Final = 4
@@ -64,7 +65,7 @@ SIGNED_FIELDS: Final = frozenset({"principal", "serial", "signature"})
 """The fields of a command that its signer adds."""
 
 _ITEMS_MAX: Final = 100_000
-
+_RULES: Final = frozenset(rule.value for rule in Rule)
 
 T = TypeVar("T")
 
@@ -81,6 +82,37 @@ _KINDS: Final[Mapping[str, type[AosError]]] = {
     "damage": Damage,
     "unavailable": Unavailable,
 }
+
+
+# The socket
+
+
+@contextlib.contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """A name for the path of a socket that Linux accepts, valid inside the block (H-52).
+
+    A longer path is reached through a descriptor of its folder, if the system has ``/proc``.
+
+    Raises:
+        Unavailable: The path is too long, and there is no ``/proc``.
+    """
+    size = len(os.fsencode(path))
+    if size <= PATH_BYTES_MAX:
+        yield os.fspath(path)
+        return
+    if not Path("/proc/self/fd").is_dir():
+        raise Unavailable(
+            f"{path}: a socket's path may have {PATH_BYTES_MAX} bytes here, this one has {size} "
+            "(move the world to a shorter path)"
+        )
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+# Messages
 
 
 def pack(fields: Mapping[str, Value]) -> bytes:
@@ -356,9 +388,6 @@ def read_answer(fields: object) -> Answer:
     raise _no_answer(fields)
 
 
-_RULES: Final = frozenset(rule.value for rule in Rule)
-
-
 def _named_cell(value: object) -> CellId:
     match value:
         case [str(workflow), bytes(key)]:
@@ -375,32 +404,3 @@ def _read_blocker(value: object) -> Blocker:
 
 def _no_answer(value: object) -> BadUsage:
     return BadUsage(f"the world answered {value!r:.200}, which is no answer")
-
-
-PATH_BYTES_MAX: Final = 107
-"""The size of ``sun_path`` on Linux without its final zero; other systems have a bit less."""
-
-
-@contextlib.contextmanager
-def short_path(path: Path) -> Iterator[str]:
-    """A name for ``path`` that is short enough, valid inside the block.
-
-    A longer path is reached through a descriptor of its folder, if the system has ``/proc``.
-
-    Raises:
-        Unavailable: The path is too long, and there is no ``/proc``.
-    """
-    size = len(os.fsencode(path))
-    if size <= PATH_BYTES_MAX:
-        yield os.fspath(path)
-        return
-    if not Path("/proc/self/fd").is_dir():
-        raise Unavailable(
-            f"{path}: a socket's path may have {PATH_BYTES_MAX} bytes here, this one has {size} "
-            "(move the world to a shorter path)"
-        )
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)

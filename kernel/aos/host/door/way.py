@@ -2,8 +2,6 @@
 
 ``Direct`` takes the lock of a world that no process runs and opens the store itself. ``Remote``
 asks the process that runs the world. Callers use ``Writer``, which hides the difference.
-
-How long a command waits for a world that makes nothing durable (spec/host.md, H-57a).
 """
 
 from __future__ import annotations
@@ -28,10 +26,9 @@ from aos.manifest.effective import Effective
 from aos.store.rows import Forget
 from aos.values.digests import Hash
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a client of a running world has no engine of its own
     from aos.host.world.collecting import Begun
     from aos.host.world.snapshots import MadeSnapshot
-
 
 T = TypeVar("T")
 
@@ -43,6 +40,12 @@ BUSY_S: Final = 30.0
 
 PAUSE_S: Final = 0.02
 """Seconds between two such tries."""
+
+TIMEOUT_S: Final = 30.0
+"""Seconds without progress after which a wait ends."""
+
+REPORT_S: Final = 2.0
+"""Seconds after which a wait is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,28 +129,12 @@ class Way(Protocol):
         ...
 
 
-def while_busy(act: Callable[[], T], busy_s: float, patience: WaitPatience | None = None) -> T:
-    """Call ``act`` again while it raises Busy, for up to ``busy_s`` seconds (H-57)."""
-    deadline = time.monotonic() + busy_s
-    while True:
-        try:
-            return act()
-        except Busy as busy:
-            if patience is not None:
-                patience.is_over(str(busy))
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(PAUSE_S)
-
-
-TIMEOUT_S: Final = 30.0
-REPORT_S: Final = 2.0
-"""Seconds after which a wait is reported."""
-
-
 class WaitPatience:
-    """The waits of one command. Time counts only while the world makes no progress: work that takes
-    long, such as a large snapshot, has no limit here."""
+    """How long one command waits for a world that makes nothing durable (H-57a).
+
+    Time counts only while the world makes no progress: work that takes long, such as a large
+    snapshot, has no limit here.
+    """
 
     def __init__(
         self, timeout_s: float = TIMEOUT_S, *, report: Callable[[str], None] = lambda _: None
@@ -171,3 +158,17 @@ class WaitPatience:
             self._is_reported = True
             self._report(f"waiting for at most {self.timeout_s:g} s: {reason}")
         return waited_s >= self.timeout_s
+
+
+def while_busy(act: Callable[[], T], busy_s: float, patience: WaitPatience | None = None) -> T:
+    """Call ``act`` again while it raises Busy, for up to ``busy_s`` seconds (H-57)."""
+    deadline = time.monotonic() + busy_s
+    while True:
+        try:
+            return act()
+        except Busy as busy:
+            if patience is not None:
+                patience.is_over(str(busy))
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(PAUSE_S)

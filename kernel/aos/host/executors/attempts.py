@@ -1,8 +1,6 @@
 """Journal an attempt before it begins (X-12 to X-14).
 
 While the world is unavailable, the request is retried, as for outcomes.
-
-Journal the attempt of a task before an executor gets it that does not do so (X-12, X-14).
 """
 
 from __future__ import annotations
@@ -110,8 +108,12 @@ class Attempts:
 
 
 class Gate:
-    """Holds such tasks. ``hand_over`` gets a task once its attempt is durable, ``keep`` gets a task
-    whose attempt the journal refuses."""
+    """Journals the attempt of a task for an executor that does not do so itself, before the
+    executor gets the task (X-12, X-14).
+
+    ``hand_over`` gets a task once its attempt is durable, ``keep`` gets a task whose attempt the
+    journal refuses.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""Sign and submit outcomes, attempts and stream frames of executors (spec/host.md, H-30 to H-34).
-
-Sign the outcomes and stream frames of executors for the core (spec/host.md, H-32, H-33).
-"""
+"""Sign and submit outcomes, attempts and stream frames (spec/host.md, H-30 to H-34)."""
 
 from __future__ import annotations
 
@@ -79,6 +76,7 @@ class _FrameWord:
 
 
 _AnyWord: TypeAlias = _Word | _FrameWord
+Said: TypeAlias = Outcome | StreamFrame | AttemptInput
 
 
 class Receipts:
@@ -254,11 +252,9 @@ def _groups(pending: Sequence[_AnyWord]) -> Iterator[list[_AnyWord]]:
         yield group
 
 
-Said: TypeAlias = Outcome | StreamFrame | AttemptInput
-
-
 class Signing:
-    """Signs for executors without a key of their own, as ``node`` with the world's key.
+    """Signs the outcomes and stream frames of executors that have no key of their own, as ``node``
+    with the world's key (H-32, H-33).
 
     ``signatures`` remembers them, so that the core need not check them again.
     """

@@ -3,11 +3,9 @@
 A value is looked up when a request is sent and stored nowhere else. Errors, reports and ``repr``
 show neither values nor any other part of the file except its keys.
 
-Values of a secrets file that are sealed with a keyring, so that a copy of the file alone shows
-none (X-67a).
-
-A sealed value is the text ``aos-sealed:`` and base64 of the sealed form (spec/sealed.md) of
-``{"key": KEY, "value": TEXT}``. A value that was moved to another key does not open there.
+Values of the file may be sealed with a keyring, so that a copy of the file alone shows none
+(X-67a). A sealed value is the text ``aos-sealed:`` and base64 of the sealed form (spec/sealed.md)
+of ``{"key": KEY, "value": TEXT}``. A value that was moved to another key does not open there.
 """
 
 from __future__ import annotations
@@ -31,6 +29,13 @@ from aos.values.json_text import parse_json
 from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE, VALUE_BYTES_MAX, VALUE_BYTES_MIN
 
 FILE_BYTES_MAX: Final = 1024 * 1024
+
+VARIABLE: Final = "AOS_SECRETS_KEYRING"
+"""The variable with the path of the keyring that opens sealed values."""
+
+PREFIX: Final = "aos-sealed:"
+"""A sealed value begins with it."""
+
 _QUOTES: Final = ("'", '"')
 
 
@@ -81,7 +86,7 @@ class Secrets:
 
     def _values(self, file: Path) -> Mapping[str, bytes]:
         try:
-            is_fresh = self._secret_file is not None and self._secret_file.mark == _mark(
+            is_fresh = self._secret_file is not None and self._secret_file.mark == _file_mark(
                 file.stat()
             )
         except OSError as error:
@@ -158,10 +163,10 @@ def read_secrets(file: Path) -> SecretFile:
         _from_json(file, text) if text.lstrip().startswith("{") else _from_lines(file, text)
     )
     values = opened_values(file, found_texts)
-    return SecretFile({key: value.encode() for key, value in values.items()}, _mark(status))
+    return SecretFile({key: value.encode() for key, value in values.items()}, _file_mark(status))
 
 
-def _mark(status: os.stat_result) -> tuple[int, ...]:
+def _file_mark(status: os.stat_result) -> tuple[int, ...]:
     # Includes the mode: a file that others may read now is refused, even if unchanged.
     return (
         status.st_dev,
@@ -222,10 +227,6 @@ def _from_lines(file: Path, text: str) -> dict[str, str]:
             )
         values[key] = value
     return values
-
-
-VARIABLE: Final = "AOS_SECRETS_KEYRING"
-PREFIX: Final = "aos-sealed:"
 
 
 def secrets_keyring(environment: Mapping[str, str] = os.environ) -> Keyring | None:

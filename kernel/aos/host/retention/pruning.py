@@ -4,8 +4,6 @@ Rule 1: nothing is removed before the archive is on the disk, complete and under
 
 Rule 2: if the process is killed at any point, either everything is still in the store, or running
 the same command again completes it.
-
-Find the blobs that a world's values name, under all its manifests (spec/state.md, RT-12).
 """
 
 from __future__ import annotations
@@ -43,6 +41,10 @@ from aos.values.digests import Hash, content_hash, hash_text
 NEWEST: Final = "newest"
 ARCHIVES: Final = "archives"
 FRAMES_AT_ONCE: Final = 64
+
+_RECEIPT: Final = Receipt.KIND.encode()
+"""Also in the bytes of every ``kernel_receipt``."""
+_STREAM: Final = Stream.KIND.encode()
 
 T = TypeVar("T")
 
@@ -93,7 +95,7 @@ def prune_world(
         begun = store.cut()
         if begun is not None and not begun.is_done:
             return prune.finish(begun, was_begun=True)
-        row = _snapshot(store, snapshot_name)
+        row = _chosen_snapshot(store, snapshot_name)
         if begun is not None and row.at <= begun.seq:
             if row.at == begun.seq:
                 return prune.finish(begun, was_begun=True)
@@ -104,7 +106,7 @@ def prune_world(
         return prune.run(row, archive)
 
 
-def _snapshot(store: LmdbStore, snapshot_name: str) -> SnapshotRow:
+def _chosen_snapshot(store: LmdbStore, snapshot_name: str) -> SnapshotRow:
     rows = list(store.snapshots())
     if not rows:
         raise BadUsage("--before: the world has no snapshot (make one: aos snapshot)")
@@ -261,7 +263,7 @@ class _Prune:
     def _keep_puts(self, state: State, first: int, last: int) -> None:
         """Note the blobs that the records delivered to instances that are not over: they stay."""
         name_rules = named_of(state, self._store)
-        terminal = _Terminal(state)
+        terminal = _TerminalInstances(state)
         rows = (
             PutRow(blob=blob, seq=record.seq, cell=record.cell)
             for record in self._records(first, last)
@@ -314,11 +316,6 @@ class _Prune:
             self._store.forget(forget(some))
 
 
-_RECEIPT: Final = Receipt.KIND.encode()
-"""Also in the bytes of every ``kernel_receipt``."""
-_STREAM: Final = Stream.KIND.encode()
-
-
 def delivered_blobs(
     record: Receipt | KernelReceipt | Stream,
     name_rules: BlobReferences,
@@ -343,7 +340,7 @@ def delivered_blobs(
     yield from name_rules.value(schema, payload)
 
 
-class _Terminal:
+class _TerminalInstances:
     """The instances that are over, according to a snapshot."""
 
     def __init__(self, state: State) -> None:
@@ -371,7 +368,7 @@ def batches(rows: Iterable[T], limit: int) -> Iterator[list[T]]:
 
 
 def named_of(state: State, store: Store) -> BlobReferences:
-    """The rules by which values name blobs, from all manifests that the world ever had.
+    """The rules by which values name blobs, from all manifests that the world ever had (RT-12).
 
     Raises:
         Damage: A manifest cannot be read.

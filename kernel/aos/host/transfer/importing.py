@@ -1,10 +1,4 @@
-"""Import a bundle into a new world folder (spec/bundle.md, B-40 to B-45).
-
-Write the frames of a journal into an empty store (spec/bundle.md, B-41, B-42).
-
-Every frame is verified, folded and appended as in a running world, so that the store gets the same
-index rows.
-"""
+"""Import a bundle into a new world folder (spec/bundle.md, B-40 to B-45)."""
 
 from __future__ import annotations
 
@@ -31,6 +25,10 @@ from aos.manifest.effective import Effective
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import Hash, hash_text
+
+GROUP_FRAMES: Final = 256
+GROUP_BYTES: Final = 8 * 1024 * 1024
+"""Maximum size of a transaction; the last frame and its values may exceed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +64,7 @@ def import_world(file: Path, path: Path, *, progress: Progress | None = None) ->
         head = bundle.head()
         _check_values(bundle, head)
         with making(path):
-            return _fill(bundle, head, path, progress)
+            return _fill_folder(bundle, head, path, progress)
 
 
 def _check_values(bundle: Bundle, head: Head) -> None:
@@ -84,7 +82,7 @@ def _check_values(bundle: Bundle, head: Head) -> None:
             )
 
 
-def _fill(bundle: Bundle, head: Head, path: Path, progress: Progress | None) -> Imported:
+def _fill_folder(bundle: Bundle, head: Head, path: Path, progress: Progress | None) -> Imported:
     header = bundle.header
     folder = WorldFolder(
         path=path, world=header.world, created=header.created, executors=header.executors
@@ -142,11 +140,6 @@ def _check_end(bundle: Bundle, head: Head, state: State) -> None:
         raise Damage(f"{bundle_path}: the header does not say what the genesis says")
 
 
-GROUP_FRAMES: Final = 256
-GROUP_BYTES: Final = 8 * 1024 * 1024
-"""Maximum size of a transaction; the last frame and its values may exceed it."""
-
-
 class Values(Protocol):
     """The source of the journal's values."""
 
@@ -162,7 +155,11 @@ class Values(Protocol):
 
 @dataclass(slots=True)
 class Intake:
-    """Writes frames into an empty store, beginning with the genesis of ``world``.
+    """Writes the frames of a journal into an empty store, beginning with the genesis of ``world``
+    (B-41, B-42).
+
+    Every frame is verified, folded and appended as in a running world, so that the store gets the
+    same index rows.
 
     ``source_path`` names their source in errors; ``keeps_snapshot`` decides whether a snapshot's
     parts are stored. ``state`` is the fold of all frames taken; those since the last ``commit`` are
@@ -232,7 +229,7 @@ class Intake:
         """Make the frames so far durable, under ``head``, or under an unsigned head while the
         folder is not finished."""
         if self._group:
-            head = head or _unsigned(self._group[-1].tip)
+            head = head or _unsigned_head(self._group[-1].tip)
             self.store.append(self._group, head, expected=self._follows)
             self._follows = head.frame
             self._group, self._size = [], 0
@@ -298,7 +295,7 @@ def _erased_by(record: Record) -> tuple[Hash, ...]:
     return ()
 
 
-def _unsigned(tip: Tip) -> Head:
+def _unsigned_head(tip: Tip) -> Head:
     """The unsigned head of a folder that is not finished and cannot be opened yet."""
     head = Head.of(tip)
     return Head(

@@ -6,8 +6,6 @@ stays if it was marked, or if it arrived later.
 
 On a full disk, a marking and its removals may use the store's reserve (RT-25 to RT-28). Meanwhile
 the pipeline takes no frame that could use it up.
-
-Keeps the rows that a world needs when a client asks to remove them (spec/state.md, RT-20a).
 """
 
 from __future__ import annotations
@@ -34,6 +32,9 @@ from aos.values.digests import Hash, content_hash
 
 OPEN_S: Final = 600.0
 """Seconds after which a marking that has sent no sign of life counts as given up."""
+
+WORD_BYTES: Final = 8
+"""Number of bytes of each hash that ``StillNeeded`` holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,12 +306,10 @@ def parts(forget: Forget, limit: int = FORGET_MAX) -> Iterator[Forget]:
             yield Forget(**{field: rows[at : at + limit]})
 
 
-WORD_BYTES: Final = 8
-
-
 @dataclass(frozen=True, slots=True)
 class StillNeeded:
-    """Rows that must stay, and put rows that may be removed.
+    """Rows that must stay when a client asks to remove them, and put rows that may be removed
+    (RT-20a).
 
     ``blobs`` has the first 8 bytes of the hashes of needed blobs, sorted; ``snapshots`` the needed
     rows; ``puts`` the first 8 bytes of the hashes of the keys of rows that may be removed.
@@ -323,7 +322,7 @@ class StillNeeded:
     def may_go(self, claimed: Forget) -> Forget:
         """Reduce the rows that a client wants to remove to those that may be removed."""
         return Forget(
-            blobs=[blob for blob in claimed.blobs if not _holds(self.blobs, word(blob))],
+            blobs=[blob for blob in claimed.blobs if not _has_word(self.blobs, word(blob))],
             snapshots=[
                 snapshot for snapshot in claimed.snapshots if snapshot not in self.snapshots
             ],
@@ -336,6 +335,6 @@ def word(hash: bytes) -> int:
     return int.from_bytes(hash[:WORD_BYTES], "big")
 
 
-def _holds(words: array[int], word: int) -> bool:
+def _has_word(words: array[int], word: int) -> bool:
     at = bisect_left(words, word)
     return at < len(words) and words[at] == word

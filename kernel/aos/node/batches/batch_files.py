@@ -3,10 +3,6 @@
 
 items         a line for each item, written once, before the batch begins
 batch.json    order, status and counts; replaced after each group of items, and synced
-
-The items of a batch: the cells, or the open effects, that it acts on (spec/batch.md, BA-2).
-
-They are listed in a reader process, once.
 """
 
 from __future__ import annotations
@@ -35,11 +31,38 @@ FOLDER: Final = "batches"
 KEPT_MAX: Final = 1_000
 """Batches whose files stay; the oldest ones that are over go first."""
 
+ITEMS_MAX: Final = 100_000
+"""Items of one batch."""
+
 _FORMAT: Final = 1
 _BATCH: Final = "batch.json"
 _ITEMS: Final = "items"
 _BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 _ITEMS_BYTES_MAX: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """An item of a batch: a cell; or with ``intent``, an open effect of it."""
+
+    cell: CellId
+    intent: Hash | None = None
+
+    def to_line(self) -> str:
+        """Its line in the file of items."""
+        key = base64.b64encode(self.cell[1]).decode()
+        intent = [] if self.intent is None else [self.intent.hex()]
+        return json.dumps([self.cell[0], key, *intent], separators=(",", ":"))
+
+    @classmethod
+    def from_line(cls, line: str) -> Self:
+        """Raises: ValueError: It is not such a line."""
+        try:
+            workflow, key, *intent = json.loads(line)
+            cell = (workflow, base64.b64decode(key, validate=True))
+            return cls(cell, Hash(bytes.fromhex(intent[0])) if intent else None)
+        except (TypeError, IndexError, AttributeError) as error:
+            raise ValueError("not an item") from error
 
 
 class BatchFiles:
@@ -54,13 +77,13 @@ class BatchFiles:
             for name in (_BATCH, _ITEMS):
                 folder.remove(name)
             folder.put(_ITEMS, "".join(f"{line}\n" for line in lines).encode())
-            _replace(folder, batch)
+            _put_state(folder, batch)
             batches.sync()
 
     def save(self, batch: BatchJob) -> None:
         """Replace the state of a batch. It is durable on return."""
         with self._open_batches() as batches, batches.inner(batch.id) as folder:
-            _replace(folder, batch)
+            _put_state(folder, batch)
 
     def load(self) -> tuple[list[BatchJob], list[str]]:
         """All batches by time, and the names of those that are damaged."""
@@ -123,41 +146,15 @@ def stop_batches(folder: WorldFolder, now_ns: int) -> None:
             files.save(batch.ended("stopped", now_ns, "the world was adopted as a copy"))
 
 
-def _replace(folder: PlainFolder, batch: BatchJob) -> None:
+def _put_state(folder: PlainFolder, batch: BatchJob) -> None:
     folder.put(_BATCH, json.dumps({"version": _FORMAT, **batch.to_row()}).encode())
 
 
-ITEMS_MAX: Final = 100_000
-"""Items of one batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchItem:
-    """A cell; or with ``intent``, an open effect of it."""
-
-    cell: CellId
-    intent: Hash | None = None
-
-    def to_line(self) -> str:
-        """Its line in the file of items."""
-        key = base64.b64encode(self.cell[1]).decode()
-        intent = [] if self.intent is None else [self.intent.hex()]
-        return json.dumps([self.cell[0], key, *intent], separators=(",", ":"))
-
-    @classmethod
-    def from_line(cls, line: str) -> Self:
-        """Raises: ValueError: It is not such a line."""
-        try:
-            workflow, key, *intent = json.loads(line)
-            cell = (workflow, base64.b64decode(key, validate=True))
-            return cls(cell, Hash(bytes.fromhex(intent[0])) if intent else None)
-        except (TypeError, IndexError, AttributeError) as error:
-            raise ValueError("not an item") from error
-
-
 def batch_items(view: View, query: Mapping[str, Any]) -> Document:
-    """The items of an order, each as its line: ``{"items": [...]}``. Failed cells come in the order
-    of their faults, all others by workflow and key.
+    """The items of an order, each as its line: ``{"items": [...]}`` (BA-2). Failed cells come in
+    the order of their faults, all others by workflow and key.
+
+    They are listed in a reader process, once.
 
     Raises:
         BadUsage: The order names something that the world does not have, or has too many items.
@@ -174,7 +171,7 @@ def batch_items(view: View, query: Mapping[str, Any]) -> Document:
     if action in (RETRY, SKIP):
         selected_cells.sort(key=lambda cell: cell.fault_seq or 0)
     lines = []
-    for item in _items(view, selected_cells, action, query.get("effect")):
+    for item in _items_of(view, selected_cells, action, query.get("effect")):
         lines.append(item.to_line())
         if len(lines) > ITEMS_MAX:
             raise BadUsage(
@@ -199,7 +196,7 @@ def _candidates(view: View, selection: CellSelection, action: str) -> Iterator[C
             yield cell
 
 
-def _items(
+def _items_of(
     view: View, cells: Iterable[Cell], action: str, effect: str | None
 ) -> Iterator[BatchItem]:
     if action != CANCEL_EFFECTS:

@@ -3,8 +3,6 @@ N-56).
 
 The journal does not depend on it. If it is damaged, deleted or copied, it begins empty, and the
 attempts of the tasks that were open then are never given out a second time.
-
-Make rows durable in groups: all changes of one moment share a transaction and a sync (N-54).
 """
 
 from __future__ import annotations
@@ -60,6 +58,8 @@ _LIB_VERSION: Final = 0
 _NOTE: Final = "leases"
 """The row in the store of a world that has had a table."""
 
+Changes = Mapping[Hash, Row | None]
+
 
 class Table:
     """The open table. ``rows`` are those at the start, ``since`` the last record of the journal
@@ -86,7 +86,7 @@ class Table:
             if since is None or txn.get(_HOME, db=facts) != home:
                 raise Damage("the table of leases is a copy, or was never finished")
             with txn.cursor(db=self._rows) as cursor:
-                self.rows = dict(_read(bytes(key), bytes(value)) for key, value in cursor)
+                self.rows = dict(_read_row(bytes(key), bytes(value)) for key, value in cursor)
         self.since = int.from_bytes(since, "big")
 
     def write(self, changes: Mapping[Hash, Row | None]) -> None:
@@ -102,7 +102,7 @@ class Table:
                     if row is None:
                         txn.delete(intent)
                     else:
-                        txn.put(intent, _value(intent, row))
+                        txn.put(intent, _row_value(intent, row))
         except lmdb.Error as error:
             room_bytes = ROW_BYTES * len(changes)
             if found_no_room(error, self._folder, room_bytes):
@@ -113,6 +113,62 @@ class Table:
         """Close the table."""
         self._env.close()
         leave_mark(self._folder)
+
+
+class Syncing:
+    """Writes changed rows in a thread of its own, in groups: all changes of one moment share a
+    transaction and a sync (N-54). Used from one event loop."""
+
+    def __init__(self, write: Callable[[Changes], None]) -> None:
+        self._write = write
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="leases")
+        self._pending: dict[Hash, Row | None] = {}
+        self._next: asyncio.Future[None] | None = None
+        self._now: asyncio.Future[None] | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def put(self, changes: Changes) -> None:
+        """Take changes, to be written with the next group."""
+        self._pending.update(changes)
+
+    async def synced(self) -> None:
+        """Return once everything that was put before is durable.
+
+        Raises:
+            AosError: It could not be written. The changes are kept, and the next call tries again.
+        """
+        if self._pending:
+            if self._next is None:
+                self._next = asyncio.get_running_loop().create_future()
+            if self._running is None:
+                self._running = asyncio.ensure_future(self._run())
+            await asyncio.shield(self._next)
+        elif self._now is not None:
+            await asyncio.shield(self._now)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._next is not None:
+            group, self._pending = self._pending, {}
+            self._now, self._next = self._next, None
+            try:
+                await loop.run_in_executor(self._thread, self._write, group)
+            except AosError as problem:
+                self._pending = {**group, **self._pending}
+                self._now.set_exception(problem)
+                self._now.exception()  # each caller has its own; there may be none any more
+            else:
+                self._now.set_result(None)
+            self._now = None
+        self._running = None
+
+    async def close(self) -> None:
+        """Write what is left, if possible, and end the thread."""
+        with contextlib.suppress(AosError):  # a lease that is not on the disk ends by itself
+            await self.synced()
+        if self._running is not None:
+            await self._running
+        self._thread.shutdown()
 
 
 def open_table(path: Path, *, seq: int, report: Callable[[str], None]) -> Table:
@@ -134,7 +190,7 @@ def open_table(path: Path, *, seq: int, report: Callable[[str], None]) -> Table:
             is_there = leases.find(DATA_NAME) is not None
             if is_there:
                 try:
-                    _check(folder)
+                    _check_folder(folder)
                     return _open_table(folder, is_new=None)
                 except (Damage, lmdb.Error) as problem:
                     report(
@@ -194,7 +250,7 @@ def leased(path: Path) -> Mapping[Hash, int]:
     """
     folder = path / NODE_FOLDER / LEASES_FOLDER
     try:
-        _check(folder)
+        _check_folder(folder)
         table = _open_table(folder, is_new=None)
     except (AosError, OSError, lmdb.Error):
         return {}
@@ -203,7 +259,7 @@ def leased(path: Path) -> Mapping[Hash, int]:
     return {intent: row.epoch for intent, row in rows.items()}
 
 
-def _check(folder: Path) -> None:
+def _check_folder(folder: Path) -> None:
     """Raises: Damage, Unavailable, OSError: LMDB must not open the file."""
     check_file(folder)
     check_plain(folder, is_written=True)
@@ -236,71 +292,13 @@ def _mapped(folder: Path, size: int) -> lmdb.Environment:
     )
 
 
-def _value(intent: Hash, row: Row) -> bytes:
+def _row_value(intent: Hash, row: Row) -> bytes:
     data = row.to_bytes()
     return content_hash(intent + data)[:_CHECK_BYTES] + data
 
 
-def _read(key: bytes, value: bytes) -> tuple[Hash, Row]:
+def _read_row(key: bytes, value: bytes) -> tuple[Hash, Row]:
     check, data = value[:_CHECK_BYTES], value[_CHECK_BYTES:]
     if len(key) != HASH_BYTES or content_hash(key + data)[:_CHECK_BYTES] != check:
         raise Damage("a row of the table of leases does not have its checksum")
     return Hash(key), Row.from_bytes(data)
-
-
-Changes = Mapping[Hash, Row | None]
-
-
-class Syncing:
-    """Writes changed rows in a thread of its own. Used from one event loop."""
-
-    def __init__(self, write: Callable[[Changes], None]) -> None:
-        self._write = write
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="leases")
-        self._pending: dict[Hash, Row | None] = {}
-        self._next: asyncio.Future[None] | None = None
-        self._now: asyncio.Future[None] | None = None
-        self._running: asyncio.Task[None] | None = None
-
-    def put(self, changes: Changes) -> None:
-        """Take changes, to be written with the next group."""
-        self._pending.update(changes)
-
-    async def synced(self) -> None:
-        """Return once everything that was put before is durable.
-
-        Raises:
-            AosError: It could not be written. The changes are kept, and the next call tries again.
-        """
-        if self._pending:
-            if self._next is None:
-                self._next = asyncio.get_running_loop().create_future()
-            if self._running is None:
-                self._running = asyncio.ensure_future(self._run())
-            await asyncio.shield(self._next)
-        elif self._now is not None:
-            await asyncio.shield(self._now)
-
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._next is not None:
-            group, self._pending = self._pending, {}
-            self._now, self._next = self._next, None
-            try:
-                await loop.run_in_executor(self._thread, self._write, group)
-            except AosError as problem:
-                self._pending = {**group, **self._pending}
-                self._now.set_exception(problem)
-                self._now.exception()  # each caller has its own; there may be none any more
-            else:
-                self._now.set_result(None)
-            self._now = None
-        self._running = None
-
-    async def close(self) -> None:
-        """Write what is left, if possible, and end the thread."""
-        with contextlib.suppress(AosError):  # a lease that is not on the disk ends by itself
-            await self.synced()
-        if self._running is not None:
-            await self._running
-        self._thread.shutdown()

@@ -1,13 +1,8 @@
-"""Export spans by OTLP over HTTP, in requests with bounds, with the packages of the extra ``otel``
+"""Export spans by OTLP over HTTP, in bounded requests, with the packages of the extra ``otel``
 (N-80, N-86).
 
 The variables of OpenTelemetry configure it: ``OTEL_EXPORTER_OTLP_ENDPOINT``, ``…_HEADERS``,
 ``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES`` and the others of its exporter.
-
-Bounds for the requests of the exporter of spans (spec/node-tracing.md, N-86b).
-
-``requests`` reads the answer to a request whole and unpacked, and its time limit starts again with
-each byte that comes.
 """
 
 from __future__ import annotations
@@ -41,6 +36,9 @@ from aos.node.tracing.traceparent import Caller
 
 SERVICE: Final = "aos"
 """The name of the service unless ``OTEL_SERVICE_NAME`` gives one."""
+
+EXCHANGE_S: Final = 10.0
+"""Seconds of one request without another limit: from the connection to the end of the header."""
 
 _KINDS: Final = {
     "consumer": SpanKind.CONSUMER,
@@ -94,15 +92,15 @@ class OtlpExporter:
             status = Status(StatusCode.ERROR, span.error)
         return ReadableSpan(
             name=span.name,
-            context=_context(span.trace, span.id),
-            parent=None if span.parent is None else _context(span.trace, span.parent),
+            context=_span_context(span.trace, span.id),
+            parent=None if span.parent is None else _span_context(span.trace, span.parent),
             resource=self._resource,
             attributes=span.attributes,
             events=[
                 OtelEvent(event.name, attributes=event.attributes, timestamp=event.at_ns)
                 for event in span.events
             ],
-            links=() if caller is None else (Link(_context(*caller, is_remote=True)),),
+            links=() if caller is None else (Link(_span_context(*caller, is_remote=True)),),
             kind=_KINDS[span.kind],
             status=status,
             start_time=span.start_ns,
@@ -111,18 +109,18 @@ class OtlpExporter:
         )
 
 
-def _context(trace: bytes, span: bytes, *, is_remote: bool = False) -> SpanContext:
+def _span_context(trace: bytes, span: bytes, *, is_remote: bool = False) -> SpanContext:
     return SpanContext(
         int.from_bytes(trace, "big"), int.from_bytes(span, "big"), is_remote, _SAMPLED
     )
 
 
-EXCHANGE_S: Final = 10.0
-"""Seconds of one request without another limit: from the connection to the end of the header."""
-
-
 class BoundedAdapter(HTTPAdapter):
-    """Ends each request in time, and reads no body: only the status of an answer counts."""
+    """Ends each request in time, and reads no body: only the status of an answer counts (N-86b).
+
+    ``requests`` reads the answer to a request whole and unpacked, and its time limit starts again
+    with each byte that comes.
+    """
 
     def __init__(self) -> None:
         self._connections: weakref.WeakSet[HTTPConnection] = weakref.WeakSet()

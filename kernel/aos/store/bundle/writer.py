@@ -1,7 +1,4 @@
-"""Frames and values -> a bundle, there whole or not at all (spec/bundle.md, B-20 to B-24).
-
-The values that a bundle has already, in memory that does not grow (spec/bundle.md, B-9).
-"""
+"""Frames and values -> a bundle, there whole or not at all (spec/bundle.md, B-20 to B-24)."""
 
 from __future__ import annotations
 
@@ -131,8 +128,9 @@ class BundleWriter:
 
 
 class ValuePositions:
-    """Values and where each was put, in a file without a name in the folder for temporary files: it
-    is gone when we are."""
+    """The values that a bundle has already, and where each was put, in memory that does not grow
+    (spec/bundle.md, B-9): a file without a name in the folder for temporary files, which is gone
+    when the process ends."""
 
     def __init__(self) -> None:
         """Raises: Unavailable: The file cannot be made."""

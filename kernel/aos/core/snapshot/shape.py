@@ -214,26 +214,9 @@ def check_agrees(state: State) -> None:
     Raises:
         Damage: Two places contradict each other.
     """
-    active = state.cells.active
-    ready = {id for id, cell in active.items() if cell.in_ring}
-    waiting = [intent_hash for id, cell in active.items() for intent_hash in cell.inflight]
-    stored: dict[str, int] = dict.fromkeys(state.cells.shelves, 0)
-    for id, cell in active.items():
-        stored[id[0]] += cell.state is None
     agreed = {
-        "ring": (
-            len(ready) == len(state.ring)
-            and ready == set(state.ring)
-            and all(active[id].mailbox and active[id].fault is None for id in ready)
-        ),
-        "intents": (
-            len(waiting) == len(state.intents)
-            and all(
-                intent_hash in state.intents and state.intents[intent_hash].cell == id
-                for id, cell in active.items()
-                for intent_hash in cell.inflight
-            )
-        ),
+        "ring": _ring_agrees(state),
+        "intents": _intents_agree(state),
         "owed": all(
             owed.intent in state.intents
             and (owed.debt is Debt.SETTLE) == (owed.settlement is not None)
@@ -246,19 +229,46 @@ def check_agrees(state: State) -> None:
             for intent_hash, halt in state.halts.items()
         ),
         "attempts": state.attempts.keys() <= state.intents.keys() | state.abandoned.keys(),
-        "cells": (
-            not any(cell.is_at_rest for cell in active.values())
-            and all(
-                shelf.count == shelf.base.count + stored[name] and shelf.undeclared >= 0
-                for name, shelf in state.cells.shelves.items()
-            )
-        ),
+        "cells": _cells_agree(state),
         "manifest": (state.manifest is None) == (state.manifest_seq == 0),
         "proposals": _proposals_agree(state),
     }
     for name, is_so in agreed.items():
         if not is_so:
             raise Damage(f"the snapshot's {name} does not agree with the rest of it")
+
+
+def _ring_agrees(state: State) -> bool:
+    active = state.cells.active
+    ready = {id for id, cell in active.items() if cell.in_ring}
+    return (
+        len(ready) == len(state.ring)
+        and ready == set(state.ring)
+        and all(active[id].mailbox and active[id].fault is None for id in ready)
+    )
+
+
+def _intents_agree(state: State) -> bool:
+    waiting = [
+        (intent_hash, id)
+        for id, cell in state.cells.active.items()
+        for intent_hash in cell.inflight
+    ]
+    return len(waiting) == len(state.intents) and all(
+        intent_hash in state.intents and state.intents[intent_hash].cell == id
+        for intent_hash, id in waiting
+    )
+
+
+def _cells_agree(state: State) -> bool:
+    active = state.cells.active
+    stored: dict[str, int] = dict.fromkeys(state.cells.shelves, 0)
+    for id, cell in active.items():
+        stored[id[0]] += cell.state is None
+    return not any(cell.is_at_rest for cell in active.values()) and all(
+        shelf.count == shelf.base.count + stored[name] and shelf.undeclared >= 0
+        for name, shelf in state.cells.shelves.items()
+    )
 
 
 def _proposals_agree(state: State) -> bool:

@@ -33,7 +33,6 @@ INPUTS_Y: Final = 22
 STEPS_Y: Final = 54
 ROWS_Y: Final = 82
 ROW: Final = 26
-BAR: Final = 16
 AXIS: Final = 26
 LEAST: Final = 3.0
 """A bar is at least so wide."""

@@ -78,32 +78,9 @@ def intents(
     """
     check_word("intent status", status, (*INTENT_STATUSES, *STATUSES))
     name = None if workflow is None else find_workflow(view.state, workflow)
-    if halted and status != "open":
-        raise BadUsage(
-            sentence(
-                "held and parked intents are open",
-                expected="status open",
-                actual=f"status {status or 'all'}",
-            )
-        )
-    if condition is not None and status != "open":
-        raise BadUsage(
-            sentence(
-                "a condition selects open intents, by their cells",
-                expected="status open",
-                actual=f"status {status or 'all'}",
-            )
-        )
+    _check_filters(status, halted=halted, condition=condition)
     if not halted and (code is not None or status in STATUSES):
-        if status in INTENT_STATUSES:
-            raise BadUsage(
-                sentence(
-                    "a code selects intents by their receipts",
-                    expected="one of " + ", ".join(STATUSES) + ", or all",
-                    actual=f"status {status}",
-                    hint="for open ones, select those that are held or parked: --parked",
-                )
-            )
+        _check_code(status)
         selection = ReceiptSelection(
             status=status,
             code=code,
@@ -133,15 +110,42 @@ def intents(
     if effect is not None:
         effect_name = find_effect(view.state, effect, {row["effect"] for row in rows})
         rows = [row for row in rows if row["effect"] == effect_name]
+    rows = [row for row in rows if _is_of_cell(row, name, key_prefix)]
+    return page("intents", rows, limit, offset, lambda row: row)
 
-    def is_asked(row: Document) -> bool:
-        key = row["key"] if isinstance(row["key"], str) else compact(row["key"])
-        return (name is None or row["workflow"] == name) and (
-            key_prefix is None or key.startswith(key_prefix)
+
+def _check_filters(status: str | None, *, halted: bool, condition: str | None) -> None:
+    """Raise BadUsage if a filter that only open intents can pass comes with another status."""
+    if status == "open":
+        return
+    if halted:
+        problem = "held and parked intents are open"
+    elif condition is not None:
+        problem = "a condition selects open intents, by their cells"
+    else:
+        return
+    raise BadUsage(sentence(problem, expected="status open", actual=f"status {status or 'all'}"))
+
+
+def _check_code(status: str | None) -> None:
+    """Raise BadUsage if intents of this status have no receipt, which a code would select."""
+    if status in INTENT_STATUSES:
+        raise BadUsage(
+            sentence(
+                "a code selects intents by their receipts",
+                expected="one of " + ", ".join(STATUSES) + ", or all",
+                actual=f"status {status}",
+                hint="for open ones, select those that are held or parked: --parked",
+            )
         )
 
-    rows = [row for row in rows if is_asked(row)]
-    return page("intents", rows, limit, offset, lambda row: row)
+
+def _is_of_cell(row: Document, workflow: str | None, key_prefix: str | None) -> bool:
+    """Whether the row's cell is of this workflow, with a key of this prefix."""
+    key = row["key"] if isinstance(row["key"], str) else compact(row["key"])
+    return (workflow is None or row["workflow"] == workflow) and (
+        key_prefix is None or key.startswith(key_prefix)
+    )
 
 
 def _indexed(

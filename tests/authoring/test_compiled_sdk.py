@@ -304,7 +304,7 @@ def test_the_least_recently_used_output_makes_room(make: Make) -> None:
         os.utime(unfinished, (time, time))
 
     other = replace(sdk, flags=("-Ctwo",))
-    replace(other, key=module._key(other.project, other.toolchain, other.flags)).keep()
+    replace(other, key=module._cache_key(other.project, other.toolchain, other.flags)).keep()
 
     left = {each.name for each in kept.parent.iterdir()}
     assert {kept.name, ".unfinished-young", "old-9", "old-4"} < left

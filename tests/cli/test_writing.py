@@ -694,7 +694,7 @@ def test_a_run_that_is_stopped_while_it_reads_the_journal_ends_well(
         time.sleep(0.2)
         return "reading"
 
-    monkeypatch.setattr(run_process, "_folding", interrupted)
+    monkeypatch.setattr(run_process, "_reading_text", interrupted)
     monkeypatch.setattr(run_process, "PLAIN_EVERY_S", 0.0)
 
     found = aos("run", world=world)

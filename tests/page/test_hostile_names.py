@@ -139,6 +139,7 @@ def test_the_command_of_a_page_prints_its_document(
 
 def test_documents_name_the_folder(browser: Browser) -> None:
     """PG-7: as JSON that a program reads back."""
+    wait_unpacked(browser)
     data = browser.get("/.json").content
     rows = json.loads(data)["worlds"]
     assert [each["path"] for each in rows] == list(bases(browser))

@@ -197,8 +197,7 @@ def mail(entry: Document) -> str:
     value = f": {compact(entry['payload'])}" if entry.get("payload") is not None else ""
     return (
         f"the receipt {entry['status']} of {entry['effect']}{path_text} (record "
-        f"{entry['record']:,})"
-        f"{value}"
+        f"{entry['record']:,}){value}"
     )
 
 

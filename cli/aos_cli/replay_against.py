@@ -76,8 +76,7 @@ def _read(arguments: Sequence[str], abi: str | None) -> Candidates:
         if abi is not None:
             raise BadUsage(
                 f"--abi {abi}: expected a manifest, found the build {arguments[0]} (a build "
-                "keeps the "
-                "ABI of the recorded module)"
+                "keeps the ABI of the recorded module)"
             )
         return _builds(arguments)
     if len(arguments) > 1:

@@ -172,8 +172,7 @@ def _existing(target: NamedInstance) -> SeenFlow:
     if target.reading is None:
         raise Refused(
             f"there is no {target.text}: nothing has reached it (aos flow list --flow "
-            f"{target.id[0]} "
-            "shows those that there are)"
+            f"{target.id[0]} shows those that there are)"
         )
     return target.reading
 

@@ -97,8 +97,7 @@ def _show(fork: Forked) -> None:
     if fork.open_intents:
         line(
             f"  {count(fork.open_intents, 'open effect')} kept: no executor carries out "
-            "inherited effects "
-            f"(aos effects cancel --world {shell_path})",
+            f"inherited effects (aos effects cancel --world {shell_path})",
             style="yellow",
         )
     line(f"next: aos adopt --world {shell_path}")

@@ -136,9 +136,7 @@ class Typed:
             self._fd = None
             lines, self._partial_line = [self._partial_line] if self._partial_line else [], b""
         if len(self._partial_line) > LINE_BYTES_MAX:
-            lines, self._partial_line = (
-                [*lines, self._partial_line],
-                b"",
-            )  # too long; ``parse_line`` refuses it
+            # It is too long; ``parse_line`` refuses it.
+            lines, self._partial_line = [*lines, self._partial_line], b""
         for line in lines:
             yield line.decode(errors="replace")

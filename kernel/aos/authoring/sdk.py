@@ -258,8 +258,8 @@ def _replace_copy(project: Project, folder: Path) -> None:
     previous_copy = project.folder / BEFORE
     with tempfile.TemporaryDirectory(
         prefix=UNFINISHED, dir=project.folder, ignore_cleanup_errors=True
-    ) as beside:
-        new_copy = Path(beside, SDK)
+    ) as work_folder:
+        new_copy = Path(work_folder, SDK)
         copy_sdk(project.lang, new_copy)
         folder.rename(previous_copy)
         try:

@@ -57,8 +57,7 @@ class History:
             actual = parts[0] if parts else "none"
             raise ValueProblem(
                 f"expected a history of format {FORMAT}, found format {actual!r}: a later SDK "
-                "wrote "
-                "it, so a later aos is needed to show it",
+                "wrote it, so a later aos is needed to show it",
                 path="ops",
             )
         operations, compensations = _lists(parts)

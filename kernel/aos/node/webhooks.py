@@ -199,16 +199,14 @@ class WebhookPoster:
         if position[0] > follower.seq + 1:
             self._report(
                 f"webhook {name}: it had posted up to record {position[0] - 1}, and the journal "
-                "ends "
-                f"at {follower.seq} (an older backup?): it continues with the next record"
+                f"ends at {follower.seq} (an older backup?): it continues with the next record"
             )
             position = (follower.seq + 1, 0)
         oldest_seq = first_kept(follower.store)
         if position[0] < oldest_seq:
             self._report(
                 f"webhook {name}: records {position[0]} to {oldest_seq - 1} were moved to an "
-                "archive and "
-                "are not posted"
+                "archive and are not posted"
             )
             position = (oldest_seq, 0)
         if position != saved:

@@ -82,8 +82,7 @@ class LiveStreams:
             raise Problem(
                 503, "live_pages_are_full",
                 f"{self._streams_max} live pages are open already: close one, or load this page "
-                "again to "
-                "see what is new", retry_after_s=30,
+                "again to see what is new", retry_after_s=30,
             )  # fmt: skip
         self.open += 1
 

@@ -272,8 +272,7 @@ def _snapshot_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
         elif stored != rows.snapshots.get(stored.at):
             yield (
                 f"the snapshot after record {stored.at} has a row, and record {stored.seq} does "
-                "not "
-                "say of it"
+                "not say of it"
             )
     if newest is not None:
         yield f"the snapshot after record {newest} has no row, and it is the newest"

@@ -85,8 +85,7 @@ class InTurn:
         if self._then is _NOTHING:
             raise WorldProblem(
                 f"requested {self._request_count} times, but in_turn(…) has {len(self._scripts)} "
-                "answers "
-                "(then=… answers all further requests)"
+                "answers (then=… answers all further requests)"
             )
         return self._then
 

@@ -118,8 +118,7 @@ def _shown_lines(checked: CheckedProof) -> Iterator[str]:
             assert checked.checkpoint is not None
             yield (
                 f"the first {checked.old.size} of {checked.checkpoint.size} frames are those of "
-                "the "
-                "old checkpoint"
+                "the old checkpoint"
             )
 
 

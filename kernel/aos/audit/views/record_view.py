@@ -399,8 +399,7 @@ def _fault_text(record: Document) -> str:
 def _receipt_text(record: Document) -> str:
     text = (
         f"{record['effect']} {record['status']} for {cell_text(record['cell'])} · "
-        f"{record['outcome']}"
-        f" · {record['intent'][:15]}…"
+        f"{record['outcome']} · {record['intent'][:15]}…"
     )
     return text + (f" · {record['problem']}" if record["problem"] else "")
 

@@ -156,8 +156,7 @@ def admit_manifest(
         return refusal(
             Rule.MANIFEST_CHECK_IS_OLD,
             f"stored states were checked up to record {manifest_input.checked}, and later "
-            "changes are known "
-            f"only from record {state.cells.at} on (check them again)",
+            f"changes are known only from record {state.cells.at} on (check them again)",
         )
     change = Change(
         in_force=state.manifest, effective=effective, mode=mode, leaves=manifest_input.leaves

@@ -225,8 +225,7 @@ def _propose(
         return refusal(
             Rule.GOVERNANCE_SERIAL_IS_WRONG,
             f"proposal serial: expected {expected}, found {describe(governance_input.serial)} "
-            "(another "
-            "proposal came in meanwhile: look and try again)",
+            "(another proposal came in meanwhile: look and try again)",
         )
     change = governance_input.change
     problem = (
@@ -315,8 +314,7 @@ def _vote_problem(
         return refusal(
             Rule.VOTE_IS_TAKEN,
             f"{governance_input.principal} has voted on proposal {proposal.seq} already: "
-            f"{cast.vote}, in "
-            f"record {cast.seq} (an approval may be taken back once, with reject)",
+            f"{cast.vote}, in record {cast.seq} (an approval may be taken back once, with reject)",
         )
     if governance_input.seen is not None and governance_input.seen not in proposal.reports:
         return refusal(

@@ -171,8 +171,7 @@ def _authority(
             f"executor {quoted(statement.executor)} with key "
             f"ed25519:{statement.key_id[:32].hex()} may not "
             f"sign for {statement.effect}: it could not when the effect was asked for, or its "
-            "key is "
-            "revoked",
+            "key is revoked",
         )
     message = statement.signed_message(state.world)
     if message is None or not verify(message, statement.signature, statement.key_id):

@@ -100,8 +100,7 @@ def parse_nodes(text: str) -> dict[int, RpcNode]:
         if int(chain) in nodes:
             raise BadUsage(
                 f"{VARIABLE}: entry {position} is the second one of chain {chain}: expected one "
-                "node "
-                "for each chain"
+                "node for each chain"
             )
         nodes[int(chain)] = _parsed_node(position, int(chain), url)
     return nodes

@@ -132,8 +132,7 @@ def _base_fee(blocks: Blocks, head: Block) -> int:
     if head.base_fee is None:
         raise unavailable(
             f"block {head.number} of the node at {blocks.reads.host_port} has no base fee: "
-            "expected a "
-            "chain that takes transactions of type 2 (EIP-1559)"
+            "expected a chain that takes transactions of type 2 (EIP-1559)"
         )
     return head.base_fee
 

@@ -47,8 +47,7 @@ async def _numbered(blocks: Blocks, number: int) -> Block:
     if block is None:
         raise block_unknown(
             f"the node at {blocks.reads.host_port} does not have block {number}: it may not "
-            "exist yet, "
-            "or the node is behind"
+            "exist yet, or the node is behind"
         )
     return block
 

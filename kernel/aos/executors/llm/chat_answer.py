@@ -330,10 +330,8 @@ class DeltaReports:
     def _send(self, pending: _PendingText, *, is_end: bool) -> None:
         raw_text, half = pending.text, ""
         if not is_end and "\ud800" <= raw_text[-1:] <= "\udbff":
-            raw_text, half = (
-                raw_text[:-1],
-                raw_text[-1],
-            )  # the other half of this character comes later
+            # The other half of this character comes later.
+            raw_text, half = raw_text[:-1], raw_text[-1]
         # First whole keys are replaced, then the beginning of one is kept back.
         text = self._key.redactor.text(clean(raw_text)) if raw_text else ""
         end = len(text) if is_end else self._key.redactor.begun_at(text)

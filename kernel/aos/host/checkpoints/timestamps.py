@@ -51,8 +51,7 @@ def stamp(note: Note, url: str) -> bytes:
     if answer.status != _OK or answer.kind.partition(";")[0].strip() != _REPLY:
         raise Unavailable(
             f"{server.redacted_url}: the server did not answer with a time-stamp: status "
-            f"{answer.status}, "
-            f"{server.line(answer.kind)!r}"
+            f"{answer.status}, {server.line(answer.kind)!r}"
         )
     try:
         info = library.decode_timestamp_response(answer.body).tst_info

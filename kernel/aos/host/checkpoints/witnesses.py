@@ -53,8 +53,7 @@ class Witness:
         if match is None or not url.startswith(("http://", "https://")):
             raise BadUsage(
                 f"--witness {NamedServer.at(url, '--witness').redacted_url!r}: expected "
-                "URL=VKEY, such as "
-                "https://witness.example=NAME+HASH+KEY"
+                "URL=VKEY, such as https://witness.example=NAME+HASH+KEY"
             )
         return cls(NamedServer.at(url.rstrip("/"), "--witness"), witness_key(match["key"]))
 

@@ -247,8 +247,7 @@ class Remote:
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise NotSent(
                     f"{self._path_text}: the world went away: {error.strerror}; the request was "
-                    "not "
-                    "taken"
+                    "not taken"
                 ) from error
             size = length(self._receive(LENGTH_BYTES, until_s))
             return unpack(self._receive(size, until_s))

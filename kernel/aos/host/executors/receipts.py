@@ -205,10 +205,8 @@ class Receipts:
             self._fail(group, problem)
             return
         loop = asyncio.get_running_loop()
-        future.add_done_callback(
-            lambda finished: loop.call_soon_threadsafe(
-                self._tell, group, finished
-            )  # one wake-up a batch
+        future.add_done_callback(  # one wake-up a batch
+            lambda finished: loop.call_soon_threadsafe(self._tell, group, finished)
         )
 
     def _tell(self, group: Sequence[_AnyWord], future: Future[list[Answer]]) -> None:

@@ -144,8 +144,7 @@ class Checks:
         return Refusal(
             rule=Rule.SNAPSHOT_IS_OLD,
             message=f"the snapshot after record {snapshot.at} may lack what record "
-            f"{self._erased_by} "
-            "erased meanwhile (make it again)",
+            f"{self._erased_by} erased meanwhile (make it again)",
         )
 
     def _unerasable(self, control: ControlInput) -> Refusal | None:

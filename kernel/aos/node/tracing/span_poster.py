@@ -193,8 +193,7 @@ class SpanPoster:
         if self.position < oldest_seq:
             self._report(
                 f"spans: records {self.position} to {oldest_seq - 1} were moved to an archive "
-                "and are "
-                "not exported"
+                "and are not exported"
             )
             self.position = oldest_seq
         if self.position != position:

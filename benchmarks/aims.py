@@ -42,12 +42,12 @@ def aims(bench: Json | None, peers: Json | None) -> list[Aim]:
     worlds = [] if bench is None else bench["worlds"]
     journals = [] if bench is None else bench["journals"]
     restart = None if bench is None else bench.get("restart")
-    found = [_restate_rate(peers), _restate_p50(peers)]
-    found += [*(_flow_rate(peers, number) for number in (1, 64)), _flow_p50(peers)]
-    found += [_hot(worlds), _floor(worlds), _flat(worlds)]
-    found += [_replay(each) for each in journals]
-    found.append(_restart(restart))
-    return found
+    rates = [_restate_rate(peers), _restate_p50(peers)]
+    rates += [*(_flow_rate(peers, number) for number in (1, 64)), _flow_p50(peers)]
+    rates += [_hot(worlds), _floor(worlds), _flat(worlds)]
+    rates += [_replay(each) for each in journals]
+    rates.append(_restart(restart))
+    return rates
 
 
 def points_of(

@@ -94,8 +94,8 @@ class AskingWorld:
         with open_folder(self.path).open_store(readonly=True) as store:
             sha256 = parse_sha256(name)
             assert sha256 is not None
-            found = store.hash_by_sha256(sha256)
-            return None if found is None else store.blob(found)
+            blob = store.hash_by_sha256(sha256)
+            return None if blob is None else store.blob(blob)
 
     def check_hashes(self, *others: str) -> None:
         """Each hash of each receipt names a blob of the world, apart from those whose place ends

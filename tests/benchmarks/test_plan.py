@@ -55,10 +55,10 @@ def test_options_say_what_is_run_and_where() -> None:
 def test_a_run_writes_what_it_found_and_prints_its_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run_here(given: Any, _folder: Path, *, timeout_s: float, env: Any = None) -> Any:
+    def run_here(job: Any, _folder: Path, *, timeout_s: float, env: Any = None) -> Any:
         assert timeout_s > 100
         assert env is None
-        return child.run(child.Spec.read(json.loads(json.dumps(given, default=str))))
+        return child.run(child.Spec.read(json.loads(json.dumps(job, default=str))))
 
     monkeypatch.setattr(scratch, "file_system", lambda _: "ext4")
     # Six processes would take longer to start than all of this.

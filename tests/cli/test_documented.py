@@ -41,7 +41,9 @@ EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout"}
 
 
 COMMANDS = {
-    f"aos {each.path}": LazyCommand(each).load() for each in registry.COMMANDS if not each.is_group
+    f"aos {command.path}": LazyCommand(command).load()
+    for command in registry.COMMANDS
+    if not command.is_group
 }
 EXAMPLES = {f"aos {each.path}": each.examples for each in registry.COMMANDS}
 

@@ -161,7 +161,7 @@ def is_busy(world: MemoryWorld) -> None:
     """Assert that the world has everything that the docstring of ``busy`` lists."""
     state = world.state
     mails = [mail for cell in state.cells.active.values() for mail in cell.mailbox]
-    assert {each.debt.value for each in state.owed} == {"answer", "cancel", "loss"}
+    assert {owed.debt.value for owed in state.owed} == {"answer", "cancel", "loss"}
     assert {type(each).__name__ for each in mails} == {"EventMail", "ReceiptMail", "StreamMail"}
     roots = [mail.root for mail in mails]
     assert len(set(map(id, roots))) < len(roots)

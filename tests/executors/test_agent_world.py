@@ -107,9 +107,9 @@ def test_a_workflow_asks_a_model_and_puts_a_secret(tmp_path: Path) -> None:
         def document(ref: Any) -> Any:
             name = parse_sha256(ref)
             assert name is not None
-            found = store.hash_by_sha256(name)
-            assert found is not None
-            return json.loads(store.blob(found))
+            blob = store.hash_by_sha256(name)
+            assert blob is not None
+            return json.loads(store.blob(blob))
 
         receipt: Any = receipts[GENERATE]
         output = document(receipt["output_ref"])

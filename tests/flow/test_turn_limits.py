@@ -41,8 +41,8 @@ def outcome(modelled: Modelled) -> dict[str, Any]:
     error = state["error"]
     return {
         "effects": [
-            (each.effect.name, each.issuer_ref, modelled.comparison.read(each.params))
-            for each in modelled.desk.opened_intents.values()
+            (intent.effect.name, intent.issuer_ref, modelled.comparison.read(intent.params))
+            for intent in modelled.desk.opened_intents.values()
         ],
         "events": [
             (each.schema, each.value)

@@ -102,10 +102,10 @@ def upgrade_in_place(modelled: Modelled) -> None:
     any more; those that stopped have lost nothing, and continue with the earlier code."""
     foretold = gate(modelled)
     keys = in_status(modelled, TRIED)
-    asked = len(modelled.desk.opened_intents)
+    open_count = len(modelled.desk.opened_intents)
     take_over(modelled, "later", "in_place")
     assert poll(modelled, keys) == foretold
-    opened = list(modelled.desk.opened_intents.values())[asked:]
+    opened = list(modelled.desk.opened_intents.values())[open_count:]
     assert not {each.cell for each in opened} & set(foretold), "code that diverged requested"
 
     take_over(modelled, "run", "in_place")

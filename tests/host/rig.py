@@ -231,7 +231,7 @@ class Rig:
         """Wait until so many effects were published; return all of them."""
 
         def found() -> list[OpenIntent]:
-            return [intent for each in self.published for intent in each.opened_intents]
+            return [intent for group in self.published for intent in group.opened_intents]
 
         with self.told:
             assert self.told.wait_for(lambda: len(found()) >= count, TIMEOUT_S)

@@ -30,7 +30,7 @@ def test_a_step_names_the_places_in_which_its_state_differs() -> None:
 
     assert last is not None
     assert (last.number, last.count, last.seq) == (3, 3, 5)
-    assert [(each.path, each.recorded, each.recomputed) for each in last.differences] == [
+    assert [(place.path, place.recorded, place.recomputed) for place in last.differences] == [
         ("$.items[1]", None, {"qty": 2}), ("$.paid", 0, 7),
     ]  # fmt: skip
     fault = cell_step(found, 2)
@@ -44,9 +44,10 @@ def test_a_state_without_parts_differs_as_a_whole() -> None:
     found = cell_step(trace(step(1, 1), step(3, 2)), 2)
 
     assert found is not None
-    assert [(each.path, each.recorded, each.recomputed) for each in found.differences] == [
-        ("$", 1, 2)
-    ]
+    assert [
+        (difference.path, difference.recorded, difference.recomputed)
+        for difference in found.differences
+    ] == [("$", 1, 2)]
 
 
 def test_the_first_step_has_no_state_before_unless_earlier_ones_are_left_out() -> None:

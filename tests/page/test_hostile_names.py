@@ -66,7 +66,7 @@ def browser(folder: Path) -> Iterator[Browser]:
 
 def bases(browser: Browser) -> dict[str, str]:
     """The address of each world, by the name that was given."""
-    return {str(each.user_path): f"/w/{slug}/" for slug, each in browser.worlds._worlds.items()}
+    return {str(world.user_path): f"/w/{slug}/" for slug, world in browser.worlds._worlds.items()}
 
 
 def as_seen(name: str) -> str:

@@ -297,7 +297,7 @@ def test_malformed_requests_for_a_stream_are_refused(browser: Browser, live: str
     assert browser.ask("HEAD", live).headers["content-type"][:17] == "text/event-stream"
     assert browser.ask("POST", live).status_code == 405
     locked = Browser(
-        *(each.user_path for each in browser.worlds._worlds.values()), needs_token=True
+        *(world.user_path for world in browser.worlds._worlds.values()), needs_token=True
     )
     try:
         assert locked.get(live).status_code == 401

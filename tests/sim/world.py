@@ -380,7 +380,7 @@ class SimWorld:
 
     def _compare_sealed(self, sealed: Sealed, marks: Marks) -> None:
         over = {*marks.settled, *marks.abandoned}
-        effects = {each.intent: each.effect.name for each in sealed.opened_intents}
+        effects = {intent.intent: intent.effect.name for intent in sealed.opened_intents}
         expected = {
             "opened": marks.opened, "settled": marks.settled, "abandoned": marks.abandoned,
             "canceled": marks.canceled, "erased": marks.erased, "submitted": marks.submitted,
@@ -390,7 +390,7 @@ class SimWorld:
             ],
         }  # fmt: skip
         found = {
-            "opened": [each.intent for each in sealed.opened_intents],
+            "opened": [intent.intent for intent in sealed.opened_intents],
             "settled": [each.intent for each in sealed.settled],
             "abandoned": list(sealed.abandoned),
             "canceled": list(sealed.canceled),

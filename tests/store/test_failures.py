@@ -51,7 +51,7 @@ def assert_nothing_of_it(store: LmdbStore, journal: Journal) -> None:
     assert head.seq == made.frame.header.first - 1
     assert list(store.frames()) == journal.frames[:-1]
     assert store.submission("again") is None
-    assert [store.intent(each.intent) for each in made.opened_intents] == [None, None]
+    assert [store.intent(intent.intent) for intent in made.opened_intents] == [None, None]
     assert not any(store.has_blob(each) for each in made.blobs)
 
 

@@ -352,7 +352,7 @@ def test_a_failure_has_all_places_both_sides_and_the_trace() -> None:
     )
     assert found.failure is not None
     document = found.failure.to_document()
-    assert [place.path for place in found.failure.mismatches] == [
+    assert [mismatch.path for mismatch in found.failure.mismatches] == [
         "$.status", "$.state.phase", "$.state.amount_cents",
     ]  # fmt: skip
     assert (document["step"], document["line"], document["word"]) == (3, 13, "expect")

@@ -61,9 +61,9 @@ def test_a_text_that_is_no_url_is_refused_without_its_parts(url: str) -> None:
 )
 def test_user_and_password_are_found_in_each_spelling(said: str) -> None:
     """X-69a: also as a header of the scheme Basic has them."""
-    found = redactor("https://user:p%40ss%2F1@h/").line(f"no <{said}>", characters_max=300)
+    redacted = redactor("https://user:p%40ss%2F1@h/").line(f"no <{said}>", characters_max=300)
 
-    assert found == "no <[secret URL]>"
+    assert redacted == "no <[secret URL]>"
 
 
 def test_usual_words_are_usual_in_any_case() -> None:

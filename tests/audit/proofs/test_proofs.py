@@ -585,8 +585,8 @@ def test_the_verdict_names_its_claims_and_its_limits(places: dict[str, Place]) -
 
     verdict = judge(check(read_proof(place.prove(intent.hex()).data)), place.policy)
 
-    assert any("signed by test" in each for each in verdict.shown_lines)
-    assert any("lists this key as the one of test" in each for each in verdict.shown_lines)
+    assert any("signed by test" in text for text in verdict.shown_lines)
+    assert any("lists this key as the one of test" in text for text in verdict.shown_lines)
     assert any("revoked" in each for each in verdict.not_shown)
     bare = judge(check(read_proof(place.prove(intent.hex(), bare=True).data)), place.policy)
     assert any("whose key" in each for each in bare.not_shown)

@@ -284,7 +284,7 @@ def test_an_order_puts_cells_without_a_value_last() -> None:
     descending = search("order by due desc")
 
     def order(found: Search) -> list[int]:
-        return [each["total"] for each in sorted(states, key=lambda s: found.rank_of(subject(s)))]
+        return [state["total"] for state in sorted(states, key=lambda s: found.rank_of(subject(s)))]
 
     assert order(by_due) == [2, 3, 0, 1]
     assert order(descending) == [0, 3, 2, 1]

@@ -23,7 +23,7 @@ from tests.memory_world import MemoryWorld, Module, PythonRunner
 
 def beginnings(source: ShadowSource) -> list[int]:
     """All records where a shadow may begin."""
-    return [place.seq for place in shadow_source._start_points(source)]
+    return [point.seq for point in shadow_source._start_points(source)]
 
 
 def shadow_bytes(

@@ -356,8 +356,8 @@ def test_faults_are_selected_and_ordered_by_a_condition() -> None:
     """A-65, SE-11"""
 
     def keys(where: str, kind: str | None = None) -> list[str]:
-        found = faults(view(), CellSelection(condition=where, fault=kind))
-        return [row["key"] for row in found["faults"]]
+        document = faults(view(), CellSelection(condition=where, fault=kind))
+        return [row["key"] for row in document["faults"]]
 
     assert keys("fault = trap") == keys("key ^= ord-4") == ["ord-4"]
     assert keys("order by key") == ["ord-4", "ord-5"]

@@ -484,8 +484,10 @@ def chunk_of(state: State) -> bytes:
 # Records
 
 
-def given_of(found: SnapshotLayers) -> SnapshotInput:
-    return SnapshotInput(at=found.at, frame=found.frame, document=found.document, size=found.size)
+def given_of(layers: SnapshotLayers) -> SnapshotInput:
+    return SnapshotInput(
+        at=layers.at, frame=layers.frame, document=layers.document, size=layers.size
+    )
 
 
 def test_a_snapshot_is_journaled_once_and_in_order() -> None:

@@ -41,8 +41,8 @@ def test_user_and_password_become_a_header_and_no_message() -> None:
     assert node.authorization == "Basic dXNlcjpwYXNzQHdvcmQ="
     assert "pass" not in repr(node)
     assert "dXNlc" not in repr(node)
-    said = node.redacted_line("no user:pass%40word, no pass@word")
-    assert said == "no [secret AOS_EVM_RPC], no [secret AOS_EVM_RPC]"
+    text = node.redacted_line("no user:pass%40word, no pass@word")
+    assert text == "no [secret AOS_EVM_RPC], no [secret AOS_EVM_RPC]"
 
 
 @pytest.mark.parametrize(

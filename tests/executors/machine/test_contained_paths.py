@@ -263,9 +263,9 @@ def test_a_folder_that_is_moved_out_while_it_is_open_gives_no_way_up(bench: Benc
     (bench.folder / "secret").write_text(SECRET)
     root = ContainedFolder(bench.root)
 
-    with root.resolve((), "a/b/new") as place:
+    with root.resolve((), "a/b/new") as file_place:
         (bench.root / "a" / "b").rename(bench.folder / "outside" / "b")
-        assert place.stat_result is None
+        assert file_place.stat_result is None
     with pytest.raises(Declined) as refused, root.resolve((), "a/b/../../secret"):
         pass
 

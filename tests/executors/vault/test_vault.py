@@ -415,8 +415,8 @@ def test_the_file_comes_from_the_environment(made: Vault, monkeypatch: pytest.Mo
     """AG-80, AG-81."""
 
     async def resource() -> VaultFile | None:
-        async with open_vault() as found:
-            return found
+        async with open_vault() as vault:
+            return vault
 
     monkeypatch.setenv(VARIABLE, str(made.path))
     made.file = asyncio.run(resource())

@@ -304,7 +304,7 @@ def test_a_cell_that_cannot_be_taken_over_leaves_everything_as_it_was(
     assert states(world) == {"0": 1, "1": 7, "2": 2, "waits": 1}
 
     shown = dry_run_of(world, migrating(), mode=MIGRATE, show=2).states
-    assert [(each.cell[1], each.old_state) for each in shown] == [
+    assert [(converted.cell[1], converted.old_state) for converted in shown] == [
         (encode("1"), encode(7)), (shown[1].cell[1], shown[1].old_state),
     ]  # fmt: skip
     assert isinstance(shown[0].result, Fault)

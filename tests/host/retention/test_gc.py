@@ -85,7 +85,7 @@ def test_a_dry_run_says_the_same_and_takes_nothing(world: Vault, tmp_path: Path)
     assert dry.kept_by_reason[RECORD].blobs > 0
     assert dry.kept_by_reason[SNAPSHOT].blobs > 0
     assert dry.kept_by_reason[NAMED].blobs == 2, "the blob and its edge"
-    assert sum(each.blobs for each in dry.kept_by_reason.values()) + dry.removed.blobs == len(
+    assert sum(amount.blobs for amount in dry.kept_by_reason.values()) + dry.removed.blobs == len(
         before
     )
     real = collect_world(folder)

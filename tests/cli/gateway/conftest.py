@@ -83,17 +83,22 @@ class Busy(NamedTuple):
     lane: str = LANE.text
 
 
-@pytest.fixture(scope="session")
-def ran(empty: Path, tmp_path_factory: pytest.TempPathFactory) -> Busy:
-    gateway = gateway_in(tmp_path_factory.mktemp("ran"), empty)
-    first = gateway.create_work("--json").json["key"]
-    second = gateway.create_work("--json", evidence="second").json["key"]
-    score = gateway.create_score(first, "--json").json["key"]
-    epoch = gateway.close_epoch("--json").json["key"]
+def run_until_waiting(gateway: Gateway) -> None:
     assert in_silence(
         "run", "--until-waiting", *EXECUTORS, "--secrets", gateway.secrets,
         "--world", gateway.world,
     ) == 0  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def ran(empty: Path, tmp_path_factory: pytest.TempPathFactory) -> Busy:
+    gateway = gateway_in(tmp_path_factory.mktemp("ran"), empty)
+    first = gateway.create_work("--json").json["key"]
+    run_until_waiting(gateway)  # the first is at the lane before the second exists
+    second = gateway.create_work("--json", evidence="second").json["key"]
+    score = gateway.create_score(first, "--json").json["key"]
+    epoch = gateway.close_epoch("--json").json["key"]
+    run_until_waiting(gateway)
     return Busy(gateway, first, second, score, epoch)
 
 

@@ -162,9 +162,9 @@ $(VENV)/clients/.ready: $(READY) tests/api/clients/requirements.txt tests/api/cl
 	@touch $@
 
 # Its own environment: pm4py is licensed under the AGPL, and must be no dependency.
-$(VENV)/pm4py/.ready: tests/audit/event_log/requirements.txt
+$(VENV)/pm4py/.ready: tests/prove/event_log/requirements.txt
 	$(PYTHON) -m venv $(VENV)/pm4py
-	$(VENV)/pm4py/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/audit/event_log/requirements.txt
+	$(VENV)/pm4py/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/prove/event_log/requirements.txt
 	@touch $@
 
 # Its own environment: playwright contains a Node.js. The browser itself is the system's.

@@ -19,13 +19,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.replay.replay_store import replay_store
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import EventInput
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world, open_folder
 from aos.host.world.engine import EngineStats
+from aos.prove.replay.replay_store import replay_store
 from benchmarks import floor
 from benchmarks.figures import (
     NS_PER_MS,

@@ -20,8 +20,8 @@ ELSEWHERE: Final = {
     # Words of a foreign, compiled module: the message of its fault contains its panic.
     ("kernel/aos/testing/problems.py", "fault.message"),
     # The signed text of a checkpoint, which is data.
-    ("kernel/aos/audit/headerlog/checkpoint.py", "checkpoint.text"),
-    ("kernel/aos/audit/headerlog/checkpoint.py", "note.text"),
+    ("kernel/aos/prove/headerlog/checkpoint.py", "checkpoint.text"),
+    ("kernel/aos/prove/headerlog/checkpoint.py", "note.text"),
     ("kernel/aos/host/checkpoints/checkpointing.py", "extended.note.text"),
     ("kernel/aos/host/checkpoints/checkpointing.py", "note.text"),
 }

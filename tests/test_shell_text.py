@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.views.reason import command_words
 from aos.errors import Refused
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import init_world, open_folder
 from aos.node.problems import text_for_clients
+from aos.read.views.reason import command_words
 from aos.shell_text import is_hidden, shell_text
 from tests.cli.shell import run
 from tests.in_bash import in_bash

@@ -18,12 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.event_log.event_log import OCEL, write_event_log
-from aos.audit.replay.replay_store import replay_store
-from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_source import chosen_range, source_of_store
-from aos.audit.shadow.shadow_state import Proposed
-from aos.audit.shadow.shadowing import ShadowRequest, run_shadow
 from aos.core.decide.answers import Admitted
 from aos.core.state.fold import fold_frame
 from aos.host.apply.manifest_files import load_manifest_files, read_manifest_files
@@ -32,6 +26,12 @@ from aos.host.executors.carrying import carry_out
 from aos.host.folder.folder import init_world, open_folder
 from aos.host.world.snapshots import Every
 from aos.manifest.load import load
+from aos.prove.event_log.event_log import OCEL, write_event_log
+from aos.prove.replay.replay_store import replay_store
+from aos.prove.shadow.report_document import read_report
+from aos.prove.shadow.shadow_source import chosen_range, source_of_store
+from aos.prove.shadow.shadow_state import Proposed
+from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
 from aos.store.lmdb_store import LmdbStore
 from aos.store.stored_world import empty_state
 from benchmarks.audit.frames import checkpoint, make_frames, proofs

@@ -25,8 +25,8 @@ import httpx
 from aos.core.state.fold import fold_frame
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.index.cached_index import folder_for, index_cache
-from aos.index.world_index import WorldIndex
+from aos.read.index.cached_index import folder_for, index_cache
+from aos.read.index.world_index import WorldIndex
 from aos.store.stored_world import empty_state
 from aos.values.cbor import encode
 from benchmarks.figures import percentile

@@ -15,10 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.views import cell_view
-from aos.audit.views.view import View
 from aos.errors import Unavailable
 from aos.host.folder.reader import open_reader
+from aos.read.views import cell_view
+from aos.read.views.view import View
 from benchmarks.figures import NS_PER_S, Spread, percentile
 from benchmarks.memory import peaks, rss_anon_mib
 from benchmarks.processes import run_child

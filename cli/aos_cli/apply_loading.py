@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aos.authoring.build_record import project_built_at, refuse_stale_build
+from aos.author.build_record import project_built_at, refuse_stale_build
 from aos.errors import BadUsage
 from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, load_manifest_files
 from aos.host.folder.folder import WORLD_FILE

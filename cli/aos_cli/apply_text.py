@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from aos.audit.lens.words import compact, count
-from aos.audit.views.record_view import name_cell
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT
 from aos.core.limits import LIMITS
 from aos.host.apply.apply import (
@@ -27,6 +25,8 @@ from aos.host.apply.apply import (
     WAITED_FOR,
 )
 from aos.host.apply.report import ApplyReport
+from aos.read.lens.words import compact, count
+from aos.read.views.record_view import name_cell
 from aos.shell_text import shell_text
 from aos_cli.output import line, note
 

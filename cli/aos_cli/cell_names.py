@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aos.audit.lens.lens import as_json
-from aos.audit.views.record_view import name_cell
 from aos.core.journal.records import CellId
 from aos.manifest.effective import Effective
+from aos.read.lens.lens import as_json
+from aos.read.views.record_view import name_cell
 
 
 @dataclass(frozen=True, slots=True)

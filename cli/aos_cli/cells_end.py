@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aos.audit.lens.words import count
 from aos.core.decide.answers import Admitted, Answer, Refusal
 from aos.core.journal.inputs import REMOVE
 from aos.errors import BadUsage, Refused
 from aos.host.package_checks import OWN_COMMANDS
+from aos.read.lens.words import count
 from aos_cli import chosen_cells
 from aos_cli.chosen_cells import Answered, ChosenCell, command_each
 from aos_cli.output import line, note, print_json

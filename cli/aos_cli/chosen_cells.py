@@ -13,16 +13,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from aos.audit.lens.lens import as_json
-from aos.audit.lens.lookup import find_cell, find_workflow
-from aos.audit.lens.words import compact
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.decide.answers import Answer
 from aos.core.state.cell import Cell
 from aos.core.state.version import is_pinned
 from aos.host.door.writer import Item
 from aos.manifest.effective import Effective
+from aos.read.lens.lens import as_json
+from aos.read.lens.lookup import find_cell, find_workflow
+from aos.read.lens.words import compact
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos_cli.cell_names import NamedCell, named_cell
 from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at

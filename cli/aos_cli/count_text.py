@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aos.audit.lens.words import compact, count, short
-from aos.audit.search.attributes import is_text_word
+from aos.read.lens.words import compact, count, short
+from aos.read.where.attributes import is_text_word
 from aos_cli.output import line, note, print_json, table
 
 VALUE_WIDTH: Final = 60

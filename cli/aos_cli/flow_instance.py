@@ -9,12 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.lens.lookup import find_cell
-from aos.audit.lens.words import key_text
-from aos.audit.views.cell_view import mail_document
-from aos.audit.views.flow_reading import SeenFlow, find_flow, read_flow
-from aos.audit.views.reason import command_words
-from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.decide.routing import route
 from aos.core.journal.inputs import RETRY, SKIP
@@ -27,6 +21,12 @@ from aos.host.door.way import PAUSE_S
 from aos.host.door.writer import Writer
 from aos.host.ended_flows import ended_flow
 from aos.host.folder.reader import WorldReader, open_reader
+from aos.read.lens.lookup import find_cell
+from aos.read.lens.words import key_text
+from aos.read.views.cell_view import mail_document
+from aos.read.views.flow_reading import SeenFlow, find_flow, read_flow
+from aos.read.views.reason import command_words
+from aos.read.views.view import View
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.lens.words import SECOND, key_text
-from aos.audit.views.view import View
 from aos.client.current import CurrentState, Instance
 from aos.core.decide.admit import SUBMISSION_ID_BYTES_MAX
 from aos.core.decide.answers import Duplicate, Refusal, Rule
@@ -15,6 +13,8 @@ from aos.errors import Refused
 from aos.flow.failure import failure_text
 from aos.flow.flow_state import COMPLETED, ENDED, PENDING, STUCK
 from aos.host.door.writer import Item
+from aos.read.lens.words import SECOND, key_text
+from aos.read.views.view import View
 from aos.values.errors import ValueProblem
 from aos_cli import inspect_text
 from aos_cli.flow_instance import NamedInstance, admitted, declaration_in_force, instance

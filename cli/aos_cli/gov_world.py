@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from nacl.signing import SigningKey
 
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.client import Client
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.decide.approved import open_proposal
@@ -31,6 +29,8 @@ from aos.manifest.effective import Effective
 from aos.manifest.keys import parse_key
 from aos.manifest.load import Loaded
 from aos.manifest.patch import Patch
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.spelling import base64_text
 from aos_cli.apply_target import ApplyTarget

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from aos.audit.lens.words import compact, count, short, span_text, time_text
-from aos.audit.views.clock_view import ahead_text
-from aos.audit.views.reason import EVENT, command_words
-from aos.audit.views.record_view import cell_text, control_text, kernel_cause, name_cell
 from aos.host.folder.adoption import WORDS, Origin
 from aos.host.machine_clock import now_ns
+from aos.read.lens.words import compact, count, short, span_text, time_text
+from aos.read.views.clock_view import ahead_text
+from aos.read.views.reason import EVENT, command_words
+from aos.read.views.record_view import cell_text, control_text, kernel_cause, name_cell
 from aos_cli.output import (
     STATUS_STYLES,
     entry,

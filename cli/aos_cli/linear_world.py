@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aos.audit.views import count_view, linear_view
-from aos.audit.views.annotations import Annotation
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.journal.records import CellId
 from aos.manifest.linear_names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
 from aos.manifest.plans import (
@@ -22,6 +18,10 @@ from aos.manifest.plans import (
     plan_of,
     start_event,
 )
+from aos.read.views import count_view, linear_view
+from aos.read.views.annotations import Annotation
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos.values.cbor import encode
 from aos_cli.cell_answers import ask, wait_for_answer
 from aos_cli.node_option import client_of, from_node

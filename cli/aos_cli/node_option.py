@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
-    from aos.audit.views.record_view import Document
     from aos.client import Client
+    from aos.read.views.record_view import Document
 
 TOKEN_VARIABLE: Final = "AOS_TOKEN"  # noqa: S105  # the name of a variable
 

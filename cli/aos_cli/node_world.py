@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from aos.audit.trace.render import Branch, from_documents
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import LIMIT_MAX
 from aos.client import Client
 from aos.client.node_errors import NoSuchInstance
 from aos.client.sending import SendAnswer
 from aos.errors import BadUsage, Refused
 from aos.host.door.writer import Item
+from aos.read.trace.render import Branch, from_documents
+from aos.read.views.record_view import Document
+from aos.read.views.view import LIMIT_MAX
 from aos_cli.node_option import client_of, node_token
 
 RECORDS: Final = 200

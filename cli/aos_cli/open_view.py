@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import Running, RunningTask, View
 from aos.errors import AosError
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.machine_clock import now_ns
+from aos.read.views.record_view import Document
+from aos.read.views.view import Running, RunningTask, View
 from aos_cli.output import progress
 
 
@@ -47,8 +47,8 @@ def looking_at(
             yield view
             return
         # Commands that read a single thing need not import what reads an index.
-        from aos.index.cached_index import index_of  # noqa: PLC0415
-        from aos.index.indexed_view import indexed  # noqa: PLC0415
+        from aos.read.index.cached_index import index_of  # noqa: PLC0415
+        from aos.read.index.indexed_view import indexed  # noqa: PLC0415
 
         with indexed(view, index_of(world, reader.store), reader.store):
             yield view

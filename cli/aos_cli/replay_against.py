@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from aos.audit.lens.words import count, short
-from aos.audit.replay.against_report import CLASSES, AgainstReport, StepDifference
-from aos.audit.replay.against_store import Candidates, against_bundle, against_store
-from aos.audit.views.record_view import name_cell
-from aos.authoring.build_record import project_built_at, refuse_stale_build
+from aos.author.build_record import project_built_at, refuse_stale_build
 from aos.errors import BadUsage, Refused
 from aos.host.apply.manifest_files import AIR_SUFFIX, load_manifest_files
 from aos.host.folder.folder import open_folder
 from aos.manifest.load import Loaded
+from aos.prove.replay.against_report import CLASSES, AgainstReport, StepDifference
+from aos.prove.replay.against_store import Candidates, against_bundle, against_store
+from aos.read.lens.words import count, short
+from aos.read.views.record_view import name_cell
 from aos.sandbox.caps import FILE_BYTES_MAX
 from aos.store.bundle.reader import open_bundle
 from aos_cli.output import Advance, line, print_json, progress

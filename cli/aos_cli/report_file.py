@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from aos.audit.report.report_part import ReportDocument
+from aos.prove.report.report_part import ReportDocument
 from aos.store.part_file import write_file
 
 

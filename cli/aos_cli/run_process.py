@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final, Protocol
 
-from aos.audit.lens.words import FAR_NS, count, span_text, time_text
-from aos.audit.views.clock_view import ahead_ns, ahead_text
 from aos.core.journal.ports import BlobReader
 from aos.host.executors.backlog import NO_LIMITS
 from aos.host.executors.blob import BlobExecutor
@@ -25,6 +23,8 @@ from aos.host.folder.secrets import Secrets
 from aos.host.machine_clock import now_ns
 from aos.host.process import STATUS_S, Started, Status
 from aos.manifest.effective import Effective
+from aos.read.lens.words import FAR_NS, count, span_text, time_text
+from aos.read.views.clock_view import ahead_ns, ahead_text
 from aos.values.digests import Hash
 from aos.worker.shipped import option_for
 from aos_cli.output import errors_are_on_terminal, errors_screen, note

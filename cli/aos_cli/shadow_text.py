@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from aos.audit.lens.words import count, short
-from aos.audit.views.record_view import name_cell
+from aos.read.lens.words import count, short
+from aos.read.views.record_view import name_cell
 from aos_cli.output import line
 
 CELLS_SHOWN: Final = 10

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from aos.audit.trace.render import Branch
+from aos.read.trace.render import Branch
 from aos_cli.styled import Styled
 
 SHOWN_AFTER_S: Final = 0.3

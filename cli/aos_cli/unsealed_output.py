@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from aos.audit.views.record_view import Document
+    from aos.read.views.record_view import Document
 
 Unseal = Annotated[
     Path | None,

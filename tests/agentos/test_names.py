@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from aos.audit.verify.verify_world import verify_world
 from aos.host.executors.blob import PUT, carry_out
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.naming import StoredBlobs, blob_of, names_among
 from aos.host.executors.task import Outcome, Task
 from aos.host.folder.folder import open_folder
 from aos.manifest.named import BlobReferences
+from aos.prove.verify.verify_world import verify_world
 from aos.store.derived import DerivedRows, differences
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.report.chapters import CHAPTERS
+from aos.prove.report.chapters import CHAPTERS
 from tests.cli.shell import Aos
 from tests.copies import copied
 from tests.host import puppet

@@ -117,7 +117,7 @@ def test_an_interrupted_replay_of_a_file_ends_with_130(tmp_path: Path, world: Pa
     export_world(world, tmp_path / "b")
     code = (
         "import sys, threading, _thread\n"
-        "from aos.audit.replay import bundle\n"
+        "from aos.prove.replay import bundle\n"
         "from aos_cli import main\n"
         "replay = bundle.replay\n"
         "def late(*given, **more):\n"

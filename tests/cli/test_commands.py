@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from aos.audit.replay.replay_store import replay_store
-from aos.audit.verify.verify import verify_store
 from aos.errors import Unavailable
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import open_folder
+from aos.prove.replay.replay_store import replay_store
+from aos.prove.verify.verify import verify_store
 from aos.store.lmdb_store import LmdbStore
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text

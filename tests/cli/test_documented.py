@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from aos.audit.views.cell_selection import ORDERS
-from aos.audit.views.flow_reading import SHOWN_STATUSES
-from aos.audit.views.intent_view import INTENT_STATUSES
-from aos.audit.views.journal_view import KINDS
-from aos.authoring.project import LANGUAGES
+from aos.author.project import LANGUAGES
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES, MODES, OPEN_WORK, STATUSES, TERMINAL
 from aos.manifest.forms import ABIS
+from aos.read.views.cell_selection import ORDERS
+from aos.read.views.flow_reading import SHOWN_STATUSES
+from aos.read.views.intent_view import INTENT_STATUSES
+from aos.read.views.journal_view import KINDS
 from aos_cli import registry
 from aos_cli.lazy_group import LazyCommand
 from tests.cli.shell import ROOT, Aos

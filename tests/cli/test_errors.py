@@ -15,7 +15,7 @@ import pytest
 
 import aos_cli.entry
 import aos_cli.main
-from aos.audit.views import world_view
+from aos.read.views import world_view
 from tests.cli.shell import Aos
 
 NO_WORLD = "(make a world: aos init {0}; or name another with --world or AOS_WORLD)"

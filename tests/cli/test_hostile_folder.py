@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from aos.audit.verify import verify_world
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import WORLD_FILE_BYTES_MAX, open_folder
+from aos.prove.verify import verify_world
 from aos.store.lock import WorldLock
 from aos.values.digests import content_hash
 from tests.cli.shell import Aos, Result, in_silence, run

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.trace.render import Branch, from_documents, to_documents
+from aos.read.trace.render import Branch, from_documents, to_documents
 from tests.cli.shell import environment, here
 from tests.node.conftest import client, node, template
 from tests.node.nodes import Node, event

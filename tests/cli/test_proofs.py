@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.headerlog.signed_note import parse_note_key
 from aos.host.folder.folder import open_folder
+from aos.prove.headerlog.signed_note import parse_note_key
 from aos.values.digests import hash_text
 from tests.cli.shell import Aos
 from tests.copies import copied

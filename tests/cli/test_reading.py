@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.replay.difference import DifferingPlace, FieldDifference
-from aos.audit.replay.replay_report import Divergence
-from aos.audit.trace.trace import NODES_MAX
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world, open_folder
+from aos.prove.replay.difference import DifferingPlace, FieldDifference
+from aos.prove.replay.replay_report import Divergence
+from aos.read.trace.trace import NODES_MAX
 from aos_cli import inspect_text
 from aos_cli.commands import replay as replay_command
 from aos_cli.output import print_json

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.views.view import View
 from aos.host.folder.reader import open_reader
 from aos.host.retention.pruning import prune_world
-from aos.index import indexed_view
-from aos.index.cached_index import OF_NODE, folder_for
-from aos.index.index_file import DATA_NAME
-from aos.index.index_reader import IndexReader
-from aos.index.world_index import WorldIndex
+from aos.read.index import indexed_view
+from aos.read.index.cached_index import OF_NODE, folder_for
+from aos.read.index.index_file import DATA_NAME
+from aos.read.index.index_reader import IndexReader
+from aos.read.index.world_index import WorldIndex
+from aos.read.views.view import View
 from aos_cli.main import run_command
 from tests.fake_clock import set_machine_clock
-from tests.index.histories import History
+from tests.read.index.histories import History
 
 NOW_NS = 1_900_000_000_000_000_000
 

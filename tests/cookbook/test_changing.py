@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.authoring import fakes
+from tests.author import fakes
 from tests.cookbook.test_concepts import OUTPUT, comparable
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT

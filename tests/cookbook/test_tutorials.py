@@ -15,8 +15,8 @@ from typing import Final
 
 import pytest
 
-from tests.authoring import real
-from tests.authoring.real import NEWCOMERS, TUTORIALS, check_tools, others_day
+from tests.author import real
+from tests.author.real import NEWCOMERS, TUTORIALS, check_tools, others_day
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT
 from tests.tools import long_form, missing

@@ -11,8 +11,8 @@ from typing import Final
 
 from blake3 import blake3
 
-from aos.audit.replay.bundle import verify_bundle
 from aos.errors import AosError, BadUsage, Damage, Erased
+from aos.prove.replay.bundle import verify_bundle
 from aos.store.bundle.items import (
     BLOB,
     END,

@@ -11,8 +11,8 @@ from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.errors import Damage
 from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
 from aos.values.cbor import encode
-from tests.audit.journals import Shop, busy_shop, head_of
 from tests.core.record_values import FULL
+from tests.prove.journals import Shop, busy_shop, head_of
 
 RUNS: Final = 2_000
 TOKENS: Final = (

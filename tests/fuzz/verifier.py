@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from aos.audit.verify.findings import FindingKind
-from aos.audit.verify.verify import verify_store
 from aos.core.journal.frame import Frame, Head, read_frame
+from aos.prove.verify.findings import FindingKind
+from aos.prove.verify.verify import verify_store
 from aos.store.memory_store import MemoryStore
-from tests.audit.journals import Shop, busy_shop, store_of
+from tests.prove.journals import Shop, busy_shop, store_of
 
 RUNS: Final = 25
 SEARCH_S: Final = 0.2

@@ -21,8 +21,8 @@ import typer.main
 import wasmtime
 from typer.exceptions import TyperException
 
-from aos.audit.search.where import EXAMPLE
 from aos.host.folder.folder import init_world
+from aos.read.where.condition import EXAMPLE
 from aos_cli import registry
 from aos_cli.main import app
 from tests.cli.shell import here

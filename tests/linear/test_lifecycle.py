@@ -20,7 +20,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.lens.words import span_text
+from aos.read.lens.words import span_text
 from aos.testing.plain import read_span
 from tests.linear.stage import (
     Stage,

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-from aos.audit.views.view import View
 from aos.errors import AosError
 from aos.host.folder.reader import open_reader
 from aos.node.bodies import write_json
 from aos.node.queries import read_query
 from aos.node.reading import DOCUMENTS, read_document
 from aos.node.routes import ROUTES
+from aos.read.views.view import View
 from tests.node.answers import SCHEMAS, AnswerCheck
 from tests.page.operated import operated_world
 from tests.page.part_worlds import agents_world, governed_world, orders_world, trips_world

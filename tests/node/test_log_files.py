@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.headerlog.checkpoint import open_checkpoint
-from aos.audit.headerlog.header_tree import root
-from aos.audit.headerlog.tiles import Tile, TiledLog
 from aos.host.checkpoints.checkpointing import MadeCheckpoint, make_checkpoint
+from aos.prove.headerlog.checkpoint import open_checkpoint
+from aos.prove.headerlog.header_tree import root
+from aos.prove.headerlog.tiles import Tile, TiledLog
 from tests.copies import copied
 from tests.node.nodes import Node, front, running_kernel
 

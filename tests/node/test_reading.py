@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from aos.audit.views.view import LIMIT_MAX
 from aos.node.reading import DOCUMENTS
+from aos.read.views.view import LIMIT_MAX
 from tests.cli.shell import here
 from tests.node.nodes import Node, event
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.views.cell_view import NoSuchCell
 from aos.core.decide.answers import Blocker, Refusal, Rule
 from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused, Unavailable
 from aos.host.errors import Busy, Stopping, WorldStopped
 from aos.node.refusals import STATUSES, problem_of, refused
+from aos.read.views.cell_view import NoSuchCell
 
 WORLD = Path("/w/trips")
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import httpx
 
-from aos.audit.views.view import View
 from aos.host.folder.reader import open_reader
 from aos.host.machine_clock import now_ns
 from aos.node.reading import read_document
 from aos.page.page_app import PageApp
 from aos.page.page_session import PageSession
 from aos.page.page_worlds import OPEN_MAX, PageWorlds
+from aos.read.views.view import View
 
 HOST = "127.0.0.1:7470"
 VOID = {"meta", "link", "input", "br", "img", "hr"}

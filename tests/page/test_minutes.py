@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aos.audit.views.journal_view import MINUTE_NS, MINUTES
 from aos.node import list_time
 from aos.page.page_additions import BAR_WIDTH, HEIGHT, LEAST, minutes_picture
+from aos.read.views.journal_view import MINUTE_NS, MINUTES
 from tests.page.browser import Browser
 
 

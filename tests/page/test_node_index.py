@@ -17,11 +17,11 @@ import pytest
 from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import init_world, open_folder
 from aos.host.folder.reader import open_reader
-from aos.index.cached_index import OF_NODE
-from aos.index.kept_index import INDEXED_RECORDS
-from aos.index.world_index import read_at_head
+from aos.node.search.kept_index import INDEXED_RECORDS
 from aos.page.page_app import LINES
 from aos.page.page_worlds import SLUG_DIGITS
+from aos.read.index.cached_index import OF_NODE
+from aos.read.index.world_index import read_at_head
 from aos.values.cbor import encode
 from tests.cli.shell import here, in_silence
 from tests.copies import copied
@@ -32,7 +32,7 @@ from tests.page.browser import Browser
 
 CELLS: Final = 300
 
-WRITER: Final = b"aos.index.index_writer"
+WRITER: Final = b"aos.node.search.index_writer"
 
 PAGES: Final = (
     "cells.json?limit=5", "cells.json?sort=activity&limit=7&offset=2",

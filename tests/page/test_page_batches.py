@@ -13,11 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from aos.audit.search.where import Term, parse
 from aos.page.batch_condition import joined, of_group, of_list
 from aos.page.page_buttons import PageButtons
 from aos.page.page_links import PageLinks
 from aos.page.page_text import visible
+from aos.read.where.condition import Term, parse
 from tests.cli.shell import here
 from tests.page.browser import read_page
 from tests.page.conftest import HOSTILE

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from aos.host.transfer.exporting import export_world
-from aos.index import kept_index
+from aos.node.search import kept_index
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import PageWorlds
 from tests.cli.shell import AOS, environment

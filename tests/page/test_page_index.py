@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from aos.index import kept_index
-from aos.index.index_file import DATA_NAME
 from aos.node import list_time
+from aos.node.search import kept_index
 from aos.page import page_search
 from aos.page.page_world import PageWorld
+from aos.read.index.index_file import DATA_NAME
 from tests.page.browser import Browser
 from tests.page.test_page_safety import hashes
 

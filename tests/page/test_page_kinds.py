@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aos.audit.views.intent_view import intent
-from aos.audit.views.view import View
 from aos.core.state.state import Ancestor
 from aos.host.folder.folder import init_world
 from aos.host.folder.reader import open_reader
+from aos.read.views.intent_view import intent
+from aos.read.views.view import View
 from aos.values.digests import Hash
 from tests.cli.shell import here, start
 from tests.cli.test_gov import written

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.lens.words import time_text
-from aos.audit.views.reason import command_words
 from aos.core.journal.record_codec import from_bytes
 from aos.host.folder.reader import open_reader
+from aos.read.lens.words import time_text
+from aos.read.views.reason import command_words
 from tests.cli.shell import run
 from tests.in_bash import in_bash
 from tests.page.browser import Browser, read_page

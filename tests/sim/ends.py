@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import pytest
 
-from aos.audit.replay.replay import replay
-from aos.audit.verify.verify import verify_store
 from aos.core.journal.frame import Frame
 from aos.core.limits import Limits
 from aos.host.folder.restore import restore
 from aos.manifest.effective import Effective
+from aos.prove.replay.replay import replay
+from aos.prove.verify.verify import verify_store
 from aos.store.store import Store
 from tests.sim import checker, making, model_follow, script
 from tests.sim.behaviour import Modules

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from aos.host.folder.reader import open_reader
-from aos.index.world_index import WorldIndex
 from aos.node.leases.table import open_table
+from aos.read.index.world_index import WorldIndex
 from aos.store.lmdb_store import LmdbStore
 from tests.cli.shell import here
 from tests.host import puppet
-from tests.index.histories import History
-from tests.index.test_index_and_scan import filled
+from tests.read.index.histories import History
+from tests.read.index.test_index_and_scan import filled
 
 NAME = os.fsdecode(b"\xff\xfe \xe2\x80")
 

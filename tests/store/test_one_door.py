@@ -36,9 +36,9 @@ OF_SHUTIL: Final = frozenset(
 MODE: Final = re.compile(r"[rwaxbt+]{1,4}")
 
 NOT_OF_A_WORLD: Final = {
-    "kernel/aos/authoring/": "the author's own project, and the scratch world that aos dev made",
+    "kernel/aos/author/": "the author's own project, and the scratch world that aos dev made",
     "kernel/aos/executors/machine/": "files below a root, which is apart from every world (AG-60)",
-    "kernel/aos/index/cached_index.py": "the user's cache of indexes, outside of every world",
+    "kernel/aos/read/index/cached_index.py": "the user's cache of indexes, outside of every world",
     "kernel/aos/manifest/cron_times.py": "rules of time zones, in a package that is installed",
     "kernel/aos/manifest/packages.py": "the packages that AOS ships",
     "kernel/aos/manifest/structure.py": "JSON Schemas of the package itself",
@@ -84,10 +84,10 @@ REASONED: Final = {
     ("kernel/aos/node/leases/table.py", "lmdb.open"): (
         "LMDB opens by path; check_plain has checked its files immediately before (ST-81)"
     ),
-    ("kernel/aos/index/index_file.py", "lmdb.open"): (
+    ("kernel/aos/read/index/index_file.py", "lmdb.open"): (
         "LMDB opens by path; its files were checked through the door immediately before (ST-81)"
     ),
-    ("kernel/aos/index/index_check.py", "lmdb.open"): (
+    ("kernel/aos/read/index/index_check.py", "lmdb.open"): (
         "LMDB opens by path, in a child that starts after that check"
     ),
     ("kernel/aos/store/compact.py", "lmdb.open"): (
@@ -99,7 +99,7 @@ REASONED: Final = {
     ("kernel/aos/store/walk.py", "os.open"): "the null device",
     ("kernel/aos/node/reader_process.py", "os.open"): "the null device",
     ("kernel/aos/node/search/index_process.py", "os.open"): "the null device",
-    ("kernel/aos/index/index_writer.py", "os.open"): "the null device",
+    ("kernel/aos/node/search/index_writer.py", "os.open"): "the null device",
     ("kernel/aos/page/bundle_process.py", "os.open"): "the null device",
     ("kernel/aos/page/page_app.py", "files('aos.page').joinpath('static', name).read_bytes"): (
         "a style sheet or an icon of this package"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from aos.audit.replay.replay_report import Divergence
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.host.folder import restore
+from aos.prove.replay.replay_report import Divergence
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
 from aos.store.stored_world import state_of

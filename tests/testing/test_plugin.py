@@ -174,7 +174,7 @@ def test_the_plugin_loads_nothing_for_a_run_that_does_not_use_it(tmp_path: Path)
         "import sys\n"
         "def test_it():\n"
         "    heavy = [name for name in sys.modules if name.startswith(('aos.', 'wasmtime'))]\n"
-        "    authoring = ['aos.authoring', 'aos.authoring.plugin']\n"
+        "    authoring = ['aos.author', 'aos.author.plugin']\n"
         "    assert sorted(heavy) == [*authoring, 'aos.testing', 'aos.testing.plugin']\n"
     )
     code, said = pytest_of(tmp_path, "-p", PLUGIN)

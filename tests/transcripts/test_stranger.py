@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from tests.authoring.real import NEWCOMERS, others_day
+from tests.author.real import NEWCOMERS, others_day
 from tests.cookbook.test_tutorials import need_tools
 from tests.cookbook.typed import bin_
 from tests.cookbook.worlds import ROOT, recipe

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lens.words import count
 from aos.host.transfer.adopting import Adopted, adopt_world
 from aos.node.batches.batch_files import stop_batches
 from aos.node.leases.table import clear_table
+from aos.read.lens.words import count
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, print_json, progress

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from aos.authoring.build_record import is_inside, project_built_at
-from aos.authoring.project import Project
+from aos.author.build_record import is_inside, project_built_at
+from aos.author.project import Project
 from aos.core.decide.answers import Rule
 from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from aos.audit.lens.words import compact, count
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.node.batches.batch import CANCEL_EFFECTS, DONE, RUNNING, SEND_EVENTS
+from aos.read.lens.words import compact, count
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.node_option import NodeUrl, client_of, from_node

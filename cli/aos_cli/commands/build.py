@@ -13,14 +13,14 @@ from typing import Annotated
 
 import typer
 
-from aos.authoring import build as builds
-from aos.authoring.build import Built, Checked, StaleFile
-from aos.authoring.build_record import RECORD
-from aos.authoring.errors import BuildFailed
-from aos.authoring.migration.skeleton import Skeleton, write_skeleton
-from aos.authoring.project import Project, find_project
-from aos.authoring.running import Console
-from aos.authoring.sdk import outdated
+from aos.author import build as builds
+from aos.author.build import Built, Checked, StaleFile
+from aos.author.build_record import RECORD
+from aos.author.errors import BuildFailed
+from aos.author.migration.skeleton import Skeleton, write_skeleton
+from aos.author.project import Project, find_project
+from aos.author.running import Console
+from aos.author.sdk import outdated
 from aos.errors import BadUsage, Unavailable, sentence
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.folder.folder import WORLD_FILE

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.words import count
-from aos.audit.views.view import check_word
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import END, REMOVE, RETRY, SKIP, UNPIN
 from aos.core.journal.vocabulary import TERMINAL
 from aos.errors import BadUsage, Refused
+from aos.read.lens.words import count
+from aos.read.views.view import check_word
 from aos_cli import chosen_cells
 from aos_cli.cell_names import NamedCell
 from aos_cli.cells_end import Order, carry_out

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lens.words import count
 from aos.errors import Unavailable
 from aos.host.checkpoints.checkpointing import MadeCheckpoint, make_checkpoint
 from aos.host.checkpoints.witnesses import Witness
+from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos.values.spelling import time_text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 
-from aos.audit.headerlog.checkpoint import Checkpoint
-from aos.audit.headerlog.stored_log import cosigners
-from aos.audit.lens.words import count
 from aos.host.checkpoints.checkpoint_status import CheckpointStatus, checkpoint_status
+from aos.prove.headerlog.checkpoint import Checkpoint
+from aos.prove.headerlog.stored_log import cosigners
+from aos.read.lens.words import count
 from aos.values.digests import hash_text
 from aos.values.spelling import time_text
 from aos_cli.options import DEFAULT_WORLD, Json, World

@@ -14,16 +14,16 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.trace.render import Branch
-from aos.authoring.build import Built
-from aos.authoring.dev import Dev
-from aos.authoring.project import Project, find_project
-from aos.authoring.scratch import prepare
-from aos.authoring.screen import Options
+from aos.author.build import Built
+from aos.author.dev import Dev
+from aos.author.project import Project, find_project
+from aos.author.scratch import prepare
+from aos.author.screen import Options
 from aos.core.decide.answers import Blocker
 from aos.errors import AosError
 from aos.host.apply.report import changes_document, groups_document
 from aos.manifest.difference import Difference
+from aos.read.trace.render import Branch
 from aos_cli.apply_text import show_blockers, show_changes
 from aos_cli.commands import build, trace
 from aos_cli.options import AllowHttp, HostRoot, ProjectPath, SecretsFile

@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lens.words import count
-from aos.audit.views import intent_view
-from aos.audit.views.record_view import Document, name_cell
-from aos.audit.views.view import LIMIT_MAX, View
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import CANCEL, SETTLE
 from aos.core.state.continuation import EFFECT_ERROR
 from aos.errors import BadUsage, Refused
 from aos.host.door.remote import retry_running
 from aos.manifest.sealed_places import sealing_problem
+from aos.read.lens.words import count
+from aos.read.views import intent_view
+from aos.read.views.record_view import Document, name_cell
+from aos.read.views.view import LIMIT_MAX, View
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json

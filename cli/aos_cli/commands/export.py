@@ -9,10 +9,10 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.words import count
 from aos.errors import BadUsage, either, sentence
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.exporting import Exported, export_world
+from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
@@ -104,7 +104,7 @@ def export_log(
 ) -> None:
     """Write the event log, and print its file and its size (C-42a)."""
     # `aos export` of a bundle need not import this.
-    from aos.audit.event_log.event_log import write_event_log  # noqa: PLC0415
+    from aos.prove.event_log.event_log import write_event_log  # noqa: PLC0415
 
     with open_folder(world).open_store(readonly=True) as store, progress("exporting") as advance:
         log = write_event_log(

@@ -7,10 +7,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from aos.audit.lens.words import count
-from aos.audit.views import flow_view
-from aos.audit.views.flow_reading import FAULTED, SHOWN_STATUSES, SeenFlow, find_message
-from aos.audit.views.view import LIMIT
 from aos.core.decide.answers import Admitted, Answer
 from aos.core.journal.inputs import RETRY, SKIP
 from aos.core.journal.records import EntryId, slot_bytes
@@ -20,6 +16,10 @@ from aos.flow.declaration import CANCEL, RESUME
 from aos.flow.flow_state import CANCELED, STUCK
 from aos.host.door.writer import Item
 from aos.host.machine_clock import now_ns
+from aos.read.lens.words import count
+from aos.read.views import flow_view
+from aos.read.views.flow_reading import FAULTED, SHOWN_STATUSES, SeenFlow, find_message
+from aos.read.views.view import LIMIT
 from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.flow_instance import (

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lens.words import count
 from aos.core.journal.inputs import CANCEL_OPEN, KEEP_OPEN
 from aos.host.transfer.forking import Forked, fork_world
 from aos.manifest.keys import key_text
+from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, NewWorld, World, number

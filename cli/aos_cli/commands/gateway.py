@@ -10,8 +10,8 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.views.view import LIMIT, check_word, page
 from aos.errors import BadUsage, Refused, Unavailable, sentence
+from aos.read.views.view import LIMIT, check_word, page
 from aos_cli.gateway import text
 from aos_cli.gateway.hex_text import read_address
 from aos_cli.gateway.keys import KIND_NAMES, KINDS, Kind, read_key

@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.views.view import check_word
 from aos.errors import BadUsage, excerpt, sentence
+from aos.read.views.view import check_word
 from aos_cli.gateway import policy as policies
 from aos_cli.gateway import text
 from aos_cli.gateway.hex_text import read_address, read_hash

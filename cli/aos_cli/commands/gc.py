@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.words import count
 from aos.errors import BadUsage
 from aos.host.retention.gc import SNAPSHOTS_KEPT, Collected, collect_world
 from aos.host.retention.marking import BASE, MANIFEST, NAMED, PUT, RECORD, SNAPSHOT
+from aos.read.lens.words import count
 from aos.values.digests import hash_text
 from aos_cli.open_writing import patience
 from aos_cli.options import DEFAULT_WORLD, Json, World, number

@@ -13,8 +13,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from aos.audit.lens.words import count, time_text
-from aos.audit.views.proposal_view import proposal_list
 from aos.core.decide.answers import Refusal
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES
@@ -25,6 +23,8 @@ from aos.host.folder.folder import read_key
 from aos.manifest.load import Loaded
 from aos.manifest.patch import Patch, read_patch
 from aos.manifest.patching import apply_patch, patch_between
+from aos.read.lens.words import count, time_text
+from aos.read.views.proposal_view import proposal_list
 from aos.shell_text import shell_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json

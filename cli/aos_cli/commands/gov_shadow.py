@@ -7,10 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from aos.audit.shadow.report_document import read_report
-from aos.audit.shadow.shadow_source import ShadowSource
-from aos.audit.shadow.shadow_state import Proposed
-from aos.audit.views.proposal_view import proposal as proposal_of
 from aos.core.decide.answers import Refusal
 from aos.core.journal.governing import REPORT
 from aos.core.journal.shadow_report import ReportInvalid, read_report_head
@@ -18,6 +14,10 @@ from aos.core.journal.vocabulary import MODES, word_of
 from aos.errors import BadUsage, Damage, Refused, sentence
 from aos.host.folder.folder import read_key
 from aos.manifest.effective import Effective
+from aos.prove.shadow.report_document import read_report
+from aos.prove.shadow.shadow_source import ShadowSource
+from aos.prove.shadow.shadow_state import Proposed
+from aos.read.views.proposal_view import proposal as proposal_of
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos_cli.commands.gov import N, check_note, command

@@ -14,8 +14,6 @@ from typing import Annotated, Any, Final
 import typer
 from nacl.signing import SigningKey
 
-from aos.audit.replay.bundle import verify_bundle
-from aos.audit.report.report_source import ReportSource, source_of_bundle
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.decide.approved import open_proposal
 from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW, ProposedChange
@@ -32,6 +30,8 @@ from aos.host.door.writer import Writer
 from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
+from aos.prove.replay.bundle import verify_bundle
+from aos.prove.report.report_source import ReportSource, source_of_bundle
 from aos.shell_text import shell_word
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import Hash, hash_text, parse_hash

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lens.words import count
 from aos.host.transfer.importing import Imported, import_world
+from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import Json, NewWorld

@@ -1,6 +1,6 @@
 """``aos inspect``: show the content of a world (spec/cli.md, C-30 to C-38).
 
-``aos.audit`` makes the documents; this module prints them. Every command works while another
+``aos.prove`` makes the documents; this module prints them. Every command works while another
 process runs the world, and with ``--node`` through the node of a world elsewhere (C-92).
 """
 
@@ -13,14 +13,14 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.views import cell_view, intent_view, journal_view, value_view
-from aos.audit.views.cell_selection import BY_KEY, ORDERS, CellSelection
-from aos.audit.views.reason import WAITS
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import LIMIT, View, check_word
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.errors import BadUsage, either
+from aos.read.views import cell_view, intent_view, journal_view, value_view
+from aos.read.views.cell_selection import BY_KEY, ORDERS, CellSelection
+from aos.read.views.reason import WAITS
+from aos.read.views.record_view import Document
+from aos.read.views.view import LIMIT, View, check_word
 from aos_cli import inspect_text as text
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at, search_names
@@ -153,7 +153,7 @@ def inspect_cells(
             aliases={} if where is None and group_by is None else search_names(world),
         )
         if counts:
-            from aos.audit.views.count_view import cell_counts  # noqa: PLC0415  # as above
+            from aos.read.views.count_view import cell_counts  # noqa: PLC0415  # as above
             from aos_cli.count_text import show_counts  # noqa: PLC0415
 
             show_counts(cell_counts(view, selection, group_by=group_by), "cell", json=json)

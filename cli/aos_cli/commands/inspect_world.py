@@ -12,12 +12,12 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.views import world_view
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.errors import AosError, BadUsage
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.adopting import origin_at
+from aos.read.views import world_view
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos_cli import inspect_text as text
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at, work_of

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lens.words import count
 from aos.host.retention.pruning import PrunedRecords, prune_world
+from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World

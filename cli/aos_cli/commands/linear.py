@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from aos.audit.lens.words import SECOND, compact, count, span_text
-from aos.audit.views.view import LIMIT
 from aos.errors import BadUsage, Refused
+from aos.read.lens.words import SECOND, compact, count, span_text
+from aos.read.views.view import LIMIT
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.count_text import show_counts

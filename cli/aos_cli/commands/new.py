@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from aos.authoring.new import NewProject, new_project
-from aos.authoring.project import LANGUAGES
+from aos.author.new import NewProject, new_project
+from aos.author.project import LANGUAGES
 from aos.shell_text import shell_word
 from aos_cli.options import Json
 from aos_cli.output import line, print_json

@@ -9,7 +9,6 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.words import count
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage
 from aos.host.errors import NoRoomLeft, Stopping
@@ -20,6 +19,7 @@ from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.node.node_settings import read_settings
 from aos.node.running import LISTEN, NodeAddresses, NodeOptions, run_node
 from aos.node.sockets import ListenAddress, Tls
+from aos.read.lens.words import count
 from aos.worker.host_root import host_environment, with_machine
 from aos_cli.options import (
     DEFAULT_WORLD,

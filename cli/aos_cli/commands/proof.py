@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lens.words import count
-from aos.audit.proofs.checking import check
-from aos.audit.proofs.making import MadeProof
-from aos.audit.proofs.trust import TrustPolicy, judge
 from aos.host.checkpoints.named_files import write_named
 from aos.host.checkpoints.proving import ProofRequest, prove
+from aos.prove.proofs.checking import check
+from aos.prove.proofs.making import MadeProof
+from aos.prove.proofs.trust import TrustPolicy, judge
+from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from aos.audit.lens.words import count
 from aos.host.retention.rebuilding import rebuild_world
+from aos.read.lens.words import count
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, print_json, progress

@@ -13,7 +13,6 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.words import FAR_NS, SECOND, count, span_text, time_text
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
@@ -22,6 +21,7 @@ from aos.host.machine_clock import now_ns
 from aos.host.process import Ended, Status, run_world
 from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.manifest.builtins import TIMER
+from aos.read.lens.words import FAR_NS, SECOND, count, span_text, time_text
 from aos.values.digests import hash_text
 from aos.worker.host_root import host_environment, with_machine
 from aos_cli.options import (

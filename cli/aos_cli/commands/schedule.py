@@ -9,14 +9,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from aos.audit.lens.words import compact, count, span_text
-from aos.audit.views import schedule_view
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.journal.records import CellId
 from aos.errors import BadUsage, Refused
 from aos.manifest.schedule_setting import must_have_schedules, set_value
 from aos.manifest.schedules import DELETE, PAUSE, RESUME, SCHEDULE, SET, TRIGGER, schedule_of
+from aos.read.lens.words import compact, count, span_text
+from aos.read.views import schedule_view
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos.values.cbor import encode
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json

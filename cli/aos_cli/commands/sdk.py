@@ -8,9 +8,9 @@ from typing import Annotated, Final
 import typer
 
 from aos import __version__
-from aos.audit.lens.words import count
-from aos.authoring.project import find_project
-from aos.authoring.sdk import Updated, update_sdk
+from aos.author.project import find_project
+from aos.author.sdk import Updated, update_sdk
+from aos.read.lens.words import count
 from aos_cli.options import Json, ProjectPath
 from aos_cli.output import line, note, print_json
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aos.audit.lens.words import count
-from aos.audit.views.record_view import Document
+from aos.read.lens.words import count
+from aos.read.views.record_view import Document
 from aos.values.digests import hash_text
 from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_writing import writing_to

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from aos.audit.lens.words import count, span_text
 from aos.client.node_connection import NodeAddress
 from aos.errors import BadUsage
 from aos.node.worker.node_requests import NodeRequests
+from aos.read.lens.words import count, span_text
 from aos_cli.node_option import NodeUrl, node_token
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json

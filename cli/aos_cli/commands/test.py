@@ -13,13 +13,13 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.words import count
-from aos.authoring.build import build
-from aos.authoring.build_record import project_built_at, refuse_stale_build, stale_because
-from aos.authoring.live import short_path
-from aos.authoring.project import PROJECT_FILE, Project, read_project
-from aos.authoring.rust import CargoTests, cargo_tests
+from aos.author.build import build
+from aos.author.build_record import project_built_at, refuse_stale_build, stale_because
+from aos.author.live import short_path
+from aos.author.project import PROJECT_FILE, Project, read_project
+from aos.author.rust import CargoTests, cargo_tests
 from aos.errors import AosError, BadUsage, Refused, Unavailable, sentence
+from aos.read.lens.words import count
 from aos.testing.play import Played, ScenarioFailure, manifest_of, play, project_of
 from aos.testing.scenario import SUFFIX, Scenario, read_scenario
 from aos_cli.commands.build import stopping, tell_outdated

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.trace.render import DRAWN_BYTES_MAX, Branch, lines, plain
-from aos.audit.trace.trace import trace as find_trace
+from aos.read.trace.render import DRAWN_BYTES_MAX, Branch, lines, plain
+from aos.read.trace.trace import trace as find_trace
 from aos_cli.node_option import NodeUrl
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World

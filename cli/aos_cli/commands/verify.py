@@ -8,12 +8,12 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.words import count
-from aos.audit.replay.bundle import verify_bundle
-from aos.audit.verify.findings import FindingKind, VerifyReport
-from aos.audit.verify.verify_world import verify_world
 from aos.errors import BadUsage, Damage, sentence
 from aos.host.folder.folder import open_folder
+from aos.prove.replay.bundle import verify_bundle
+from aos.prove.verify.findings import FindingKind, VerifyReport
+from aos.prove.verify.verify_world import verify_world
+from aos.read.lens.words import count
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
 from aos_cli.output import line, note, print_json, progress

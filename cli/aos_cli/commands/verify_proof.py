@@ -8,14 +8,14 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from aos.audit.proofs.checking import CheckedProof, check
-from aos.audit.proofs.proof_file import PROOF_BYTES_MAX, CheckpointAnchor, read_proof
-from aos.audit.proofs.trust import TrustPolicy, Verdict, judge
 from aos.errors import BadUsage
 from aos.host.checkpoints.named_files import read_named
 from aos.host.checkpoints.timestamps import NotStamped, verified_time
 from aos.host.checkpoints.witnesses import witness_key
 from aos.manifest.keys import parse_key
+from aos.prove.proofs.checking import CheckedProof, check
+from aos.prove.proofs.proof_file import PROOF_BYTES_MAX, CheckpointAnchor, read_proof
+from aos.prove.proofs.trust import TrustPolicy, Verdict, judge
 from aos.values.digests import hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos_cli.options import Json

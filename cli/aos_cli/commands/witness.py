@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.headerlog.signed_note import parse_note_key
 from aos.host.checkpoints.cosigning import state_folder
 from aos.host.checkpoints.key_files import as_witness
 from aos.host.checkpoints.witness_server import WitnessServer
 from aos.host.checkpoints.witness_service import WitnessService, witness_state
 from aos.host.folder.folder import read_key
 from aos.node.sockets import ListenAddress
+from aos.prove.headerlog.signed_note import parse_note_key
 from aos_cli.commands.key import Name, StateFolder
 from aos_cli.options import Json
 from aos_cli.output import note, print_json_line

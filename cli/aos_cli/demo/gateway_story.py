@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
 
-from aos.audit.lens.words import count
 from aos.errors import Unavailable
+from aos.read.lens.words import count
 from aos.store.store import Store
 from aos_cli.demo.gateway_chain import LocalChain, post
 from aos_cli.demo.gateway_report import (

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from aos.audit.lens.words import count
-from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Step
 from aos.host.folder.reader import open_reader
+from aos.read.lens.words import count
+from aos.read.views.view import View
 from aos.store.store import Store
 from aos_cli.demo.files import Files
 from aos_cli.demo.processes import Children, aos, ask, python

@@ -10,12 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.views.diagnosis import INTENT_DIGITS, open_intent
-from aos.audit.views.view import View
 from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import Cell, EventMail
 from aos.core.state.version import workflow_of
 from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.read.views.diagnosis import INTENT_DIGITS, open_intent
+from aos.read.views.view import View
 from aos.values.cbor import decode_record
 from aos.values.errors import ValueProblem
 from aos_cli.demo.files import find_folder

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Faulted, Step, slot_bytes
 from aos.errors import Refused, Unavailable, sentence
 from aos.host.door.writer import Item
 from aos.host.folder.folder import open_folder
+from aos.read.views.view import View
 from aos.values.cbor import decode_record, encode
 from aos_cli.gateway.cells import GatewayCell, find_cell, the_cell, unknown_text
 from aos_cli.gateway.keys import KINDS, LANE, Key, Kind, read_key

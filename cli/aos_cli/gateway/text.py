@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from aos.audit.lens.words import count, span_text, time_text
+from aos.read.lens.words import count, span_text, time_text
 from aos_cli.gateway.keys import KINDS, LANE
 from aos_cli.gateway.policy import MS, fee_text
 from aos_cli.gateway.rows import AUTO, COMPLETED, FAILED, PENDING, RUNNING, STALLED, Row

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from aos.audit.lens.words import span_text, time_text
+from aos.read.lens.words import span_text, time_text
 from aos_cli.gateway.cells import GatewayCell, OpenEffect, QueuePosition
 from aos_cli.gateway.keys import LANE, Key, owner_key
 from aos_cli.gateway.rows import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aos.audit.views.view import View
+from aos.read.views.view import View
 from aos_cli.gateway.cells import (
     GatewayCell,
     QueuePosition,

@@ -12,7 +12,6 @@ from typing import Self
 
 import httpx
 
-from aos.audit.views.record_view import Document
 from aos.client import node_steps as steps
 from aos.client.current import Instance, reached
 from aos.client.following_node import EventStream, FollowedNode
@@ -25,6 +24,7 @@ from aos.core.decide.answers import Admitted, Refusal
 from aos.core.journal.inputs import STRICT
 from aos.host.door.writer import Item
 from aos.manifest.load import Loaded
+from aos.read.views.record_view import Document
 
 
 class AsyncClient:

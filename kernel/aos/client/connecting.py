@@ -9,15 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from aos.audit.views.journal_view import RecordReader, selection
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.client.current import POLL_S, CurrentState, Instance, key_words, reached
 from aos.client.sending import SendAnswer, Sender
 from aos.errors import BadUsage, sentence
 from aos.host.door.writer import Item
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.reader import open_reader
+from aos.read.views.journal_view import RecordReader, selection
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos.store.store import Store
 
 TIMEOUT_S: Final = 30.0

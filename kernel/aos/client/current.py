@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from aos.audit.lens.lookup import find_cell
-from aos.audit.views import cell_view
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.errors import BadUsage, Damage, Erased, Unavailable, excerpt, sentence
 from aos.host.folder.reader import WorldReader, open_reader
 from aos.host.machine_clock import now_ns
+from aos.read.lens.lookup import find_cell
+from aos.read.views import cell_view
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 
 POLL_S: Final = 0.02
 """Seconds between two looks at the end of the journal."""

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Self
 
-from aos.audit.views.record_view import Document
 from aos.client.node_steps import SILENCE_S, Steps, Words, ends_before, newest_record, read_seq
 from aos.errors import Unavailable
+from aos.read.views.record_view import Document
 
 EVENT_BYTES_MAX = 256 * 1024 * 1024
 """The longest event that a client keeps, in bytes."""

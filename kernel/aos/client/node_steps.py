@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from aos.audit.views.record_view import Document
 from aos.client.current import Instance, WaitTimedOut, key_words, too_late
 from aos.client.node_errors import NodeUnavailable, NoSuchInstance, error_of, read_json, refusal_of
 from aos.client.sending import Accepted, SendAnswer
@@ -20,6 +19,7 @@ from aos.errors import BadUsage, Refused, excerpt, sentence
 from aos.host.apply.signed_governance import declined
 from aos.host.door.writer import Item
 from aos.manifest.load import Loaded
+from aos.read.views.record_view import Document
 from aos.values.cbor import Value, decode_ingress, encode
 from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem

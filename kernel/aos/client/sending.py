@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from aos.audit.lens.lens import as_json
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.records import CellId
 from aos.errors import Unavailable, sentence
@@ -15,6 +14,7 @@ from aos.host.door.writer import Item, Writer
 from aos.host.errors import Busy
 from aos.host.folder.folder import WorldFolder
 from aos.manifest.effective import Effective
+from aos.read.lens.lens import as_json
 from aos.shell_text import shell_word
 
 RETRY_S: Final = 0.1

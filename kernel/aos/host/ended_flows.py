@@ -10,9 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from aos.audit.lens.lens import as_json
-from aos.audit.lens.words import key_text
-from aos.audit.views.reason import command_words
 from aos.core.decide.answers import Answer, Decided, Refusal, Rule
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.ports import BlobReader
@@ -20,6 +17,9 @@ from aos.core.journal.records import CellId, Event, Stamp, slot_bytes
 from aos.core.state.state import State
 from aos.core.state.version import home, workflow_under
 from aos.manifest.effective import Effective
+from aos.read.lens.lens import as_json
+from aos.read.lens.words import key_text
+from aos.read.views.reason import command_words
 from aos.values.errors import ValueProblem
 
 if TYPE_CHECKING:  # a command that only asks about a flow has no kernel

@@ -13,7 +13,6 @@ from shlex import join
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from aos.audit.views.reason import command_words
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.inputs import END, REMOVE, ControlInput, EventInput
 from aos.core.journal.records import CellId, slot_bytes
@@ -25,6 +24,7 @@ from aos.linear.rows import RUNNING, status_of
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.manifest.linear_names import BIZ_KEY, LINEAR, RESULT
 from aos.manifest.schedules import DELETE, SCHEDULE, SET
+from aos.read.views.reason import command_words
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from aos.audit.views.document_types import PhaseFigures, ShortFault
+from aos.read.views.document_types import PhaseFigures, ShortFault
 
 
 class ReachedCell(TypedDict):

@@ -16,8 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aos.audit.lens.gate_document import gate_document
-from aos.audit.lens.lens import as_json
 from aos.core.journal.records import CellId
 from aos.errors import AosError
 from aos.host.apply.apply import left_by
@@ -27,6 +25,8 @@ from aos.host.folder.reader import open_reader
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos.private_memory import keep_memory_private
+from aos.read.lens.gate_document import gate_document
+from aos.read.lens.lens import as_json
 from aos.values.digests import content_hash
 
 

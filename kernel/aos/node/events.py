@@ -7,9 +7,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from aos.audit.lens.lens import as_json
-from aos.audit.views.annotations import Annotation, annotation_of
-from aos.audit.views.record_view import Document
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import CellId, Step
@@ -27,6 +24,9 @@ from aos.node.services import Services
 from aos.node.tokens import SEND, Token
 from aos.node.tracing.traceparent import read_traceparent
 from aos.node.waiting import reached, wait_document
+from aos.read.lens.lens import as_json
+from aos.read.views.annotations import Annotation, annotation_of
+from aos.read.views.record_view import Document
 from aos.values.cbor import decode_ingress, encode
 from aos.values.errors import ValueProblem
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from aos.audit.lens.lens import Lens
-from aos.audit.lens.manifests import IS_MANIFEST
-from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest, Step
 from aos.manifest.effective import Effective
 from aos.manifest.named import is_document
+from aos.read.lens.lens import Lens
+from aos.read.lens.manifests import IS_MANIFEST
+from aos.read.views.view import View
 
 
 def unknown_schemas(view: View, schemas: Collection[str]) -> set[str]:

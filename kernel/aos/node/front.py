@@ -38,8 +38,6 @@ from aos.host.door.following import LiveFigures
 from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.follower import Follower, RecordListener
-from aos.index.cached_index import OF_NODE
-from aos.index.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.application import AccessLog, App
 from aos.node.batches.batch_runner import Batches
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
@@ -48,6 +46,7 @@ from aos.node.metrics import Counters
 from aos.node.node_settings import NodeSettings, read_settings
 from aos.node.readers import Readers
 from aos.node.search.indexed_reading import IndexedReading
+from aos.node.search.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.services import Services
 from aos.node.staged_manifest import ApplyTrials
 from aos.node.steps.step_work import StepWork
@@ -57,6 +56,7 @@ from aos.node.tracing.span_poster import SpanPoster, is_configured, keep_exporti
 from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster, keep_posting
 from aos.private_memory import keep_memory_private
+from aos.read.index.cached_index import OF_NODE
 
 KEEP_ALIVE_S: Final = 60
 """Seconds that a connection may be idle between two requests."""

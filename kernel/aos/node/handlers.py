@@ -8,10 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from aos.audit.views.clock_view import ahead_ns, ahead_text
-from aos.audit.views.record_view import Document
-from aos.audit.views.value_view import value_bytes
-from aos.audit.views.view import View
 from aos.core.decide.answers import Rule
 from aos.errors import AosError, BadUsage
 from aos.host.machine_clock import now_ns
@@ -53,6 +49,10 @@ from aos.node.work_requests import (
     release_tasks,
     settle_tasks,
 )
+from aos.read.views.clock_view import ahead_ns, ahead_text
+from aos.read.views.record_view import Document
+from aos.read.views.value_view import value_bytes
+from aos.read.views.view import View
 
 BEHIND_S: Final = 5.0
 """Seconds that the follower may be behind, and the kernel process silent."""

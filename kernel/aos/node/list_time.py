@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from aos.audit.lens.ports import Journal
-from aos.audit.views.view import View
 from aos.core.journal.frame import Frame, Head
 from aos.node.problems import Problem
+from aos.read.lens.ports import Journal
+from aos.read.views.view import View
 from aos.store.cut import Cut
 from aos.store.rows import ErasedRow, IntentRow
 from aos.values.digests import Hash

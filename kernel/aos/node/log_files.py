@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from aos.audit.headerlog.stored_log import CHECKPOINT, TIMESTAMP, StoredLog
 from aos.node.calls import ApiReply
 from aos.node.problems import Problem
+from aos.prove.headerlog.stored_log import CHECKPOINT, TIMESTAMP, StoredLog
 
 PREFIX: Final = "/log/"
 _TILE: Final = re.compile(

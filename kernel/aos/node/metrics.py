@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from aos.audit.views.clock_view import ahead_ns
 from aos.core.journal.records import Faulted, KernelReceipt, Receipt, Record
 from aos.core.state.state import State
 from aos.host.machine_clock import now_ns
+from aos.read.views.clock_view import ahead_ns
 
 if TYPE_CHECKING:
     from aos.node.services import Services

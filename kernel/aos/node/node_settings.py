@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.search.attributes import OF_EVERY_CELL
-from aos.audit.views.linear_view import LINEAR_NAMES
 from aos.errors import BadUsage, excerpt, sentence
 from aos.host.executors.limiter import Limit
 from aos.manifest.builtins import is_run_by_node
@@ -22,6 +20,8 @@ from aos.manifest.names import is_name
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
 from aos.node.search.indexed import ATTRIBUTES_MAX, SearchSettings
 from aos.node.webhooks import Webhook
+from aos.read.views.linear_view import LINEAR_NAMES
+from aos.read.where.attributes import OF_EVERY_CELL
 from aos.store.plain_files import PlainFolder
 
 FILE_NAME: Final = "node.toml"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from aos.audit.lens.lookup import find_cell
 from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
 from aos.core.journal.inputs import ControlInput
 from aos.core.journal.records import CellId
@@ -16,6 +15,7 @@ from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
 from aos.node.refusals import problem_of, refused
 from aos.node.services import Services
+from aos.read.lens.lookup import find_cell
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem

@@ -19,19 +19,19 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.errors import AosError, Damage, Erased
 from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
 from aos.host.machine_clock import now_ns
-from aos.index.indexed_view import indexed
 from aos.node.bodies import write_json
 from aos.node.list_time import ListTime, timed
 from aos.node.problems import Problem
 from aos.node.reading import read_document, running_of
 from aos.node.refusals import problem_of
 from aos.private_memory import keep_memory_private
+from aos.read.index.indexed_view import indexed
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 
 LENGTH_BYTES: Final = 4
 

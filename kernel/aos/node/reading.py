@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from aos.audit.trace.render import DRAWN_BYTES_MAX, lines, to_documents
-from aos.audit.trace.trace import trace
-from aos.audit.views import (
+from aos.errors import BadUsage
+from aos.host.apply.report import journaled_report, manifest_changes, proposal_report
+from aos.node.batches.batch_files import batch_items
+from aos.read.trace.render import DRAWN_BYTES_MAX, lines, to_documents
+from aos.read.trace.trace import trace
+from aos.read.views import (
     cell_view,
     clock_view,
     count_view,
@@ -24,12 +27,9 @@ from aos.audit.views import (
     value_view,
     world_view,
 )
-from aos.audit.views.cell_selection import CellSelection
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import LIMIT, Running, RunningTask, View
-from aos.errors import BadUsage
-from aos.host.apply.report import journaled_report, manifest_changes, proposal_report
-from aos.node.batches.batch_files import batch_items
+from aos.read.views.cell_selection import CellSelection
+from aos.read.views.record_view import Document
+from aos.read.views.view import LIMIT, Running, RunningTask, View
 from aos.values.digests import hash_text
 from aos.values.spelling import duration_ns
 

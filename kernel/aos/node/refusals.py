@@ -8,14 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from aos.audit.lens.lens import as_json
-from aos.audit.search.where import WhereInvalid
-from aos.audit.views.cell_view import NoSuchCell
 from aos.core.decide.answers import Refusal, Rule
 from aos.errors import AosError, BadUsage, Erased, Pruned, Refused, Unavailable
 from aos.host.errors import Busy, WorldStopped
 from aos.manifest.effective import Effective
 from aos.node.problems import Problem, text_for_clients
+from aos.read.lens.lens import as_json
+from aos.read.views.cell_view import NoSuchCell
+from aos.read.where.condition import WhereInvalid
 
 RETRY_AFTER_S: Final = 1
 REFUSED: Final = "request_was_refused"

@@ -11,13 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from aos.audit.search.where import EXAMPLE
-from aos.audit.views import document_types as shown
-from aos.audit.views.cell_selection import ORDERS
-from aos.audit.views.flow_reading import SHOWN_STATUSES
-from aos.audit.views.intent_view import INTENT_STATUSES
-from aos.audit.views.journal_view import KINDS
-from aos.audit.views.view import LIMIT, LIMIT_MAX
 from aos.core.journal.vocabulary import (
     ACTIONS,
     CELL_STATUSES,
@@ -34,6 +27,13 @@ from aos.node.bodies import BYTES
 from aos.node.json_schema import Schema, one_of, reference, register, union_of
 from aos.node.leases import schemas as leased
 from aos.node.tokens import OPERATE, READ, SEND, WORK
+from aos.read.views import document_types as shown
+from aos.read.views.cell_selection import ORDERS
+from aos.read.views.flow_reading import SHOWN_STATUSES
+from aos.read.views.intent_view import INTENT_STATUSES
+from aos.read.views.journal_view import KINDS
+from aos.read.views.view import LIMIT, LIMIT_MAX
+from aos.read.where.condition import EXAMPLE
 
 EVENT_STREAM: Final = "text/event-stream"
 TEXT: Final = "text/plain; version=0.0.4"

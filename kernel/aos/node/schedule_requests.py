@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.audit.views.schedule_view import refusal_of
 from aos.core.journal.records import CellId
 from aos.manifest.effective import Effective
 from aos.manifest.schedule_setting import must_have_schedules, set_value
@@ -24,6 +23,7 @@ from aos.node.events import ask_cell, not_allowed
 from aos.node.problems import Problem
 from aos.node.services import Services
 from aos.node.tokens import SEND
+from aos.read.views.schedule_view import refusal_of
 from aos.values.cbor import encode
 
 COMMANDS: Final[Mapping[str, str]] = {

@@ -6,25 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from aos.audit.views.view import View
 from aos.errors import Damage, Erased
 from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.host.machine_clock import now_ns
-from aos.index.kept_index import KeptIndex
 from aos.node.bodies import BodyRoom
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import Counters
 from aos.node.rates import TokenRates
 from aos.node.readers import Readers
 from aos.node.search.indexed_reading import IndexedReading
+from aos.node.search.kept_index import KeptIndex
 from aos.node.sessions import Sessions
 from aos.node.staged_manifest import ApplyTrials, KeptModules
 from aos.node.tokens import LiveTokens
 from aos.node.tracing.span_poster import SpanPoster
 from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster
+from aos.read.views.view import View
 
 if TYPE_CHECKING:  # these send events through these services
     from aos.node.batches.batch_runner import Batches

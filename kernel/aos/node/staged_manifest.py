@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.lens.words import count
 from aos.errors import excerpt
 from aos.host.door.protocol import STAGED_BYTES_MAX, STAGED_MODULES_MAX
 from aos.node.problems import Problem
+from aos.read.lens.words import count
 from aos.values.digests import Hash, content_hash, hash_text
 
 KEPT_S: Final = 600.0

@@ -12,9 +12,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final, TypeAlias
 
-from aos.audit.lens.ports import first_kept
-from aos.audit.views.journal_view import RecordReader, selection
-from aos.audit.views.view import View
 from aos.host.follower import Follower
 from aos.node.bodies import write_json
 from aos.node.calls import ApiCall, ApiStream
@@ -22,6 +19,9 @@ from aos.node.feed import emitted, unknown_schemas
 from aos.node.problems import Problem
 from aos.node.routes import EVENT_STREAM
 from aos.node.services import Services
+from aos.read.lens.ports import first_kept
+from aos.read.views.journal_view import RecordReader, selection
+from aos.read.views.view import View
 
 COMMENT_S: Final = 15.0
 """Seconds without an event after which a stream sends a comment."""

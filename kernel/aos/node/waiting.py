@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Event, Faulted, Record, Step
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import workflow_of
 from aos.errors import Pruned
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos.store.store import Store
 
 RECENT_MAX: Final = 2_048

@@ -18,14 +18,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from aos.audit.lens.ports import first_kept
-from aos.audit.views.view import View
 from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage, sentence
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.node.bodies import JSON, write_json
 from aos.node.feed import emitted, unknown_schemas
 from aos.node.position_file import PositionFile
+from aos.read.lens.ports import first_kept
+from aos.read.views.view import View
 from aos.retry_after import retry_after_s
 from aos.values.digests import Hash
 from aos.worker.redaction import Redactor

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aos.audit.search.where import parse
+from aos.read.where.condition import parse
 
 CELLS_ONLY: Final = ("waits_for", "older_than")
 """Filters of a list of cells that no condition has."""

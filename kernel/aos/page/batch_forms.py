@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from aos.audit.views.record_view import Document
 from aos.core.journal.inputs import RETRY
 from aos.node.access import check_scope
 from aos.node.batches.batch import RUNNING
@@ -36,6 +35,7 @@ from aos.page.batch_condition import joined
 from aos.page.command_forms import SEEN, command_line, seen_in
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
 from aos.page.seen_commands import STALE
+from aos.read.views.record_view import Document
 
 BEGIN: Final = BY_PATH["/v1/batches"][POST]
 STOP: Final = BY_PATH["/v1/batches/stop"][POST]

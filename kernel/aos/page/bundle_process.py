@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from aos.audit.replay.bundle import verify_bundle
 from aos.errors import AosError, sentence
 from aos.host.transfer.importing import import_world
 from aos.private_memory import keep_memory_private
+from aos.prove.replay.bundle import verify_bundle
 from aos.store.errors import CommitFailed, NoRoom
 
 SAY_S: Final = 0.2

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.views.record_view import Document
 from aos.node.problems import Problem
+from aos.read.views.record_view import Document
 
 LINE_BYTES_MAX: Final = 1 << 22
 """The longest line of the child: a report with its findings."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.audit.replay.difference import DifferingPlace, difference
-from aos.audit.views.record_view import Document
 from aos.errors import BadUsage
+from aos.prove.replay.difference import DifferingPlace, difference
+from aos.read.views.record_view import Document
 
 _RUNS: Final = ("step", "fault")
 

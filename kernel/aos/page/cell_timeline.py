@@ -15,8 +15,8 @@ from itertools import pairwise
 from statistics import median_low
 from typing import Final
 
-from aos.audit.views.record_view import Document
 from aos.manifest.builtins import TIMER
+from aos.read.views.record_view import Document
 
 INPUTS_MAX: Final = 200
 """The newest inputs that a timeline shows."""

@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from aos.audit.lens.lookup import find_intent
-from aos.audit.views.record_view import Document
 from aos.core.journal.faults import FROM_OUTSIDE, FaultKind
 from aos.core.journal.inputs import CANCEL, RETRY, SKIP, UNPIN
 from aos.node.access import check_scope
@@ -21,6 +19,8 @@ from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormView, Visit
 from aos.page.page_links import key_segment, read_key_segment
 from aos.page.page_table import CELL_PATH, cell_words
 from aos.page.seen_commands import STALE, SeenCommand, carry_out, plan
+from aos.read.lens.lookup import find_intent
+from aos.read.views.record_view import Document
 from aos.values.digests import hash_text
 
 COMMANDS: Final = BY_PATH["/v1/commands"][POST]

@@ -24,7 +24,6 @@ from weakref import WeakKeyDictionary
 
 from starlette.responses import Response
 
-from aos.audit.views.record_view import Document
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.node.bodies import ClientGoneError, write_json
@@ -32,6 +31,7 @@ from aos.node.problems import Problem
 from aos.node.routes import EVENT_STREAM
 from aos.node.sessions import Session, raced
 from aos.page.page_world import PageWorld
+from aos.read.views.record_view import Document
 
 STREAMS_MAX: Final = 32
 """Streams that are open at the same time, half of the connections of a page (PG-22)."""

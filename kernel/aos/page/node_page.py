@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
 
-from aos.audit.views.record_view import Document
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.follower import Follower
@@ -25,6 +24,7 @@ from aos.page.page_app import LIVE, PageApp, Receive, Scope, Send
 from aos.page.page_forms import FormTokens, PageForms
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import SLUG_DIGITS, PageWorlds
+from aos.read.views.record_view import Document
 
 OPERATION: Final = "page"
 """The operation of metrics that counts the requests of the page."""

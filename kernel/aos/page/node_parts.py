@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from aos.audit.views.view import View
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
 from aos.manifest.schedules import SCHEDULE
 from aos.node.access import check_scope
@@ -24,6 +23,7 @@ from aos.page.page_table import Page, PageTarget, Path, one_word
 from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks
 from aos.page.world_parts import has_workflow
+from aos.read.views.view import View
 
 SCHEDULES: Final = "/schedules"
 

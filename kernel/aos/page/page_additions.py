@@ -13,10 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.audit.lens.lens import as_json
-from aos.audit.views.journal_view import MINUTE_NS, MINUTES
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.journal.records import Manifest
 from aos.errors import AosError, Pruned
 from aos.node.list_time import ListTime
@@ -27,6 +23,10 @@ from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_links import PageLinks
 from aos.page.page_world import PageWorld, if_readable
 from aos.page.world_parts import cell_parts
+from aos.read.lens.lens import as_json
+from aos.read.views.journal_view import MINUTE_NS, MINUTES
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 
 VERSIONS_MAX: Final = 100
 """The most manifests that are listed. The journal has all of them."""

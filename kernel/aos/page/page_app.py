@@ -23,7 +23,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route, Router
 
-from aos.audit.views.view import View
 from aos.errors import AosError
 from aos.node.access import Door, check_origin, headers_of
 from aos.node.bodies import JSON, KIB, PROBLEM, ClientGoneError
@@ -45,6 +44,7 @@ from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld, document_or_404
 from aos.page.page_worlds import PageWorlds
 from aos.page.world_parts import known_navigation, part_navigation
+from aos.read.views.view import View
 
 if TYPE_CHECKING:  # a page without a node does not import it
     from aos.page.node_parts import NodeParts

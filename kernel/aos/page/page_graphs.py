@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aos.audit.lens.words import key_text
-from aos.audit.views.record_view import Document
 from aos.page.page_links import PageLinks
+from aos.read.lens.words import key_text
+from aos.read.views.record_view import Document
 
 NODES_MAX: Final = 200
 """A larger graph is shown as a tree or table alone."""

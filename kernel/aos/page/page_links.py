@@ -11,12 +11,12 @@ import binascii
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from aos.audit.lens.lookup import find_cell
-from aos.audit.lens.words import compact
-from aos.audit.views.flow_reading import flow_names
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.manifest.linear_names import LINEAR
+from aos.read.lens.lookup import find_cell
+from aos.read.lens.words import compact
+from aos.read.views.flow_reading import flow_names
 from aos.values.cbor import decode_record, encode
 from aos.values.errors import ValueProblem
 

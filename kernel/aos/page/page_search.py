@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
-from aos.audit.lens.lookup import find_intent, spells, workflow_names
-from aos.audit.lens.words import key_text
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.journal.records import CellId
 from aos.errors import BadUsage
 from aos.node.list_time import ListTime
 from aos.node.problems import Problem
 from aos.page.page_links import PageLinks
+from aos.read.lens.lookup import find_intent, spells, workflow_names
+from aos.read.lens.words import key_text
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text
 
 FOUND_MAX: Final = 50

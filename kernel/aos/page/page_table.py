@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from aos.audit.lens.lens import as_json
-from aos.audit.lens.lookup import find_cell
-from aos.audit.lens.words import key_text
-from aos.audit.views.view import View
 from aos.errors import BadUsage
 from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
 from aos.page.page_links import read_id_segment, read_key_segment
 from aos.page.world_parts import FLOWS, LINEAR_PLANS, WorldPart, check_part
+from aos.read.lens.lens import as_json
+from aos.read.lens.lookup import find_cell
+from aos.read.lens.words import key_text
+from aos.read.views.view import View
 from aos.shell_text import has_hidden
 
 Path: TypeAlias = Mapping[str, str]

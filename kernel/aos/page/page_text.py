@@ -17,12 +17,12 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Undefined
 
-from aos.audit.lens.words import compact, count, key_text, short, span_text, time_text
-from aos.audit.views.clock_view import ahead_text
-from aos.audit.views.record_view import Document
 from aos.document_text import CONTROLS, document_text
 from aos.node.bodies import KIB
 from aos.page.cell_timeline import timeline_picture
+from aos.read.lens.words import compact, count, key_text, short, span_text, time_text
+from aos.read.views.clock_view import ahead_text
+from aos.read.views.record_view import Document
 from aos.shell_text import shell_text
 
 TEXT_MAX: Final = 64 * KIB

@@ -10,10 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from aos.audit.views.cell_selection import BY_KEY
-from aos.audit.views.record_view import Document
-from aos.audit.views.value_view import value_bytes
-from aos.audit.views.view import View
 from aos.core.state.state import State
 from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused
 from aos.host.door.remote import ask_running
@@ -21,7 +17,6 @@ from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.follower import Follower
 from aos.host.machine_clock import now_ns
 from aos.host.transfer.adopting import origin_at
-from aos.index.kept_index import KeptIndex
 from aos.node.list_time import LIST_S, ListTime, timed
 from aos.node.node_settings import read_settings
 from aos.node.problems import Problem
@@ -36,7 +31,12 @@ from aos.node.reading import (
     work_document,
 )
 from aos.node.refusals import REFUSED
+from aos.node.search.kept_index import KeptIndex
 from aos.page.bundle_reading import BundleReading
+from aos.read.views.cell_selection import BY_KEY
+from aos.read.views.record_view import Document
+from aos.read.views.value_view import value_bytes
+from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text
 
 T = TypeVar("T")

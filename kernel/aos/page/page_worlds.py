@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from aos.audit.views.record_view import Document
 from aos.errors import AosError, Unavailable, sentence
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.node.problems import Problem
 from aos.page.bundle_reading import BundleReading
 from aos.page.page_world import PageWorld
+from aos.read.views.record_view import Document
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text
 

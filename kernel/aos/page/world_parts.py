@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.audit.views.flow_reading import flow_names
-from aos.audit.views.record_view import Document
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE
 from aos.node.problems import Problem
 from aos.page.page_links import read_id_segment
 from aos.page.page_world import PageWorld, if_readable
+from aos.read.views.flow_reading import flow_names
+from aos.read.views.record_view import Document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

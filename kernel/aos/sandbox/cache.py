@@ -8,7 +8,7 @@ The checksum detects damage; it does not have to protect against the user's own 
 
 Rule 2: the cache only saves time. A problem with it is reported once, and the module is compiled.
 
-Rule 3: replay and verify (``aos.audit``) do not use it: they compile the hashed bytes.
+Rule 3: replay and verify (``aos.prove``) do not use it: they compile the hashed bytes.
 """
 
 from __future__ import annotations

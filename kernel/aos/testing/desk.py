@@ -10,10 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aos.audit.lens.manifests import Manifests
-from aos.audit.replay.replay import replay
-from aos.audit.replay.replay_report import ReplayReport
-from aos.audit.verify.roots import recorded_snapshots
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.journal.faults import Fault
 from aos.core.journal.frame import NO_FRAME, Head
@@ -53,6 +49,10 @@ from aos.host.schedules import refused_manifest, schedule_events
 from aos.host.world.erasing import unerasable
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
+from aos.prove.replay.replay import replay
+from aos.prove.replay.replay_report import ReplayReport
+from aos.prove.verify.roots import recorded_snapshots
+from aos.read.lens.manifests import Manifests
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import SnapshotRow
 from aos.store.stored_world import state_of
@@ -339,7 +339,7 @@ class Desk:
     def replay(self) -> ReplayReport:
         """Replay the journal from the genesis, and again from each snapshot.
 
-        Raises: Divergence, Damage: As ``aos.audit.replay.replay``.
+        Raises: Divergence, Damage: As ``aos.prove.replay.replay``.
         """
         self.seal()
         report = self._replayed(None)

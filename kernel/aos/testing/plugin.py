@@ -21,7 +21,7 @@ NO_REPLAY: Final = "--aos-no-replay"
 PROJECT: Final = "aos.toml"
 TRACE: Final = "aos world"
 
-AUTHORING: Final = "aos.authoring.plugin"
+AUTHORING: Final = "aos.author.plugin"
 """Knows projects and their builds. This package may not import it, so pytest does."""
 
 pytest_plugins = (AUTHORING,)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aos.audit.views.record_view import name_cell
 from aos.core.decide.answers import Blocker, Refusal
 from aos.errors import Refused
+from aos.read.views.record_view import name_cell
 from aos.testing.plain import plain_key
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from aos.audit.lens.lookup import find_effect, find_workflow
 from aos.core.decide.answers import Decided
 from aos.core.decide.step import decide_step
 from aos.core.journal.identity import ENTROPY_BYTES
@@ -22,6 +21,7 @@ from aos.errors import BadUsage, sentence
 from aos.manifest.builtins import ENVELOPE, ERROR, REJECTED, STREAM, TIMER
 from aos.manifest.effective import Route, Workflow
 from aos.manifest.names import NODE
+from aos.read.lens.lookup import find_effect, find_workflow
 from aos.testing.desk import Desk
 from aos.testing.plain import START, Time, canonical, payload_bytes, plain, plain_state, read_time
 from aos.testing.sandboxes import SHARED

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.audit.lens.lens import ALL_BYTES, Lens
-from aos.audit.lens.lookup import find_workflow
-from aos.audit.lens.words import count, short, span_text, time_text
-from aos.audit.views.flow_reading import SeenFlow, find_flow, read_flow
-from aos.audit.views.record_view import Document, document, summary
 from aos.core.journal.records import CellId, Record, Slot, Step
 from aos.errors import BadUsage, sentence
 from aos.flow.failure import Failure
 from aos.flow.flow_state import FlowState
 from aos.flow.tree import tree, waits, walk
+from aos.read.lens.lens import ALL_BYTES, Lens
+from aos.read.lens.lookup import find_workflow
+from aos.read.lens.words import count, short, span_text, time_text
+from aos.read.views.flow_reading import SeenFlow, find_flow, read_flow
+from aos.read.views.record_view import Document, document, summary
 from aos.testing.desk import Desk
 from aos.testing.plain import canonical, plain, plain_key, plain_state
 from aos.testing.problems import FaultSeen, WorldProblem

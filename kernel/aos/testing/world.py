@@ -16,12 +16,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
-from aos.audit.lens.lookup import find_effect, find_workflow
-from aos.audit.lens.words import span_text, time_text
-from aos.audit.replay.replay_report import ReplayReport
-from aos.audit.views.linear_view import document_of
-from aos.audit.views.schedule_view import schedule_document
-from aos.audit.views.value_view import read_value_hash
 from aos.core.decide.answers import Admitted, Duplicate
 from aos.core.journal.governing import REJECT, WITHDRAW
 from aos.core.journal.inputs import CANCEL, ERASE, RETRY, SKIP, STRICT, EventInput
@@ -37,6 +31,12 @@ from aos.manifest.plans import LinearMode, chosen_plan, context_of, start_event
 from aos.manifest.schedule_setting import set_value
 from aos.manifest.schedules import SCHEDULE, SET, schedule_of
 from aos.manifest.sealed_places import sealing_problem
+from aos.prove.replay.replay_report import ReplayReport
+from aos.read.lens.lookup import find_effect, find_workflow
+from aos.read.lens.words import span_text, time_text
+from aos.read.views.linear_view import document_of
+from aos.read.views.schedule_view import schedule_document
+from aos.read.views.value_view import read_value_hash
 from aos.testing import governing, views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch

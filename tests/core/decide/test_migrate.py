@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from aos.audit.replay.replay import replay
-from aos.audit.replay.replay_report import Divergence
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.decide.migration import migrated_blobs
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT
@@ -20,6 +18,8 @@ from aos.core.snapshot.take import rebase, take
 from aos.core.state.cell_index import CellIndex
 from aos.errors import Damage
 from aos.manifest.load import Loaded
+from aos.prove.replay.replay import replay
+from aos.prove.replay.replay_report import Divergence
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
 from tests.core.cases import (

@@ -7,19 +7,19 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from aos.audit.replay.replay import replay
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import Control, Step
 from aos.core.state.fold import fold
 from aos.errors import Damage
+from aos.prove.replay.replay import replay
 from aos.values.cbor import decode_record, encode
-from tests.audit.journals import head_of, runner
 from tests.core.decide.test_control import rule_of
 from tests.core.decide.test_isolation import same
 from tests.core.decide.test_owed import folded
 from tests.core.desk import ARMS, DESK, cell_id, log_of, nodes, tell
 from tests.memory_world import START_NS, Envelope, MemoryWorld, air, event_of, route, state_of
+from tests.prove.journals import head_of, runner
 
 HOUR_NS: Final = 3600 * 10**9
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pytest
 
-from aos.audit.replay.recorded_inputs import input_of
 from aos.core.journal.inputs import ReceiptInput, StreamInput
 from aos.core.journal.records import Batch, Receipt, Stream
 from aos.core.journal.statements import (
@@ -19,6 +18,7 @@ from aos.core.journal.statements import (
     stream_message,
 )
 from aos.host.executors.task import Outcome, StreamFrame
+from aos.prove.replay.recorded_inputs import input_of
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from aos.worker.job import AttemptResult

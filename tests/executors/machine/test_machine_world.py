@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from aos.authoring.world_child import Order, _executors
+from aos.author.world_child import Order, _executors
 from aos.errors import BadUsage
 from aos.executors.machine.command_guard import descendants
 from aos.host.executors.enclosures import no_blobs

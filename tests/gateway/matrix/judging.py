@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from aos.audit.replay.replay import replay
-from aos.audit.verify.roots import recorded_snapshots
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world, open_folder
 from aos.host.transfer.exporting import export_world
+from aos.prove.replay.replay import replay
+from aos.prove.verify.roots import recorded_snapshots
 from aos.sandbox.cache import standard_cache
 from aos.sandbox.config import REPLAY_STACK_BYTES, WASMTIME
 from aos.sandbox.engine import Sandbox

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from aos.authoring.sections import AIR_SECTION, take_sections
-from aos.authoring.toolchain import TARGET, Toolchain, cargo_build
+from aos.author.sections import AIR_SECTION, take_sections
+from aos.author.toolchain import TARGET, Toolchain, cargo_build
 from tests.gateway.mutants.sources import ROOT, Mutant
 
 MODULES: Final = ROOT / "modules"

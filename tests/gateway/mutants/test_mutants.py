@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from aos.authoring.errors import ToolMissing
-from aos.authoring.toolchain import find_toolchain
+from aos.author.errors import ToolMissing
+from aos.author.toolchain import find_toolchain
 from aos.manifest.load import Loaded
 from tests.gateway.mutants.compiling import is_comparable
 from tests.gateway.mutants.loading import BY_NAME, gateway_with

@@ -13,9 +13,6 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey
 
-from aos.audit.replay.bundle import verify_bundle
-from aos.audit.replay.replay_store import replay_store
-from aos.audit.verify.verify import verify_store
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.record_codec import from_bytes
@@ -35,6 +32,9 @@ from aos.host.transfer.forking import fork_world
 from aos.host.transfer.importing import import_world
 from aos.manifest.load import Loaded, load
 from aos.manifest.patching import patch_between
+from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import replay_store
+from aos.prove.verify.verify import verify_store
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import Hash, content_hash
 from tests.copies import copied

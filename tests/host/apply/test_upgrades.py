@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from aos.audit.replay.replay_store import replay_store
-from aos.audit.verify.verify_world import verify_world
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.journal.faults import Fault
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT, ManifestInput
@@ -35,6 +33,8 @@ from aos.host.transfer.exporting import export_world
 from aos.host.transfer.importing import import_world
 from aos.host.world.pipeline import Pipeline
 from aos.manifest.load import Loaded
+from aos.prove.replay.replay_store import replay_store
+from aos.prove.verify.verify_world import verify_world
 from aos.sandbox.inspect import ModuleRefused
 from aos.store.errors import NoRoom
 from aos.values.cbor import decode_record, encode

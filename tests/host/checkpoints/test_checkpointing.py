@@ -12,13 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.headerlog.checkpoint import log_key, open_checkpoint
-from aos.audit.headerlog.header_tree import read_header, root
-from aos.audit.headerlog.stored_log import StoredLog
-from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.replay.bundle import verify_bundle
-from aos.audit.verify.findings import FindingKind
-from aos.audit.verify.verify_world import verify_world
 from aos.errors import AosError, Damage, Pruned, Refused, Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.header_log import LogFolder
@@ -28,10 +21,17 @@ from aos.host.retention.pruning import prune_world
 from aos.host.transfer.adopting import adopt_world
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.importing import import_world
+from aos.prove.headerlog.checkpoint import log_key, open_checkpoint
+from aos.prove.headerlog.header_tree import read_header, root
+from aos.prove.headerlog.stored_log import StoredLog
+from aos.prove.headerlog.tiles import TiledLog
+from aos.prove.replay.bundle import verify_bundle
+from aos.prove.verify.findings import FindingKind
+from aos.prove.verify.verify_world import verify_world
 from aos.store.plain_files import PlainFolder
-from tests.audit.journals import Shop
 from tests.host.on_disk import folder_of, more_of
 from tests.memory_world import WORLD_KEY
+from tests.prove.journals import Shop
 
 
 def orders(shop: Shop, first: int, number: int) -> None:

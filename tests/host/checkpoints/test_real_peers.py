@@ -17,21 +17,21 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.headerlog.checkpoint import log_key
-from aos.audit.headerlog.header_tree import consistency, inclusion, root
-from aos.audit.headerlog.stored_log import StoredLog
-from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.proofs.proof_file import CheckpointAnchor, read_proof
 from aos.errors import Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.cosigning import cosign_file
 from aos.host.checkpoints.key_files import as_witness, new_key
 from aos.host.checkpoints.proving import ProofRequest, prove
-from tests.audit.journals import Shop
+from aos.prove.headerlog.checkpoint import log_key
+from aos.prove.headerlog.header_tree import consistency, inclusion, root
+from aos.prove.headerlog.stored_log import StoredLog
+from aos.prove.headerlog.tiles import TiledLog
+from aos.prove.proofs.proof_file import CheckpointAnchor, read_proof
 from tests.cli.shell import Aos
 from tests.host.checkpoints.test_checkpointing import orders
 from tests.host.on_disk import folder_of
 from tests.memory_world import WORLD_KEY
+from tests.prove.journals import Shop
 from tests.tools import long_form, missing
 
 PEER = Path(__file__).parent / "peer"

@@ -13,11 +13,6 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey
 
-from aos.audit.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
-from aos.audit.headerlog.header_tree import consistency, leaf_hash, root
-from aos.audit.headerlog.signed_note import NoteKey, NoteSignature, cosign, parse_note
-from aos.audit.headerlog.tiles import Growth, Tile, TiledLog
-from aos.audit.headerlog.witness_protocol import Answer, format_request
 from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.cosigning import cosign_file
@@ -28,11 +23,16 @@ from aos.host.checkpoints.timestamps import stamp
 from aos.host.checkpoints.witness_server import WitnessServer
 from aos.host.checkpoints.witness_service import WitnessService, witness_state
 from aos.host.checkpoints.witnesses import Witness
+from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
+from aos.prove.headerlog.header_tree import consistency, leaf_hash, root
+from aos.prove.headerlog.signed_note import NoteKey, NoteSignature, cosign, parse_note
+from aos.prove.headerlog.tiles import Growth, Tile, TiledLog
+from aos.prove.headerlog.witness_protocol import Answer, format_request
 from aos.values.digests import Hash
-from tests.audit.journals import Shop
 from tests.host.checkpoints.test_checkpointing import orders
 from tests.host.on_disk import folder_of, more_of
 from tests.memory_world import WORLD_KEY
+from tests.prove.journals import Shop
 
 KEY = SigningKey(bytes([5]) * 32)
 LOG = SigningKey(bytes([6]) * 32)

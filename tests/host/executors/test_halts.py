@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.views.diagnosis import INTENT_DIGITS
 from aos.core.journal.records import Attempt
 from aos.host.door.remote import ask_running, retry_running
 from aos.host.folder.reader import open_reader
+from aos.read.views.diagnosis import INTENT_DIGITS
 from aos.values.digests import Hash
 from tests.cli.shell import here
 from tests.host import attempt_host

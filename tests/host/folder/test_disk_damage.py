@@ -16,11 +16,11 @@ from typing import TypeAlias
 
 import pytest
 
-from aos.audit.verify.findings import FindingKind
-from aos.audit.verify.verify_world import verify_world
 from aos.errors import Unavailable
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world
+from aos.prove.verify.findings import FindingKind
+from aos.prove.verify.verify_world import verify_world
 from aos_cli.main import run_command
 from tests.copies import copied
 from tests.host.disk_world import AOS, ENDS_S, environment

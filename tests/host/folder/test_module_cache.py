@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import wasmtime
 
-from aos.audit.replay.replay_store import replay_store
-from aos.audit.verify.verify_world import verify_world
 from aos.host.folder.folder import open_folder
+from aos.prove.replay.replay_store import replay_store
+from aos.prove.verify.verify_world import verify_world
 from aos.values.cbor import encode
 from tests.host.puppet import do
 from tests.host.test_process import Echo, run, send, states

@@ -11,12 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aos.audit.replay.replay import replay
-from aos.audit.verify.roots import recorded_snapshots
-from aos.audit.verify.verify import verify_store
-from aos.audit.views.cell_view import cell as cell_document
-from aos.audit.views.intent_view import intents
-from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Snapshot, slot_bytes
 from aos.core.snapshot.take import take
@@ -26,6 +20,12 @@ from aos.host.folder.reader import open_reader
 from aos.host.retention.gc import Collected, collect_world
 from aos.host.retention.marking import NAMED, PUT, RECORD, SNAPSHOT, mark
 from aos.host.retention.pruning import is_terminal, prune_world
+from aos.prove.replay.replay import replay
+from aos.prove.verify.roots import recorded_snapshots
+from aos.prove.verify.verify import verify_store
+from aos.read.views.cell_view import cell as cell_document
+from aos.read.views.intent_view import intents
+from aos.read.views.view import View
 from aos.store.lmdb_store import LmdbStore
 from aos.store.rows import Forget
 from aos.store.store import first_kept

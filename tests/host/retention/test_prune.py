@@ -11,11 +11,6 @@ from typing import Any
 
 import pytest
 
-from aos.audit.replay.bundle import verify_bundle
-from aos.audit.replay.replay import replay
-from aos.audit.verify.findings import FindingKind
-from aos.audit.verify.verify import verify_store
-from aos.audit.verify.verify_world import verify_world
 from aos.core.journal.inputs import KEEP_OPEN
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Snapshot
@@ -29,6 +24,11 @@ from aos.host.retention.pruning import PrunedRecords as Report
 from aos.host.retention.pruning import prune_world
 from aos.host.transfer.adopting import adopt_world
 from aos.host.transfer.forking import fork_world
+from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay import replay
+from aos.prove.verify.findings import FindingKind
+from aos.prove.verify.verify import verify_store
+from aos.prove.verify.verify_world import verify_world
 from aos.store.bundle.reader import open_bundle
 from aos.store.derived import rows_at
 from aos.store.errors import WorldIsHeld
@@ -37,8 +37,8 @@ from aos.store.lock import WorldLock
 from aos.store.rows import Forget
 from aos.store.stored_world import state_of
 from aos.values.digests import Hash, content_hash, hash_text
-from tests.audit.journals import Shop, runner
 from tests.host.on_disk import folder_of, more_of
+from tests.prove.journals import Shop, runner
 
 
 class Killed(BaseException):

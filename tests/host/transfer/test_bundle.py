@@ -15,9 +15,6 @@ from random import Random
 
 import pytest
 
-from aos.audit.replay.bundle import replay_bundle, verify_bundle
-from aos.audit.verify.findings import FindingKind, VerifyReport
-from aos.audit.verify.verify_world import verify_world
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import ERASE, SKIP
@@ -30,6 +27,9 @@ from aos.host.folder.reader import open_reader
 from aos.host.transfer import exporting, importing
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.importing import import_world
+from aos.prove.replay.bundle import replay_bundle, verify_bundle
+from aos.prove.verify.findings import FindingKind, VerifyReport
+from aos.prove.verify.verify_world import verify_world
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.reader import open_bundle
 from aos.store.bundle.writer import BundleWriter

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.replay.bundle import verify_bundle
-from aos.audit.replay.replay_store import replay_store
-from aos.audit.verify.verify_world import verify_world
 from aos.core.decide.answers import Admitted
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Ref, Step
@@ -24,6 +21,9 @@ from aos.host.transfer.adopting import adopt_world
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.forking import fork_world
 from aos.host.transfer.importing import import_world
+from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import replay_store
+from aos.prove.verify.verify_world import verify_world
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from tests.cli.shell import in_silence

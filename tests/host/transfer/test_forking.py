@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.replay.bundle import verify_bundle
-from aos.audit.replay.replay_store import replay_store
-from aos.audit.verify.verify import verify_store
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.inputs import CANCEL, KEEP_OPEN
 from aos.core.journal.record_codec import from_bytes
@@ -26,6 +23,9 @@ from aos.host.transfer.adopting import adopt_world, origin_at
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.forking import fork_world
 from aos.host.transfer.importing import import_world
+from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import replay_store
+from aos.prove.verify.verify import verify_store
 from aos.store.bundle.reader import open_bundle
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import content_hash, hash_text

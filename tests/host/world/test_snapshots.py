@@ -14,8 +14,6 @@ from typing import Any, cast
 
 import pytest
 
-from aos.audit.replay.replay_store import replay_store
-from aos.audit.verify.verify_world import verify_world
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.journal.inputs import SnapshotInput
 from aos.core.journal.record_codec import from_bytes
@@ -40,6 +38,8 @@ from aos.host.world.snapshots import (
     Snapshots,
     slice_after,
 )
+from aos.prove.replay.replay_store import replay_store
+from aos.prove.verify.verify_world import verify_world
 from aos.store.errors import NoRoom
 from aos.store.lmdb_store import LmdbStore
 from aos.store.stored_world import empty_state

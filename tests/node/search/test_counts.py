@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aos.audit.search import counting
-from aos.audit.search.attributes import OF_EVERY_CELL, Names, Subject
-from aos.audit.search.counting import CountedCells, LargeValue, counted
-from aos.audit.search.matching import CellQuery, Search
-from aos.audit.search.where import GroupByInvalid, WhereToken
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.node.search.indexed import IndexedWorkflow
 from aos.node.search.search_index import SearchIndex
+from aos.read.where import counting
+from aos.read.where.attributes import OF_EVERY_CELL, Names, Subject
+from aos.read.where.condition import GroupByInvalid, WhereToken
+from aos.read.where.counting import CountedCells, LargeValue, counted
+from aos.read.where.matching import CellQuery, Search
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from aos.values.schema import compile_schemas

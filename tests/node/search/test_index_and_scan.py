@@ -13,14 +13,6 @@ from typing import Any, Final
 
 import pytest
 
-from aos.audit.search.attributes import Attribute
-from aos.audit.search.counting import CountedCells
-from aos.audit.search.matching import CellPage, CellQuery
-from aos.audit.search.where import WhereInvalid, parse
-from aos.audit.views import cell_view, count_view
-from aos.audit.views.cell_selection import CellSelection
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE, PIN
 from aos.host.door.writer import open_writer
@@ -29,6 +21,14 @@ from aos.host.follower import Follower
 from aos.manifest.load import load
 from aos.node.search.following_index import FollowingIndex
 from aos.node.search.search_index import FILE_NAME, SearchIndex
+from aos.read.views import cell_view, count_view
+from aos.read.views.cell_selection import CellSelection
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
+from aos.read.where.attributes import Attribute
+from aos.read.where.condition import WhereInvalid, parse
+from aos.read.where.counting import CountedCells
+from aos.read.where.matching import CellPage, CellQuery
 from aos.values.cbor import encode
 from tests.cli.shell import in_silence
 from tests.cli.test_commands import GARBAGE

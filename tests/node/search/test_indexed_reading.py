@@ -15,10 +15,10 @@ import pytest
 
 from aos.node.problems import Problem
 from aos.node.search.indexed_reading import IndexedReading
-from tests.audit.search.test_lists import check, world
 from tests.cli.shell import here
 from tests.copies import copied
 from tests.node.test_node_process import Started, started, wait_until
+from tests.read.where.test_lists import check, world
 
 __all__ = ["world"]
 

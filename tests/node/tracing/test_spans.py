@@ -21,7 +21,6 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
@@ -30,6 +29,7 @@ from aos.node.tracing.otlp import OtlpExporter
 from aos.node.tracing.record_spans import RecordSpan, RecordSpans
 from aos.node.tracing.span_poster import TAKEN, ExportOutcome, SpanPoster, is_configured
 from aos.node.tracing.traceparent import CALLERS_MAX, Caller, EventCallers, read_traceparent
+from aos.read.views.view import View
 from tests.cli.shell import here
 from tests.cookbook.worlds import executors
 from tests.copies import copied

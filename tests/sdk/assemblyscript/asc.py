@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from aos.authoring.assemblyscript import ASC_OPTIONS, generate
+from aos.author.assemblyscript import ASC_OPTIONS, generate
 from aos.core.journal.ports import Call, Ran
 from aos.sandbox.engine import Sandbox
 from aos.values.digests import content_hash

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from aos.authoring.assemblyscript import ASC_OPTIONS, generate, generate_system
-from aos.authoring.errors import BuildFailed
+from aos.author.assemblyscript import ASC_OPTIONS, generate, generate_system
+from aos.author.errors import BuildFailed
 from aos.core.decide.envelope import input_envelope
 from aos.values.cbor import decode_record, encode
 from aos.values.errors import SchemaProblems

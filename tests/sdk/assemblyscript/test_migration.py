@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from aos.authoring.assemblyscript import ASC_OPTIONS, generate
-from aos.authoring.errors import BuildFailed
+from aos.author.assemblyscript import ASC_OPTIONS, generate
+from aos.author.errors import BuildFailed
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.ports import Ran
 from aos.sandbox.inspect import check_module

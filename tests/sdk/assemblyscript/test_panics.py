@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from aos.authoring.assemblyscript import ASC_OPTIONS
+from aos.author.assemblyscript import ASC_OPTIONS
 from aos.core.decide.envelope import input_envelope
 from aos.core.journal.faults import FaultKind
 from aos.sandbox.inspect import check_module

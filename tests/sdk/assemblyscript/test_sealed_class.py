@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from aos.authoring.assemblyscript import generate
+from aos.author.assemblyscript import generate
 from aos.core.decide.envelope import input_envelope
 from aos.manifest.sealed_places import SEALED
 from aos.sealing import Keyring

@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
-from aos.authoring.errors import ToolMissing
-from aos.authoring.toolchain import FOREIGN, Toolchain, find_toolchain
+from aos.author.errors import ToolMissing
+from aos.author.toolchain import FOREIGN, Toolchain, find_toolchain
 from tests.modules.guests import CRATES_WITH_TESTS, ROOT
 from tests.run_seed import rotated
 from tests.tools import missing

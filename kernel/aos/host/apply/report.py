@@ -8,14 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from aos.audit.lens.gate_document import gate_document
-from aos.audit.lens.lens import as_json
-from aos.audit.lens.manifests import manifest_records
-from aos.audit.replay.difference import difference as differing
-from aos.audit.shadow.report_document import checked_report
-from aos.audit.views.proposal_view import proposal
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted, Blocker, Refusal, Rule
 from aos.core.decide.flow_gate import FlowGate
 from aos.core.decide.migration import Converted
@@ -29,6 +21,14 @@ from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded
 from aos.manifest.schedules import SCHEDULE
+from aos.prove.replay.difference import difference as differing
+from aos.prove.shadow.report_document import checked_report
+from aos.read.lens.gate_document import gate_document
+from aos.read.lens.lens import as_json
+from aos.read.lens.manifests import manifest_records
+from aos.read.views.proposal_view import proposal
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos.sandbox.module import Unreadable, constants
 from aos.values.digests import Hash, hash_text, parse_hash
 

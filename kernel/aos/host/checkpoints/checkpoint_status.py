@@ -6,15 +6,15 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from aos.audit.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
-from aos.audit.headerlog.header_tree import read_header
-from aos.audit.headerlog.signed_note import Note, NoteKey
-from aos.audit.headerlog.stored_log import CHECKPOINT, OutsideCheckpoint, StoredLog, cosigners
-from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.proofs.sources import Source
 from aos.core.journal.frame import Head
 from aos.errors import Damage, sentence
 from aos.host.folder.folder import open_folder
+from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
+from aos.prove.headerlog.header_tree import read_header
+from aos.prove.headerlog.signed_note import Note, NoteKey
+from aos.prove.headerlog.stored_log import CHECKPOINT, OutsideCheckpoint, StoredLog, cosigners
+from aos.prove.headerlog.tiles import TiledLog
+from aos.prove.proofs.sources import Source
 from aos.values.digests import Hash
 
 

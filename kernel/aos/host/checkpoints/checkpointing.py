@@ -14,10 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aos.audit.headerlog.checkpoint import Checkpoint, log_key, origin_of
-from aos.audit.headerlog.signed_note import Note, NoteKey
-from aos.audit.headerlog.stored_log import OutsideCheckpoint
-from aos.audit.proofs.sources import Source
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
 from aos.host.checkpoints.header_log import Extended, LogFolder, extend
 from aos.host.checkpoints.named_files import write_named
@@ -29,6 +25,10 @@ from aos.host.folder.adoption import origin_of as origin_of_world
 from aos.host.folder.folder import WORLD_FILE, WorldFolder, open_folder
 from aos.host.folder.restore import Progress
 from aos.manifest.keys import key_text
+from aos.prove.headerlog.checkpoint import Checkpoint, log_key, origin_of
+from aos.prove.headerlog.signed_note import Note, NoteKey
+from aos.prove.headerlog.stored_log import OutsideCheckpoint
+from aos.prove.proofs.sources import Source
 from aos.store.bundle.reader import open_bundle
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import Hash

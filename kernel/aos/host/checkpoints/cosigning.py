@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aos.audit.headerlog.checkpoint import Checkpoint, parse_checkpoint
-from aos.audit.headerlog.signed_note import (
-    NOTE_BYTES_MAX,
-    parse_note,
-    parse_note_key,
-)
-from aos.audit.headerlog.witness_protocol import CONFLICT, NOT_CONSISTENT, Answer, format_request
-from aos.audit.proofs.checking import check
-from aos.audit.proofs.proof_file import PROOF_BYTES_MAX, read_proof
 from aos.errors import Damage, Refused
 from aos.host.checkpoints.key_files import as_witness
 from aos.host.checkpoints.named_files import read_named, write_named
 from aos.host.checkpoints.witness_service import WitnessService, witness_state
 from aos.host.folder.folder import read_key
+from aos.prove.headerlog.checkpoint import Checkpoint, parse_checkpoint
+from aos.prove.headerlog.signed_note import (
+    NOTE_BYTES_MAX,
+    parse_note,
+    parse_note_key,
+)
+from aos.prove.headerlog.witness_protocol import CONFLICT, NOT_CONSISTENT, Answer, format_request
+from aos.prove.proofs.checking import check
+from aos.prove.proofs.proof_file import PROOF_BYTES_MAX, read_proof
 
 STATE_SUFFIX = ".logs"
 

@@ -14,15 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from aos.audit.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
-from aos.audit.headerlog.header_tree import header_bytes, leaf_hash, node_hash, read_header, root
-from aos.audit.headerlog.signed_note import Note
-from aos.audit.headerlog.stored_log import CHECKPOINT, OUTSIDE, TIMESTAMP, StoredLog
-from aos.audit.headerlog.tiles import WIDTH, DamagedTile, Growth, Tile, TiledLog, entries_tile
-from aos.audit.proofs.sources import Source
 from aos.core.journal.frame import NO_FRAME, Frame, Head, Header
 from aos.errors import Damage, Pruned, Unavailable, sentence
 from aos.host.folder.restore import Progress
+from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
+from aos.prove.headerlog.header_tree import header_bytes, leaf_hash, node_hash, read_header, root
+from aos.prove.headerlog.signed_note import Note
+from aos.prove.headerlog.stored_log import CHECKPOINT, OUTSIDE, TIMESTAMP, StoredLog
+from aos.prove.headerlog.tiles import WIDTH, DamagedTile, Growth, Tile, TiledLog, entries_tile
+from aos.prove.proofs.sources import Source
 from aos.store.plain_files import PlainFolder
 from aos.values.digests import Hash
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from aos.audit.headerlog.signed_note import COSIGNATURE, NoteKey, is_name
 from aos.errors import BadUsage, Refused, excerpt
 from aos.host.folder.folder import SEED_BYTES, key_file
 from aos.host.stamps import Sources
+from aos.prove.headerlog.signed_note import COSIGNATURE, NoteKey, is_name
 from aos.store.part_file import FileTaken, write_file
 
 

@@ -10,23 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aos.audit.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
-from aos.audit.headerlog.header_tree import root
-from aos.audit.headerlog.signed_note import NOTE_BYTES_MAX
-from aos.audit.headerlog.stored_log import TIMESTAMP_BYTES_MAX, StoredLog
-from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.lens.lookup import find_cell
-from aos.audit.proofs.anchoring import Anchoring, ByCheckpoint, ByHead, uncovered
-from aos.audit.proofs.making import (
-    CellSnapshot,
-    MadeProof,
-    Maker,
-    cell_snapshot,
-    prove_consistency,
-)
-from aos.audit.proofs.proof_file import CheckpointAnchor, WorldKey
-from aos.audit.proofs.sources import Source, find_intent, intent_records
-from aos.audit.proofs.trust import others_shown
 from aos.core.journal.frame import Tip
 from aos.core.journal.records import CellId
 from aos.core.state.fold import fold_frame
@@ -36,6 +19,23 @@ from aos.host.checkpoints.named_files import read_named
 from aos.host.checkpoints.timestamps import is_stamp_of
 from aos.host.folder.folder import open_folder
 from aos.host.folder.restore import restore
+from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
+from aos.prove.headerlog.header_tree import root
+from aos.prove.headerlog.signed_note import NOTE_BYTES_MAX
+from aos.prove.headerlog.stored_log import TIMESTAMP_BYTES_MAX, StoredLog
+from aos.prove.headerlog.tiles import TiledLog
+from aos.prove.proofs.anchoring import Anchoring, ByCheckpoint, ByHead, uncovered
+from aos.prove.proofs.making import (
+    CellSnapshot,
+    MadeProof,
+    Maker,
+    cell_snapshot,
+    prove_consistency,
+)
+from aos.prove.proofs.proof_file import CheckpointAnchor, WorldKey
+from aos.prove.proofs.sources import Source, find_intent, intent_records
+from aos.prove.proofs.trust import others_shown
+from aos.read.lens.lookup import find_cell
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.values.digests import Hash
 

@@ -13,9 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.headerlog.signed_note import Note
 from aos.errors import BadUsage, Unavailable, excerpt
 from aos.host.checkpoints.posting import NamedServer
+from aos.prove.headerlog.signed_note import Note
 from aos.store.plain_files import open_named
 
 _QUERY: Final = "application/timestamp-query"

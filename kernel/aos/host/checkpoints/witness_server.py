@@ -7,8 +7,10 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
-from aos.audit.headerlog.signed_note import NoteSignature
-from aos.audit.headerlog.witness_protocol import (
+from aos.errors import AosError, Unavailable
+from aos.host.checkpoints.witness_service import WitnessService
+from aos.prove.headerlog.signed_note import NoteSignature
+from aos.prove.headerlog.witness_protocol import (
     ADD_CHECKPOINT,
     MALFORMED,
     OK,
@@ -16,8 +18,6 @@ from aos.audit.headerlog.witness_protocol import (
     SIZE_TYPE,
     Answer,
 )
-from aos.errors import AosError, Unavailable
-from aos.host.checkpoints.witness_service import WitnessService
 
 SECONDS_MAX: Final = 10.0
 CONNECTIONS_MAX: Final = 32

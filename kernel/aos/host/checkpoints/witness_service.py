@@ -20,15 +20,16 @@ from typing import Final
 
 from nacl.signing import SigningKey
 
-from aos.audit.headerlog.checkpoint import Checkpoint, parse_checkpoint
-from aos.audit.headerlog.signed_note import (
+from aos.errors import Damage, Unavailable
+from aos.prove.headerlog.checkpoint import Checkpoint, parse_checkpoint
+from aos.prove.headerlog.signed_note import (
     NOTE_BYTES_MAX,
     NoteKey,
     NoteSignature,
     cosign,
     parse_note,
 )
-from aos.audit.headerlog.witness_protocol import (
+from aos.prove.headerlog.witness_protocol import (
     MALFORMED,
     AddCheckpoint,
     Answer,
@@ -36,7 +37,6 @@ from aos.audit.headerlog.witness_protocol import (
     parse_request,
     trusted_origin,
 )
-from aos.errors import Damage, Unavailable
 from aos.store.plain_files import PlainFolder
 
 _LOCK: Final = ".lock"

@@ -6,9 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from aos.audit.headerlog.checkpoint import Checkpoint
-from aos.audit.headerlog.header_tree import consistency
-from aos.audit.headerlog.signed_note import (
+from aos.errors import BadUsage, Damage, Unavailable, excerpt, sentence
+from aos.host.checkpoints.posting import NamedServer, Posted
+from aos.prove.headerlog.checkpoint import Checkpoint
+from aos.prove.headerlog.header_tree import consistency
+from aos.prove.headerlog.signed_note import (
     COSIGNATURE,
     Note,
     NoteKey,
@@ -16,8 +18,8 @@ from aos.audit.headerlog.signed_note import (
     parse_note_key,
     parse_signature,
 )
-from aos.audit.headerlog.tiles import TiledLog
-from aos.audit.headerlog.witness_protocol import (
+from aos.prove.headerlog.tiles import TiledLog
+from aos.prove.headerlog.witness_protocol import (
     ADD_CHECKPOINT,
     CONFLICT,
     NOT_CONSISTENT,
@@ -26,8 +28,6 @@ from aos.audit.headerlog.witness_protocol import (
     format_request,
     parse_size,
 )
-from aos.errors import BadUsage, Damage, Unavailable, excerpt, sentence
-from aos.host.checkpoints.posting import NamedServer, Posted
 
 _TRIES: Final = 3
 _URL_AND_KEY: Final = re.compile(r"(?P<url>.*)=(?P<key>[^=+]+\+.+)")

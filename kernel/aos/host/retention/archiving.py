@@ -11,7 +11,6 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from aos.audit.verify.pruned_journal import as_genesis
 from aos.core.journal.frame import Head
 from aos.core.journal.identity import world_id
 from aos.core.journal.records import Snapshot
@@ -19,6 +18,7 @@ from aos.core.snapshot.load import references as snapshot_references
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.restore import Progress
 from aos.host.transfer.exporting import Export
+from aos.prove.verify.pruned_journal import as_genesis
 from aos.store.bundle.items import ArchiveBase, BundleHeader
 from aos.store.bundle.reader import open_bundle
 from aos.store.bundle.writer import BundleWriter

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from aos.audit.lens.references import references
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
     Event,
@@ -39,6 +38,7 @@ from aos.host.folder.restore import restore
 from aos.host.retention.pruning import is_terminal, named_of
 from aos.manifest.builtins import ERROR
 from aos.manifest.named import BlobReferences
+from aos.read.lens.references import references
 from aos.store.cut import Cut
 from aos.store.rows import PutRow, SnapshotRow
 from aos.store.store import Store, first_kept

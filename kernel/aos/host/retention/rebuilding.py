@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from aos.audit.verify.verify import verify_store
 from aos.errors import Damage, sentence
 from aos.host.folder.folder import open_folder
 from aos.host.folder.lock_waiting import world_locked
+from aos.prove.verify.verify import verify_store
 from aos.store.derived import RebuiltStore
 from aos.store.store import Store
 from aos.values.digests import Hash

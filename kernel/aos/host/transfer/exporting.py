@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 from nacl.signing import SigningKey
 
-from aos.audit.lens.references import references
 from aos.core.decide.migration import migrated_blobs
 from aos.core.journal.frame import Frame, Head, Tip, follow
 from aos.core.journal.record_codec import from_bytes
@@ -25,6 +24,7 @@ from aos.host.folder.folder import KEYS, WorldFolder, open_folder
 from aos.host.folder.restore import Progress
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
+from aos.read.lens.references import references
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.writer import BundleWriter
 from aos.store.store import Store

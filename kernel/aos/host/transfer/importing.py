@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from aos.audit.lens.references import references
 from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip
 from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
@@ -22,6 +21,7 @@ from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import KEYS, STORE, WorldFolder, finish, making
 from aos.host.folder.restore import Progress
 from aos.manifest.effective import Effective
+from aos.read.lens.references import references
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import Hash, hash_text

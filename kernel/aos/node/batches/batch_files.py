@@ -13,10 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from aos.audit.lens.lookup import find_effect
-from aos.audit.views.cell_selection import CellSelection
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
 from aos.core.journal.records import CellId
 from aos.core.state.cell import Cell
@@ -24,6 +20,10 @@ from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import WorldFolder
 from aos.node.batches.batch import CANCEL_EFFECTS, BatchJob
 from aos.node.tokens import NODE
+from aos.read.lens.lookup import find_effect
+from aos.read.views.cell_selection import CellSelection
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
 from aos.store.plain_files import PlainFolder
 from aos.values.digests import Hash
 

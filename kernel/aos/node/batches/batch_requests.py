@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.audit.lens.lens import as_json
 from aos.core.decide.admit import admit_event
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.identity import ENTROPY_BYTES
@@ -30,6 +29,7 @@ from aos.node.rates import EXAMPLES, interval_of
 from aos.node.refusals import refused
 from aos.node.services import Services
 from aos.node.work_requests import not_ready
+from aos.read.lens.lens import as_json
 
 FIRST_SHOWN: Final = 10
 """Items that a dry run names."""

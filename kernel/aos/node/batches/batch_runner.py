@@ -16,8 +16,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from aos.audit.lens.lens import as_json
-from aos.audit.lens.ports import first_kept
 from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.journal.inputs import CANCEL
 from aos.core.journal.record_codec import from_bytes
@@ -38,6 +36,8 @@ from aos.node.batches.batch_files import KEPT_MAX, BatchFiles, BatchItem
 from aos.node.events import sent_events
 from aos.node.problems import Problem, text_for_clients
 from aos.node.rates import interval_of
+from aos.read.lens.lens import as_json
+from aos.read.lens.ports import first_kept
 from aos.values.cbor import encode
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 

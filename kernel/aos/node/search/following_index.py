@@ -9,10 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from aos.audit.search.attributes import Subject
-from aos.audit.views.cell_selection import reasons_of, subject
-from aos.audit.views.journal_view import cells_of
-from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Manifest, Record
 from aos.core.state.cell import Cell
@@ -22,6 +18,10 @@ from aos.host.follower import Follower
 from aos.node.search.indexed import IndexedWorkflow, SearchSettings, indexed_workflows
 from aos.node.search.search_index import FILE_NAME, FILES, SearchIndex, reasons_text
 from aos.node.tokens import NODE
+from aos.read.views.cell_selection import reasons_of, subject
+from aos.read.views.journal_view import cells_of
+from aos.read.views.view import View
+from aos.read.where.attributes import Subject
 from aos.store.plain_files import PlainFolder
 
 FOLDER: Final = "index"

@@ -23,11 +23,6 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from aos.audit.search.attributes import Attribute
-from aos.audit.search.counting import CountedCells
-from aos.audit.search.matching import CellPage, CellQuery
-from aos.audit.views.record_view import Document
-from aos.audit.views.view import View
 from aos.errors import AosError, Damage, Erased
 from aos.host.follower import Follower
 from aos.host.machine_clock import now_ns
@@ -38,6 +33,11 @@ from aos.node.refusals import problem_of
 from aos.node.search.following_index import FollowingIndex
 from aos.node.search.search_index import SearchIndex
 from aos.private_memory import keep_memory_private
+from aos.read.views.record_view import Document
+from aos.read.views.view import View
+from aos.read.where.attributes import Attribute
+from aos.read.where.counting import CountedCells
+from aos.read.where.matching import CellPage, CellQuery
 
 LENGTH_BYTES: Final = 4
 SYNC_S: Final = 0.25

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from aos.audit.search.attributes import OF_EVERY_CELL, Attribute, Names
-from aos.audit.search.where import WhereInvalid, WhereToken
-from aos.audit.views.linear_view import LINEAR_NAMES
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.manifest.effective import Effective
 from aos.manifest.linear_names import LINEAR
+from aos.read.views.linear_view import LINEAR_NAMES
+from aos.read.where.attributes import OF_EVERY_CELL, Attribute, Names
+from aos.read.where.condition import WhereInvalid, WhereToken
 from aos.values.cbor import Value, encode
 from aos.values.digests import content_hash
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.lens.lookup import find_workflow
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.manifest.linear_names import LINEAR
 from aos.node.problems import Problem
 from aos.node.search.indexed import SearchSettings
+from aos.read.lens.lookup import find_workflow
 
 WAITING_MAX: Final = 64
 """Requests that may wait for the index."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
-from aos.audit.search.attributes import Comparable
+from aos.read.where.attributes import Comparable
 
 OTHER: Final = b""
 """A value that is not of the type that the schema says: there, and equal to nothing."""

@@ -17,8 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.search.attributes import Attribute, Subject
-from aos.audit.search.counting import (
+from aos.core.journal.records import CellId
+from aos.errors import Damage
+from aos.node.search.indexed import FORMAT, IndexedWorkflow
+from aos.node.search.ordered_bytes import OTHER, after_prefix, ordered_bytes, value_of
+from aos.read.where.attributes import Attribute, Subject
+from aos.read.where.condition import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
+from aos.read.where.counting import (
     SMALL_MAX,
     CountedCells,
     Group,
@@ -27,7 +32,7 @@ from aos.audit.search.counting import (
     numbers_of,
     ranked,
 )
-from aos.audit.search.matching import (
+from aos.read.where.matching import (
     CellPage,
     CellQuery,
     CombinedCondition,
@@ -35,11 +40,6 @@ from aos.audit.search.matching import (
     Selector,
     single,
 )
-from aos.audit.search.where import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
-from aos.core.journal.records import CellId
-from aos.errors import Damage
-from aos.node.search.indexed import FORMAT, IndexedWorkflow
-from aos.node.search.ordered_bytes import OTHER, after_prefix, ordered_bytes, value_of
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 

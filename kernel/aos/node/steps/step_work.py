@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from aos.audit.views.linear_view import LinearAnswer
 from aos.core.journal.records import CellId, Record, Step
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
@@ -32,6 +31,7 @@ from aos.node.services import Services
 from aos.node.steps.decoded_states import DecodedStates
 from aos.node.steps.step_documents import step_task, task_name, task_place
 from aos.node.steps.step_polls import StepPoll, StepPolls
+from aos.read.views.linear_view import LinearAnswer
 from aos.values.cbor import encode
 from aos.values.digests import hash_text
 

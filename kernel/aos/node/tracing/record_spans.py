@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from aos.audit.views.receipts import Settling, code_of
-from aos.audit.views.view import View
 from aos.core.journal.records import (
     Attempt,
     Event,
@@ -27,6 +25,8 @@ from aos.core.journal.records import (
     Stream,
 )
 from aos.errors import BadUsage, Pruned
+from aos.read.views.receipts import Settling, code_of
+from aos.read.views.view import View
 from aos.values.digests import Hash, content_hash, hash_text
 
 V = TypeVar("V")

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
-from aos.audit.lens.ports import first_kept
-from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage, sentence
 from aos.host.folder.folder import WorldFolder
@@ -26,6 +24,8 @@ from aos.host.follower import Follower
 from aos.node.position_file import PositionFile
 from aos.node.tracing.record_spans import RecordSpan, RecordSpans, SpanEvent
 from aos.node.tracing.traceparent import Caller, EventCallers
+from aos.read.lens.ports import first_kept
+from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.worker.redaction import Redactor

@@ -1,0 +1,285 @@
+"""Run the scratch world of ``aos dev`` in its own process, and print traces of its records
+(spec/authoring.md, AU-85, AU-86).
+"""
+
+# ruff: noqa: S603  # it starts our own module
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from aos.author.follow import TraceFollower
+from aos.author.project import Project
+from aos.author.running import Stopped
+from aos.author.screen import Options, Screen
+from aos.author.world_child import Order
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
+from aos.host.executors.pool import ALIKE
+
+Message = Mapping[str, Any]
+
+SHORT_S: Final = 0.02
+
+ENDS_S: Final = 10.0
+"""Time that the process has to stop cleanly."""
+
+_ERRORS_BY_CODE: Final = {
+    error_class.exit_code: error_class for error_class in (Refused, BadUsage, Damage, Unavailable)
+}
+
+
+class NoExecutors(AosError):
+    """The world does not start with its executors; it may start without them."""
+
+
+@dataclass(slots=True)
+class _Life:
+    """One run of the process, and its progress."""
+
+    process: WorldProcess
+    has_executors: bool
+    wants_them: bool
+    is_started: bool = False
+    unasked: tuple[str, ...] = ()
+    lacking: set[str] = field(default_factory=set)
+
+
+class LiveWorld:
+    """The world at ``path``, running or not. While it runs, only its process writes to it; here the
+    store is open for reading."""
+
+    def __init__(self, path: Path, options: Options, screen: Screen) -> None:
+        self.path = path
+        self._options = options
+        self._screen = screen
+        self._life: _Life | None = None
+        self._follower: TraceFollower | None = None
+        self._end: AosError | None = None
+
+    @property
+    def lacks_executors(self) -> bool:
+        """Whether it runs without the executors of the project."""
+        return self._life is not None and not self._life.has_executors and self._life.wants_them
+
+    def start(self, project: Project, *, after_seq: int, has_executors: bool = True) -> None:
+        """Start the process. Traces of the records after ``after_seq`` are printed."""
+        options = self._options
+        has_executors = has_executors and bool(project.executors)
+        order = Order(
+            world=str(self.path),
+            executors=_executor_specs(project) if has_executors else (),
+            allow_http=options.allow_http,
+            secrets=None if options.secrets is None else str(options.secrets),
+            host_root=None if options.host_root is None else str(options.host_root),
+            until_idle=options.until_idle,
+        )
+        self._life = _Life(WorldProcess(order), has_executors, bool(project.executors))
+        if self._follower is None:
+            self._follower = TraceFollower(self.path, after_seq=after_seq)
+
+    def restart(self, project: Project, *, has_executors: bool = True) -> None:
+        """Restart it with the present executors, which get the open effects again."""
+        self._stop_process()
+        after_seq = 0 if self._follower is None else self._follower.reported_seq
+        self.start(project, after_seq=after_seq, has_executors=has_executors)
+
+    def stop(self) -> None:
+        """Stop it cleanly, and print the remaining traces."""
+        self._stop_process()
+        if self._follower is not None:
+            self.tell(at_once=True)
+            self._follower.close()
+            self._follower = None
+
+    def wait_until_it_listens(self) -> None:
+        """Wait until the process accepts input.
+
+        Raises:
+            Stopped: ``aos dev`` is ending.
+            AosError: As ``hear``.
+        """
+        while self._life is not None and not self._life.is_started:
+            self.hear()
+            if self._options.over.wait(SHORT_S):
+                raise Stopped("the world was stopped")
+
+    def hear(self) -> bool:
+        """Process new messages. Return False if the process has ended as expected.
+
+        Raises:
+            NoExecutors: The process does not start with its executors.
+            AosError: The process has failed.
+        """
+        if self._end is not None:
+            raise self._end
+        life = self._life
+        if life is None:
+            return True
+        has_ended = life.process.has_ended
+        for message in life.process.messages():
+            match message:
+                case {"started": int(seq)}:
+                    life.is_started = True
+                    if not self._options.until_idle:
+                        self._screen.say(f"running {short_path(self.path)} from record {seq}")
+                case {"failed": str(text), "code": int(code)}:
+                    if life.has_executors and not self._options.until_idle:
+                        self._stop_process()
+                        raise NoExecutors(text)
+                    raise self._ended(_ERRORS_BY_CODE.get(code, Refused)(text))
+                case {"unasked": list(unasked), "known": list(known), "lacking": list(lacking)}:
+                    self._tell_unasked(life, unasked, known)
+                    self._tell_lacking(life, lacking)
+                case {"ended": {"waiting": dict(waiting)}}:
+                    for effect, number in waiting.items():
+                        self._screen.note(
+                            f"{number} wait for {effect}, which no executor here runs (it needs a "
+                            f'function: @effect("{effect}"), in the executors of aos.toml)'
+                        )
+                    return False
+                case _:
+                    self._note(message)
+        if has_ended:
+            problem = f"the process of the world ended by itself (code {life.process.code})"
+            raise self._ended(Unavailable(problem))
+        return True
+
+    def _tell_lacking(self, life: _Life, lacking: Sequence[str]) -> None:
+        """Print once what effects of the manifest need and this process lacks."""
+        for line in lacking:
+            if line not in life.lacking:
+                life.lacking.add(line)
+                self._screen.note(f"effects stay open that need this: {line}")
+
+    def _tell_unasked(
+        self, life: _Life, unasked: Sequence[str], known_effects: Sequence[str]
+    ) -> None:
+        """Report effects of the executors that the manifest lacks: once for each process, and again
+        if they change."""
+        previous, life.unasked = life.unasked, tuple(unasked)
+        if life.unasked != previous:
+            for effect in unasked:
+                self._screen.problem(BadUsage(_unasked_text(effect, known_effects)))
+
+    def _ended(self, problem: AosError) -> AosError:
+        """Record that the process has failed. Later calls raise the same error."""
+        self._end = problem
+        self.stop()
+        return problem
+
+    def tell(self, *, at_once: bool = False) -> None:
+        """Print traces of new records, once no more arrive."""
+        is_started = self._life is not None and self._life.is_started
+        if self._follower is None or not (is_started or at_once):
+            return
+        for news in self._follower.news(at_once=at_once):
+            if isinstance(news, str):
+                self._screen.note(news)
+            else:
+                self._screen.trace(news)
+
+    def _stop_process(self) -> None:
+        if self._life is None:
+            return
+        life, self._life = self._life, None
+        life.process.stop()
+        for message in life.process.messages():
+            self._note(message)
+
+    def _note(self, message: Message) -> None:
+        if "note" in message:
+            self._screen.note(str(message["note"]))
+
+
+def _unasked_text(effect: str, known_effects: Sequence[str]) -> str:
+    near = difflib.get_close_matches(effect, known_effects, n=1, cutoff=ALIKE)
+    return sentence(
+        f'@effect("{effect}") is not in the manifest, so no workflow requests it',
+        expected="one of " + ", ".join(known_effects) if known_effects else "no effect of your own",
+        hint=f"did you mean {near[0]}?"
+        if near
+        else "fix the name, or define the effect and have a workflow request it",
+    )
+
+
+def _executor_specs(project: Project) -> list[str]:
+    """The project's executors in the form of ``--executors``, with absolute paths."""
+    specs = []
+    for spec in project.executors:
+        source, _, attribute = spec.rpartition(":")
+        is_file = source.endswith(".py")
+        specs.append(f"{project.folder / source}:{attribute}" if is_file else spec)
+    return specs
+
+
+def short_path(path: Path) -> str:
+    """The path, relative to the working directory if that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)
+
+
+class WorldProcess:
+    """A running ``aos.author.world_child`` (AU-85). Its own thread reads the messages."""
+
+    def __init__(self, order: Order) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "aos.author.world_child", order.to_text()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C must not reach it: we stop it in order
+        )
+        assert self._process.stdout is not None
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,))
+        self._listener.start()
+
+    def messages(self) -> Iterator[Message]:
+        """The messages since the last call."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self._messages.get_nowait()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended and all its messages have been received."""
+        return not self._listener.is_alive() and self._process.poll() is not None
+
+    @property
+    def code(self) -> int | None:
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Stop it cleanly and wait for its end; kill it if that takes too long."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(ENDS_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join()
+
+    def _listen(self, output: IO[bytes]) -> None:
+        with output:
+            for line in output:
+                try:
+                    message = json.loads(line)
+                except ValueError:
+                    message = line.decode(errors="replace").rstrip()
+                if not isinstance(message, dict):
+                    message = {"note": str(message)}
+                self._messages.put(message)

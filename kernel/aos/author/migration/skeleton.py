@@ -1,0 +1,167 @@
+"""Write the skeleton of a migration into a project (AU-90 to AU-95)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from aos.author.build import Built
+from aos.author.definitions import air_json
+from aos.author.migration import assemblyscript, rust
+from aos.author.migration.plan import Plan, file_stem, named_workflow, plan
+from aos.author.migration.rust import rust_types
+from aos.author.project import AIR, RUST, ModuleSource, Project
+from aos.errors import Refused, Unavailable, sentence
+from aos.manifest.effective import Effective
+
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skeleton:
+    """The files that were written, by their paths below the project, and what the author does next,
+    in order. ``entry`` is the field that the workflow's definition then has."""
+
+    workflow: str
+    source: str
+    target: str
+    files: tuple[str, ...]
+    todos: tuple[str, ...]
+    entry: Mapping[str, object]
+    next_steps: tuple[str, ...]
+
+
+def write_skeleton(built: Built, old_manifest: Effective, word: str) -> Skeleton:
+    """Write the skeleton of a migration from the states of ``old_manifest`` to those of ``built``.
+
+    Raises:
+        BadUsage: ``word`` names no workflow of the build.
+        Refused: There is nothing to migrate, or a file exists already. Nothing was written.
+        Unavailable: A file cannot be written.
+    """
+    project, new_manifest = built.project, built.loaded.effective
+    workflow = named_workflow(word, new_manifest.workflows)
+    nodes = _nodes(built)
+    types = {node["name"]: node["type"] for node in nodes if node["$kind"] == "defschema"}
+    migration = plan(old_manifest, new_manifest, types, workflow)
+    module = _module(project, nodes, workflow)
+    make = _rust if project.lang == RUST else _script
+    files, entry, next_steps = make(project, module, migration, nodes)
+    write_files(project.folder, files)
+    return Skeleton(
+        workflow=workflow,
+        source=migration.source,
+        target=migration.target,
+        files=tuple(files),
+        todos=tuple(field.problem for field in migration.fields or () if field.problem is not None)
+        or ((migration.todo,) if migration.fields is None else ()),
+        entry=entry,
+        next_steps=next_steps,
+    )
+
+
+_SkeletonParts = tuple[dict[str, str], Mapping[str, object], tuple[str, ...]]
+"""Files, the manifest's entry, and the steps of the author."""
+
+
+def _rust(
+    project: Project, module: ModuleSource, migration: Plan, _nodes: list[Node]
+) -> _SkeletonParts:
+    crate = PurePosixPath(module.source)
+    types = rust_types(project.folder / crate)
+    if migration.target not in types:
+        raise Refused(
+            sentence(
+                f"there is no type for {migration.target}",
+                location=str(project.folder / crate / "src"),
+                expected=f'#[schema("{migration.target}")] on a struct or enum',
+            )
+        )
+    file = str(crate / "src" / f"{file_stem(migration.workflow)}.rs")
+    entry = rust.manifest_entry(migration, rust.entrypoint(migration.workflow))
+    mod, use = rust.imports(migration)
+    steps = (
+        f"in {crate / 'src/lib.rs'}: {mod}",
+        f"in the module of the workflow: {use}",
+        f"in #[workflow] of {migration.workflow}: {rust.declaration(migration)}",
+    )
+    return {file: rust.rust_text(migration, types)}, entry, steps
+
+
+def _script(
+    _project: Project, module: ModuleSource, migration: Plan, nodes: list[Node]
+) -> _SkeletonParts:
+    stem = file_stem(migration.workflow)
+    name = assemblyscript.entrypoint(
+        migration.workflow, [node["name"] for node in nodes if node["$kind"] == "defworkflow"]
+    )
+    old = {"$kind": "defschema", "name": migration.source, "type": migration.old}
+    entry = {"migrate": {"from": migration.source, "entrypoint": name}}
+    files = {}
+    old_node = next((node for node in nodes if node.get("name") == migration.source), None)
+    if old_node is None:
+        nodes = [*nodes, old]
+        files[f"{AIR}/{stem}.air.json"] = air_json([old]).decode()
+    declared = [
+        {**node, **entry} if node.get("name") == migration.workflow else node for node in nodes
+    ]
+    file = str(PurePosixPath(module.source).parent / f"{stem}.ts")
+    files[file] = assemblyscript.script_text(migration, declared)
+    steps = (
+        f"in the definition of {migration.workflow} in {AIR}/: {json.dumps(entry)[1:-1]}",
+        f'in {module.source}: export {{ {name} }} from "./{stem}";',
+    )
+    return files, entry, steps
+
+
+def _nodes(built: Built) -> list[Node]:
+    """Every definition of the build, with its comments."""
+    nodes: list[Node] = []
+    for name, data in sorted(built.inputs.items()):
+        if name.endswith(".json"):
+            value = json.loads(data)
+            nodes += value if isinstance(value, list) else [value]
+    return [node for node in nodes if "name" in node]
+
+
+def _module(project: Project, nodes: list[Node], workflow: str) -> ModuleSource:
+    """The source of the module that runs the workflow."""
+    impl = next(node for node in nodes if node["name"] == workflow)["impl"]["module"]
+    artifact = next(node for node in nodes if node["name"] == impl)["runtime"]["artifact"]
+    path = os.path.normpath(f"{AIR}/{artifact['path']}")
+    for module in project.modules:
+        if module.artifact == path:
+            return module
+    raise Refused(f"{workflow} runs {impl}, which this project does not build")
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write new files, by their paths below the folder: all of them or none.
+
+    Raises:
+        Refused: One of them exists.
+        Unavailable: One of them cannot be written.
+    """
+    for name in files:
+        if (folder / name).exists():
+            raise Refused(
+                sentence(
+                    f"{name} exists already",
+                    location=str(folder),
+                    hint="finish that migration, or move the file away",
+                )
+            )
+    written: list[Path] = []
+    try:
+        for name, text in files.items():
+            with (folder / name).open("x", encoding="utf-8") as stream:
+                written.append(folder / name)
+                stream.write(text)
+    except OSError as error:
+        for file in written:
+            file.unlink(missing_ok=True)
+        raise Unavailable(f"{folder / name}: cannot be written: {error.strerror}") from error

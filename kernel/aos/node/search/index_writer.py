@@ -1,0 +1,169 @@
+"""The program that keeps the index of a world (spec/index.md, IX-62 to IX-65).
+
+    python -m aos.node.search.index_writer WORLD CACHE SHARE
+    python -m aos.node.search.index_writer WORLD FOLDER SHARE --here
+
+It follows the world and writes its index: in a folder of the cache of indexes, or with ``--here``
+in FOLDER itself. SHARE is its maximum share of one processor, in percent. It ends at the end of
+stdin, and reports its progress on stdout as lines of JSON, a few each second:
+
+    {"folder": …, "record": …, "last": …, "cells_left": …}
+    {"problem": …}    there is no index now; the program retries later
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from aos.errors import AosError, Damage, Pruned
+from aos.host.follower import Follower
+from aos.private_memory import keep_memory_private
+from aos.read.index.cached_index import folder_for, make_room
+from aos.read.index.world_index import IndexProgress, WorldIndex
+
+NICE: Final = 10
+"""It leaves the processor to what people and the kernel wait for."""
+
+LOOK_S: Final = 0.1
+"""Interval of looks for new records once the index is whole, in seconds."""
+
+OTHER_S: Final = 1.0
+"""Interval of looks whether another process still writes the index, in seconds."""
+
+AGAIN_S: Final = 30.0
+"""Pause after a problem, such as a full disk, in seconds."""
+
+SYNC_S: Final = 30.0
+"""Interval at which the index goes to the disk, in seconds."""
+
+TOLD_S: Final = 0.25
+"""Interval at which an index that is not whole tells how far it is, in seconds."""
+
+
+class IndexWriter:
+    """Keeps the index of ``world`` until it is canceled."""
+
+    def __init__(self, world: Path, target: Path, *, share: float, is_cached: bool) -> None:
+        self._follower = Follower(world)
+        self._target = target
+        self._is_cached = is_cached
+        self._pause = 1 / share - 1
+
+    async def run(self) -> None:
+        """Raises AosError if the world cannot be read."""
+        await self._follower.start()
+        try:
+            while True:
+                await self._keep_index()
+        finally:
+            self._follower.close()
+
+    async def _keep_index(self) -> None:
+        """Keep the index until a problem; return after a pause."""
+        index: WorldIndex | None = None
+        try:
+            folder = self._folder()
+            while index is None:
+                index = WorldIndex.open(folder, self._follower.store, _report)
+                if index is None:
+                    # The other one tells nothing; readers find out themselves how far it is.
+                    _tell({"folder": str(folder), "record": None})
+                    await asyncio.sleep(OTHER_S)
+            if self._is_cached:
+                make_room(self._target, keep=folder)
+            await self._advanced(index, folder)
+        except (Damage, Pruned) as error:
+            # The file is read again as after a crash. If the journal is damaged, its follower says.
+            if index is not None:
+                index.abandon()
+                index = None
+            _tell({"problem": str(error)})
+            await self._follower.restart()
+        except AosError as error:
+            _tell({"problem": str(error)})
+        finally:
+            if index is not None:
+                index.close()
+        await asyncio.sleep(AGAIN_S)
+
+    def _folder(self) -> Path:
+        return folder_for(self._target, self._follower.store) if self._is_cached else self._target
+
+    async def _advanced(self, index: WorldIndex, folder: Path) -> None:
+        reported: IndexProgress | None = None
+        told_s = synced_s = time.monotonic()
+        while True:
+            began_s = time.process_time()
+            await self._follower.advance_to()
+            is_whole = index.advance(self._follower.state)
+            now_s = time.monotonic()
+            progress = index.progress(self._follower.state)
+            if progress != reported and (is_whole or now_s - told_s >= TOLD_S):
+                reported, told_s = progress, now_s
+                _tell({"folder": str(folder), **asdict(progress)})
+            if now_s - synced_s >= SYNC_S:
+                synced_s = now_s
+                await asyncio.to_thread(index.sync)
+            took_s = time.process_time() - began_s
+            await asyncio.sleep(max(self._pause * took_s, LOOK_S if is_whole else 0))
+
+
+def _tell(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _report(text: str) -> None:
+    sys.stderr.write(f"aos: {text}\n")
+    sys.stderr.flush()
+
+
+async def main(writer: IndexWriter) -> None:
+    """Run until the end of stdin."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def stdin_is_readable() -> None:
+        if not os.read(0, 4096):
+            loop.remove_reader(0)
+            over.set()
+
+    loop.add_reader(0, stdin_is_readable)
+    running, ending = asyncio.ensure_future(writer.run()), asyncio.ensure_future(over.wait())
+    await asyncio.wait({running, ending}, return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    if running.done():
+        running.result()
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+
+if __name__ == "__main__":
+    keep_memory_private()
+    # Ctrl-C reaches the whole group of a terminal; the end of stdin ends this process in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICE)
+    world, place, percent, *is_here = sys.argv[1:]
+    try:
+        asyncio.run(
+            main(
+                IndexWriter(
+                    Path(world), Path(place), share=int(percent) / 100, is_cached=not is_here
+                )
+            )
+        )
+    except BrokenPipeError:
+        # The reader is gone. Python would write the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except AosError as error:
+        _report(f"the index: {error}")
+        sys.exit(error.exit_code)

@@ -1,0 +1,1 @@
+"""Check a history: verify, replay, shadow, proofs, reports (spec/audit.md). Nothing prints."""

@@ -1,0 +1,208 @@
+"""Write a world's journal as an event log: OCEL, XES or JSON lines (spec/exports.md, EX-10 to
+EX-19, EX-43)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aos.core.journal.frame import Frame, Head
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Manifest
+from aos.core.snapshot.load import load
+from aos.core.state.state import State
+from aos.errors import BadUsage, Damage, sentence
+from aos.manifest.effective import Effective
+from aos.prove.event_log.journal_events import JournalEvents
+from aos.prove.event_log.log_event import LogEvent, ScalarValues, iso_time
+from aos.prove.event_log.log_writer import LogWriter, TextFile
+from aos.prove.event_log.object_moves import LogObject, ObjectMoves
+from aos.prove.event_log.ocel import OcelJson, OcelSqlite
+from aos.prove.event_log.xes import Xes
+from aos.read.lens.lookup import find_named
+from aos.read.lens.manifests import IS_MANIFEST
+from aos.read.lens.ports import Journal, first_kept
+from aos.store.part_file import PartFile
+from aos.values.digests import Hash
+
+OCEL: Final = "ocel"
+XES: Final = "xes"
+JSON_LINES: Final = "jsonl"
+LOG_FORMATS: Final = (OCEL, XES, JSON_LINES)
+OCEL_SUFFIXES: Final = {".json": "JSON", ".sqlite": "SQLite", ".db": "SQLite"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenLog:
+    """The result of an export. ``seq`` is the last record, ``objects`` the number of objects, or of
+    traces in XES."""
+
+    path: Path
+    format: str
+    world: Hash
+    first: int
+    seq: int
+    workflow: str | None
+    events: int
+    objects: int
+    size: int
+
+
+def write_event_log(
+    journal: Journal,
+    target: Path,
+    *,
+    format: str,
+    workflow: str | None = None,
+    with_values: bool = False,
+    force: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> WrittenLog:
+    """Write all records up to the durable end into the file ``target``, in one of ``LOG_FORMATS``.
+
+    Args:
+        workflow: Its name or a part of it (A-5), of any manifest in the journal.
+        progress: Called with (records read, records in all). If it raises, no file is left behind.
+
+    Raises:
+        BadUsage: The format, the suffix of the file or the workflow is unknown, or XES has no
+            workflow.
+        Refused: The file exists and must not be replaced.
+        Damage: The journal is damaged.
+        Unavailable: The file, or a temporary one, cannot be written.
+    """
+    _check(format, target, workflow)
+    head = journal.head()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    cut_state = _cut_state(journal)
+    if workflow is not None:
+        names = _workflows(journal, head, cut_state)
+        workflow = find_named("workflow", workflow, names, "this world has no manifest yet")
+    events = JournalEvents(
+        journal,
+        head.world,
+        workflow=workflow,
+        values=ScalarValues(journal, cut_state) if with_values else None,
+        cut_state=cut_state,
+    )
+    with PartFile(target, force=force) as part, ObjectMoves(cut_state) as moves:
+        with closing(_writer(format, part, workflow)) as writer:
+            count = 0
+            for frame in _frames(journal, head):
+                events.take(frame)
+                moves.add(events.moves)
+                writer.events(events.events)
+                count += len(events.events)
+                if progress is not None:
+                    progress(frame.header.last, head.seq)
+            objects = writer.finish(moves.objects())
+        size = part.path.stat().st_size
+        part.finish()
+    return WrittenLog(
+        path=target,
+        format=format,
+        world=head.world,
+        first=first_kept(journal),
+        seq=head.seq,
+        workflow=workflow,
+        events=count,
+        objects=objects,
+        size=size,
+    )
+
+
+def _frames(journal: Journal, head: Head) -> Iterator[Frame]:
+    """Yield the frames up to the head. Raises ``Damage`` where one is missing."""
+    expected = first_kept(journal)
+    for frame in journal.frames(expected, head.seq):
+        if frame.header.first != expected:
+            raise Damage(f"frame {expected} is missing (aos verify tells more)")
+        yield frame
+        expected = frame.header.last + 1
+
+
+def _workflows(journal: Journal, head: Head, cut_state: State | None) -> list[str]:
+    """Return the workflows of every manifest in the journal."""
+    names: set[str] = set()
+    if cut_state is not None and cut_state.manifest is not None:
+        names.update(cut_state.manifest.workflows)
+    for frame in _frames(journal, head):
+        for data in frame.records:
+            record = from_bytes(data) if IS_MANIFEST in data else None
+            if isinstance(record, Manifest):
+                manifest = Effective.from_document(journal.blob(record.document.hash))
+                names.update(manifest.workflows)
+    return sorted(names)
+
+
+def _check(format: str, target: Path, workflow: str | None) -> None:
+    if format not in LOG_FORMATS:
+        raise BadUsage(
+            sentence("format", expected="one of " + ", ".join(LOG_FORMATS), actual=repr(format))
+        )
+    if format == OCEL and target.suffix not in OCEL_SUFFIXES:
+        raise BadUsage(
+            sentence(
+                "the suffix of the file chooses the form of OCEL",
+                location=str(target),
+                expected="one of " + ", ".join(OCEL_SUFFIXES),
+                actual=repr(target.suffix),
+            )
+        )
+    if format == XES and workflow is None:
+        raise BadUsage("XES has one trace for each cell of a workflow: name it with --workflow")
+
+
+def _writer(format: str, part: PartFile, workflow: str | None) -> LogWriter:
+    if format == JSON_LINES:
+        return JsonLines(part)
+    if format == XES:
+        assert workflow is not None, "checked above"
+        return Xes(part, workflow)
+    return OcelJson(part) if OCEL_SUFFIXES[part.target.suffix] == "JSON" else OcelSqlite(part)
+
+
+def _cut_state(journal: Journal) -> State | None:
+    """The state that a pruned journal continues from."""
+    cut = journal.cut()
+    return None if cut is None else load(cut.document, journal.blob)
+
+
+class JsonLines:
+    """Writes JSON lines (EX-43): one event a line as it comes, with the objects that it names.
+    Objects have no line of their own; they are counted."""
+
+    def __init__(self, part: PartFile) -> None:
+        self._file = TextFile(part)
+
+    def events(self, events: Sequence[LogEvent]) -> None:
+        """Write the next events."""
+        self._file.write("".join(f"{json.dumps(_event_fields(event))}\n" for event in events))
+
+    def finish(self, objects: Iterable[LogObject]) -> int:
+        """Write what is buffered; return the number of objects."""
+        count = sum(1 for _ in objects)
+        self._file.flush()
+        return count
+
+    def close(self) -> None:
+        """Release nothing: the file belongs to the caller."""
+
+
+def _event_fields(event: LogEvent) -> dict[str, object]:
+    return {
+        "id": event.id,
+        "record": event.seq,
+        "time": iso_time(event.time_ns),
+        "time_ns": event.time_ns,
+        "type": event.activity,
+        "attributes": dict(event.attributes),
+        "objects": [
+            {"id": link.id, "type": link.type, "qualifier": link.qualifier} for link in event.links
+        ],
+    }

@@ -1,0 +1,142 @@
+"""The view of one state of a world and of the process that runs it, and the paging of its lists
+(A-60)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from aos.core.state.state import State
+from aos.errors import BadUsage, sentence
+from aos.read.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
+from aos.read.lens.manifests import Manifests
+from aos.read.lens.ports import Journal, RecordIndex
+from aos.read.lens.record_finding import Records
+from aos.read.views.record_view import Document
+
+if TYPE_CHECKING:
+    from aos.read.where.matching import CellFinder
+
+LIMIT: Final = 100
+LIMIT_MAX: Final = 10_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """An effect that a process carries out: its ``attempt`` is ``running`` since ``since_ns``, or
+    in ``backoff`` until then."""
+
+    phase: str
+    attempt: int
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The process that runs the world, as far as views show it: the effects that its executors run,
+    and the tasks that are running or in backoff there. Of a task that is not listed, only the
+    journal is known."""
+
+    effects: frozenset[str]
+    tasks: Mapping[bytes, RunningTask]
+
+
+class View:
+    """One state and the journal that it was folded from, which may have grown since.
+
+    ``now_ns`` is the time that waiting is measured against, by default the journal's clock.
+    ``is_past`` says that the state is that of a record before the end. ``lens`` shows values in
+    lists, ``full_lens`` shows them at full length.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        journal: Journal,
+        *,
+        now_ns: int | None = None,
+        is_past: bool = False,
+    ) -> None:
+        self.is_past = is_past
+        self.state = state
+        self.journal = journal
+        self.now_ns = state.clock_ns if now_ns is None else now_ns
+        self.manifests = Manifests.of(state, journal)
+        self.lens = Lens(self.manifests, journal.blob)
+        self.full_lens = Lens(self.manifests, journal.blob, value_bytes_max=ALL_BYTES)
+        self.records = Records(journal)
+        self.running: Running | None = None
+        """The process that runs the world, if it was asked."""
+        self.check_time: Callable[[], None] = _no_limit
+        """Called for each cell that a list reads. It raises once the list has taken too long."""
+        self.finder: CellFinder | None = None
+        """An index that lists of cells are read from, if there is one."""
+        self.index: RecordIndex | None = None
+        """An index of the journal, in the place of a search of all records, if there is one."""
+
+    def spell(self, *, bytes_max: int = LISTED_BYTES) -> None:
+        """Show values for people instead of programs from now on (A-48), in lists up to
+        ``bytes_max`` bytes of each."""
+        self.lens = Lens(
+            self.manifests, self.journal.blob, value_bytes_max=bytes_max, for_people=True
+        )
+        self.full_lens = Lens(
+            self.manifests, self.journal.blob, value_bytes_max=ALL_BYTES, for_people=True
+        )
+
+
+def _no_limit() -> None:
+    """A list may take as long as it needs."""
+
+
+def page(
+    name: str, rows: Sequence[T], limit: int, offset: int, row: Callable[[T], Document]
+) -> Document:
+    """Return ``{name: rows, "total", "offset", "next_offset"}``; only the rows of the page are
+    made.
+
+    Raises:
+        BadUsage: ``limit`` or ``offset`` is out of range.
+    """
+    end = page_end(limit, offset)
+    return paged(name, rows[offset:end], len(rows), offset, row)
+
+
+def page_end(limit: int, offset: int) -> int:
+    """Return the number of rows up to the end of a page.
+
+    Raises:
+        BadUsage: ``limit`` or ``offset`` is out of range.
+    """
+    check_limit(limit)
+    if offset < 0:
+        raise BadUsage(sentence("offset", expected="0 or more", actual=str(offset)))
+    return offset + limit
+
+
+def paged(
+    name: str, rows: Sequence[T], total: int, offset: int, row: Callable[[T], Document]
+) -> Document:
+    """Return the document of ``page`` for the ``rows`` of one page out of ``total``."""
+    end = offset + len(rows)
+    return {
+        name: [row(element) for element in rows],
+        "total": total,
+        "offset": offset,
+        "next_offset": end if end < total and rows else None,
+    }
+
+
+def check_limit(limit: int) -> None:
+    """Raise ``BadUsage`` for a limit that is out of range."""
+    if not 1 <= limit <= LIMIT_MAX:
+        raise BadUsage(sentence("limit", expected=f"1 to {LIMIT_MAX}", actual=str(limit)))
+
+
+def check_word(noun: str, word: str | None, choices: Collection[str]) -> None:
+    """Raise ``BadUsage`` for a word that is not one of ``choices``."""
+    if word is not None and word not in choices:
+        raise BadUsage(sentence(f"no {noun} is {word!r}", expected="one of " + ", ".join(choices)))

@@ -1,0 +1,272 @@
+"""Damage to the index file, two processes, and bounds (spec/index.md)."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from aos.errors import AosError, Damage, Unavailable
+from aos.host.folder.reader import open_reader
+from aos.read.index import index_file
+from aos.read.index.index_errors import IndexFull
+from aos.read.index.index_file import CLOSED_NAME, DATA_NAME
+from aos.read.index.index_head import IndexHead
+from aos.read.index.world_index import WorldIndex, read_at_head
+from aos.values.digests import content_hash
+from tests.read.index.histories import History
+from tests.read.index.test_index_and_scan import Filled, filled
+from tests.store.disk import SmallDisk
+from tests.tools import long_form
+
+
+def made(tmp_path: Path, name: str, inputs: int = 60) -> tuple[History, Path]:
+    history = History(tmp_path / "world", name)
+    folder = tmp_path / "index"
+    history.grow(inputs)
+    with filled(history.path, folder) as opened:
+        opened.check()
+    return history, folder
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_flipped_or_cut_file_is_rebuilt(tmp_path: Path, *, is_closed: bool) -> None:
+    """IX-31: after a close by its hash, after a crash by a child that reads all rows."""
+    history, folder = made(tmp_path, "damage")
+    chosen = random.Random("damage of the index")
+    whole = tmp_path / "whole"
+    shutil.copytree(folder, whole)
+    rebuilt = 0
+    rounds = (200 if long_form() else 8) if is_closed else (60 if long_form() else 5)
+    for number in range(rounds):
+        shutil.rmtree(folder)
+        shutil.copytree(whole, folder)
+        file = folder / DATA_NAME
+        data = bytearray(file.read_bytes())
+        if number % 4 == 0:
+            del data[chosen.randrange(len(data)) :]
+        else:
+            data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+        file.write_bytes(data)
+        if not is_closed:
+            (folder / CLOSED_NAME).unlink()
+        with (
+            open_reader(history.path) as reader,
+            read_at_head(folder, reader.store, reader.state) as found,
+        ):
+            assert found is None
+        with filled(history.path, folder) as opened:
+            rebuilt += len(opened.said)
+            opened.check()
+    assert rebuilt == rounds if is_closed else rebuilt > rounds // 8
+
+
+def test_each_flipped_bit_of_a_row_is_found_after_a_crash(tmp_path: Path) -> None:
+    """IX-30: by the checksum of the rows."""
+    _, folder = made(tmp_path, "rows", 10)
+    (folder / CLOSED_NAME).unlink()
+    file = folder / DATA_NAME
+    data = file.read_bytes()
+    # Pages that are free now may have the name, too.
+    places = [match.start() for match in re.finditer(b"t/desk@1", data)]
+    for bit in range(8) if long_form() else (0, 7):
+        changed = bytearray(data)
+        for place in places:
+            changed[place + 2] ^= 1 << bit
+        file.write_bytes(changed)
+        assert index_file.what_is_wrong(folder) == "its rows do not have their checksum"
+    file.write_bytes(data)
+    assert index_file.what_is_wrong(folder) is None
+
+
+def test_the_row_of_another_format_is_none() -> None:
+    """IX-3"""
+    head = IndexHead(world=content_hash(b"w"), at=7, clock_ns=2**63, sum=2**64 - 1)
+    data = head.to_bytes()
+
+    assert IndexHead.from_bytes(data) == head
+    assert IndexHead.from_bytes(data + b"\x00") is None
+    for bit in range(8 * len(data)):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        assert IndexHead.from_bytes(bytes(changed)) is None
+
+
+def test_one_process_writes_and_another_reads_meanwhile(tmp_path: Path) -> None:
+    """IX-32, IX-44: no hash is left while it is written."""
+    history, folder = made(tmp_path, "two")
+    program = (
+        "import sys\nfrom pathlib import Path\n"
+        "from aos.host.folder.reader import open_reader\n"
+        "from aos.read.index.world_index import WorldIndex, read_at_head\n"
+        "path, folder = map(Path, sys.argv[1:])\n"
+        "reader = open_reader(path)\n"
+        "assert WorldIndex.open(folder, reader.store, print) is None\n"
+        "with read_at_head(folder, reader.store, reader.state) as found:\n"
+        "    print(len(found.intents()), found.versions())\n"
+    )
+    with filled(history.path, folder) as opened:
+        assert not (folder / CLOSED_NAME).exists()
+        opened.check()
+        ended = subprocess.run(
+            [sys.executable, "-c", program, str(history.path), str(folder)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        with opened.index.reading() as reader:
+            assert (ended.stdout, ended.stderr) == (
+                f"{len(reader.intents())} {reader.versions()}\n",
+                "",
+            )
+    assert (folder / CLOSED_NAME).exists()
+
+
+def test_files_are_for_their_owner_alone_and_no_links(tmp_path: Path) -> None:
+    """IX-33"""
+    history, folder = made(tmp_path, "mode", 5)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for file in folder.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+    (folder / DATA_NAME).rename(tmp_path / "elsewhere")
+    (folder / DATA_NAME).symlink_to(tmp_path / "elsewhere")
+    before = (tmp_path / "elsewhere").read_bytes()
+    with open_reader(history.path) as reader, pytest.raises(Damage, match="symbolic link"):
+        WorldIndex.open(folder, reader.store, pytest.fail)
+    assert (tmp_path / "elsewhere").read_bytes() == before
+
+
+def test_a_full_index_says_so_and_keeps_its_last_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IX-35"""
+    monkeypatch.setattr(index_file, "BYTES_MAX", 40 * 4096)
+    history = History(tmp_path / "world", "full")
+    folder = tmp_path / "index"
+    history.grow(400)
+    with filled(history.path, folder) as opened:
+        with pytest.raises(IndexFull, match="the index is full"):
+            opened.advance()
+        assert opened.index.as_of < opened.reader.seq
+    monkeypatch.undo()
+    with filled(history.path, folder) as opened:
+        assert opened.said == []
+        opened.check()
+
+
+@pytest.mark.parametrize("leave", [0, 4096, 30_000, 150_000])
+def test_an_index_on_a_full_disk_keeps_its_last_commit_and_is_continued(
+    tmp_path: Path, leave: int
+) -> None:
+    """IX-70: also where not even the hash that its last writer leaves has room."""
+    history = History(tmp_path / "world", "full disk")
+    history.grow(300)
+    with SmallDisk(tmp_path, megabytes=4) as disk:
+        folder = disk.path / "index"
+        disk.fill(leave=leave)
+        as_of = 0
+
+        def advance_to_the_end() -> None:
+            nonlocal as_of
+            with filled(history.path, folder) as opened:
+                try:
+                    opened.advance()
+                finally:
+                    as_of = opened.index.as_of
+                    disk.fill()
+
+        with pytest.raises(Unavailable, match="there is no room on the disk for the index"):
+            advance_to_the_end()
+        assert (as_of > 0) == (leave == 150_000)
+        disk.make_room()
+        with filled(history.path, folder) as opened:
+            assert opened.index.as_of == as_of
+            assert opened.said == [] or not as_of
+            opened.check()
+
+
+def test_a_limit_on_the_size_of_files_is_said(tmp_path: Path) -> None:
+    """IX-70"""
+    history = History(tmp_path / "world", "limit")
+    history.grow(300)
+    program = (
+        "import resource, sys\nfrom pathlib import Path\n"
+        "from aos.host.folder.reader import open_reader\n"
+        "from aos.read.index.world_index import WorldIndex\n"
+        "reader = open_reader(Path(sys.argv[1]))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "index = WorldIndex.open(Path(sys.argv[2]), reader.store, print)\n"
+        "try:\n"
+        "    while not index.advance(reader.state, lambda: True): pass\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+        "index.close()\n"
+    )
+    words = [sys.executable, "-c", program, str(history.path), str(tmp_path / "index")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("Unavailable ")
+    assert "the index cannot be used: mdb_txn_commit: " in ended.stdout
+    with filled(history.path, tmp_path / "index") as opened:
+        assert opened.said == []
+        opened.check()
+
+
+def test_damage_while_it_is_open_is_one_clear_error(tmp_path: Path) -> None:
+    """IX-34"""
+    history, folder = made(tmp_path, "open")
+    opened = Filled(history.path, folder)
+    with opened.index._file._env.begin(write=True) as txn:
+        txn.delete(b"head", db=opened.index._file._head_table)
+    with pytest.raises(AosError, match=r"the index is damaged: found no head \(delete this folder"):
+        opened.advance()
+    opened.kill()
+    with filled(history.path, folder) as again:
+        assert again.said == [
+            "the index is rebuilt: it is of another format, or its head is damaged"
+        ]
+        again.check()
+
+
+def test_an_index_is_small_and_needs_little_memory(tmp_path: Path) -> None:
+    """IX-36: at most 200 bytes a record, and a few MB however many there are."""
+    history = History(tmp_path / "world", "small")
+    for number in range(2000 if long_form() else 700):
+        history._tell(f"order-{number}", history._ask())
+        history._tell(f"order-{number}")
+        history.world.run()
+    history.grow(1)
+    with open_reader(history.path) as reader:
+        index = WorldIndex.open(tmp_path / "index", reader.store, pytest.fail)
+        assert index is not None
+        with index:
+            tracemalloc.start()
+            # One transaction: how many pages several leave free depends on when each ends.
+            while not index.advance(reader.state, lambda: False):
+                pass
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert peak < 8 << 20
+            empty = 16 * 4096
+            assert index.size_bytes() - empty < 200 * reader.seq
+            with index.reading() as found:
+                assert all(map(found.cell, reader.state.cells))
+
+
+def test_nothing_of_the_world_is_locked_or_written(tmp_path: Path) -> None:
+    """IX-8"""
+    history = History(tmp_path / "world", "untouched")
+    history.grow(10)
+    before = {each: each.stat().st_mtime_ns for each in history.path.rglob("*") if each.is_file()}
+    with filled(history.path, tmp_path / "index") as opened:
+        opened.check()
+        assert not os.path.lexists(history.path / "node")
+    after = {each: each.stat().st_mtime_ns for each in history.path.rglob("*") if each.is_file()}
+    assert {each.name for each in after.keys() ^ before.keys()} <= {"lock.mdb"}
+    assert all(after[each] == before[each] for each in before if each.name != "lock.mdb")

@@ -6,6 +6,7 @@ The run prints its seed, its part, and the files that took most processor time.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import os
 import shutil
@@ -30,6 +31,8 @@ HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else
 RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
 
 RECURSION_LIMIT = sys.getrecursionlimit()
+
+PR_SET_CHILD_SUBREAPER = 36
 
 _FOLDER = pytest.StashKey[Path]()
 _PART = pytest.StashKey[Part]()
@@ -58,10 +61,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """The referee eth_account loads a package that raises the limit to 100,000 for the process.
-    Then input that is nested as deeply ends Python, instead of raising RecursionError."""
+    """Undo what an earlier test changed for its process.
+
+    The referee eth_account loads a package that raises the recursion limit to 100,000; then input
+    that is nested as deeply ends Python, instead of raising RecursionError. A command of
+    ``sys/host`` makes its process the parent of orphans (AG-106); then a process that another test
+    kills stays a zombie, and that test waits for its end in vain.
+    """
     if sys.getrecursionlimit() > RECURSION_LIMIT:
         sys.setrecursionlimit(RECURSION_LIMIT)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def _is_whole(config: pytest.Config) -> bool:

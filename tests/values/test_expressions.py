@@ -135,6 +135,13 @@ def test_all_problems_are_reported_at_once_by_schema() -> None:
     ]
 
 
+def test_a_schema_that_refers_to_an_unreadable_one_has_no_problem_of_its_own() -> None:
+    """V-27"""
+    lines = problems(a={"nope": {}}, b={"option": {"ref": "a"}}, c={"option": {"ref": "b"}})
+
+    assert [line.split(":")[0] for line in lines] == ["a#"]
+
+
 def test_only_schemas_on_a_cycle_are_called_cyclic() -> None:
     """V-24"""
     found = problems(

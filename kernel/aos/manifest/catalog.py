@@ -21,7 +21,7 @@ from aos.manifest.limits import Range
 from aos.manifest.names import is_system
 from aos.manifest.sealed_places import SEALED, SEALED_PACKAGE
 from aos.values.errors import SchemaProblem, SchemaProblems
-from aos.values.schema import compile_schemas
+from aos.values.expressions import read_types
 
 Node = Mapping[str, Any]
 Subject = tuple[str, str]
@@ -123,6 +123,8 @@ class Catalog:
         return did_you_mean(name, names | set(_BUILTINS.get(kind, {}))) or _not_here(kind, name)
 
     def _schema_findings(self) -> Iterator[RuleFinding]:
+        if self._are_valid_together():
+            return
         # Check each schema alone, then all together without the invalid ones, so that one problem
         # does not hide another.
         for name in sorted(self.types.keys() - builtins.SCHEMAS.keys()):
@@ -135,9 +137,17 @@ class Catalog:
             unsound_count = len(self.unsound)
             yield from self._refused({**self.types, **_stubs(self.unsound)})
 
+    def _are_valid_together(self) -> bool:
+        """Then each is valid alone, too: this is the usual case, in one pass."""
+        try:
+            read_types(self.types)
+        except SchemaProblems:
+            return False
+        return True
+
     def _refused(self, types: Mapping[str, Expression]) -> Iterator[RuleFinding]:
         try:
-            compile_schemas(types)
+            read_types(types)
         except SchemaProblems as problems:
             for problem in problems.problems:
                 yield from self._schema_finding(problem)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,12 +62,20 @@ def problems(node: object) -> list[tuple[str, str, str | None]]:
         return [_bad_kind(node)]
     if kind == "defschema" and "type" in node:
         node = {**node, "type": {"unit": {}}}
-    node_problems: list[tuple[str, str, str | None]] = []
-    for error in sorted(
-        _validator(kind).iter_errors(node), key=lambda error: list(map(str, error.path))
-    ):
-        node_problems.extend(_worded(error))
-    return node_problems
+    return list(_shape_problems(json.dumps(node)))
+
+
+@lru_cache(maxsize=1_024)
+def _shape_problems(text: str) -> Sequence[tuple[str, str, str | None]]:
+    """The problems of a node in JSON. An author's nodes are read more than once: to find the files
+    that a manifest needs, to load it, and at each change under ``aos dev``."""
+    node = json.loads(text)
+    errors = _validator(node["$kind"]).iter_errors(node)
+    return [
+        problem
+        for error in sorted(errors, key=lambda error: list(map(str, error.path)))
+        for problem in _worded(error)
+    ]
 
 
 def _bad_kind(node: Mapping[str, Any]) -> tuple[str, str, str | None]:

@@ -124,7 +124,11 @@ def read_types(expressions: Mapping[str, object]) -> dict[str, Type]:
                 )
             )
     if not cycles:
-        problems.extend(_check_resolved({name: types[name] for name in order}))
+        readable: dict[str, Type] = {}  # with all that they refer to
+        for name in order:
+            if readable.keys() >= reader.refs.get(name, {}).keys():
+                readable[name] = types[name]
+        problems.extend(_check_resolved(readable))
     if problems:
         raise SchemaProblems(sorted(problems, key=lambda problem: problem.schema))
     return {name: types[name] for name in order}

@@ -20,7 +20,7 @@ from tests.cli.shell import environment
 from tests.tools import missing
 
 FENCE: Final = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ENDS_S: Final = 120.0
+ENDS_S: Final = 240.0
 
 _SHIM: Final = """#!/bin/sh
 exec {python} -m aos_cli.entry "$@"

@@ -106,9 +106,11 @@ class ScalarValues:
         self._lens = self._lens_of(manifest, record.seq)
 
     def event(self, event: Event | Emitted, seq: int) -> tuple[tuple[str, Scalar], ...]:
+        """The scalars of an event's value, by dotted name."""
         return scalars(self._lens.event(event.schema, event.value, seq=seq))
 
     def params(self, intent: Intent, seq: int) -> tuple[tuple[str, Scalar], ...]:
+        """The scalars of an effect's parameters, by dotted name."""
         return scalars(self._lens.params(intent.effect, intent.params, seq=seq))
 
     def payload(self, record: Receipt | KernelReceipt) -> tuple[tuple[str, Scalar], ...]:

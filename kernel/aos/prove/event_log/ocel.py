@@ -67,6 +67,7 @@ class OcelJson:
             self._separator = ",\n"
 
     def finish(self, objects: Iterable[LogObject]) -> int:
+        """Write the objects and the end of the document; return the number of objects."""
         write = self._file.write
         write(self._separator if self._separator != ",\n" else "")
         write('\n],"objects":[\n')
@@ -211,6 +212,7 @@ class OcelSqlite:
         return count
 
     def close(self) -> None:
+        """Close the database. Without ``finish`` it has no objects."""
         self._database.close()
 
     def _flush(self, rows: list[tuple[str, str]], links: list[tuple[str, str, str]]) -> None:

@@ -85,6 +85,7 @@ class Xes:
         return count
 
     def close(self) -> None:
+        """Remove the rows that were collected for the traces."""
         self._rows.close()
 
 

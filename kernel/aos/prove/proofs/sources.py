@@ -32,7 +32,8 @@ _MANIFEST: Final = encode("kind") + encode(Manifest.KIND)
 class StoredJournal(Protocol):
     """The part of a store that is read; ``aos.store.store.Store`` implements it."""
 
-    def head(self) -> Head | None: ...
+    def head(self) -> Head | None:
+        """The last frame's number and hash; None without a frame."""
 
     def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]: ...
 
@@ -40,7 +41,8 @@ class StoredJournal(Protocol):
 
     def blob(self, hash: Hash, /) -> bytes: ...
 
-    def cut(self) -> Cut | None: ...
+    def cut(self) -> Cut | None:
+        """The last record that was pruned."""
 
     def intent(self, hash: Hash) -> IntentRow | None: ...
 

@@ -104,8 +104,8 @@ def records_after(
     index: RecordIndex | None = None,
 ) -> Iterator[Record]:
     """Yield the records from ``first`` to ``last`` that take one of ``entries`` or are about one
-    of ``intents``, and perhaps a few others. Both may change meanwhile: what is added follows from
-    the record that was yielded last. Pruned records are skipped."""
+    of ``intents``, and perhaps a few others. The caller may add to both after a record that was
+    yielded: later records are looked up in them. Pruned records are skipped."""
     first = max(first, first_kept(journal))
     if index is not None:
         seqs = _following(index, entries, intents)

@@ -100,10 +100,10 @@ def test_it_is_bounded() -> None:
 def test_a_string_of_many_chunks_costs_no_more_than_its_bytes() -> None:
     """AG-20: half a million chunks, each of which would copy all that came before."""
     chunks = b"\x5f" + b"\x41a" * 2**19 + b"\xff"
-    began = time.perf_counter()
+    began = time.thread_time()
 
     assert decode_foreign(chunks, max_bytes=len(chunks)) == b"a" * 2**19
-    assert time.perf_counter() - began < 10
+    assert time.thread_time() - began < 10
 
 
 def test_any_bytes_are_read_or_refused() -> None:

@@ -249,12 +249,12 @@ def test_a_huge_declared_length_costs_nothing(gate: Callable[[bytes], Value], he
     width = 8 if head.endswith("b") else 4
     data = bytes.fromhex(head) + b"\xff" * width + b"\x00"
     tracemalloc.start()
-    started = time.perf_counter()
+    started = time.thread_time()
 
     with pytest.raises(MalformedCbor, match="cut short"):
         gate(data)
 
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
     assert tracemalloc.get_traced_memory()[1] < 100_000
     tracemalloc.stop()
 
@@ -316,12 +316,12 @@ def test_the_worst_input_of_a_mebibyte_takes_a_moment(gate: Callable[..., Value]
     """V-15: many items, then a mistake in the last byte."""
     rows: list[Value] = [[{"k": n}] for n in range(13_000)]
     data = encode([*rows, 0])[:-1] + b"\xff"
-    started = time.perf_counter()
+    started = time.thread_time()
 
     with pytest.raises(MalformedCbor):
         gate(data)
 
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 @given(values, st.integers(0, 6), st.integers(1, 40))

@@ -188,7 +188,7 @@ def test_a_long_chain_of_references_is_no_problem() -> None:
     count = 5_000
     chain: dict[str, Any] = {f"s{n}": {"ref": f"s{n + 1}"} for n in range(count)}
     chain[f"s{count}"] = {"nat": {}}
-    started = time.perf_counter()
+    started = time.thread_time()
 
     schemas = compile_schemas(chain)
 
@@ -198,7 +198,7 @@ def test_a_long_chain_of_references_is_no_problem() -> None:
         for n in range(60)
     }
     compile_schemas({**doubled, "s60": {"nat": {}}})
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 @given(types, st.data())

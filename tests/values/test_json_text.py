@@ -146,7 +146,7 @@ def test_a_surrogate_pair_is_one_character() -> None:
 
 def test_integers_of_thousands_of_digits_are_refused_at_once() -> None:
     """V-50: Python's own limit would be a ValueError without a place, or quadratic time."""
-    started = time.perf_counter()
+    started = time.thread_time()
 
     for digits in (21, 4300, 4301, 1_000_000):
         found = "9" * 21 if digits == 21 else f"999999999999\u2026 ({digits} characters)"
@@ -154,7 +154,7 @@ def test_integers_of_thousands_of_digits_are_refused_at_once() -> None:
             f"$[0]: expected an integer of -2^64 to 2^64-1, found {found} at line 1, column 2"
         )
 
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
     assert parse_json("[18446744073709551615, -18446744073709551616]") == [2**64 - 1, -(2**64)]
     for over in ("18446744073709551616", "-18446744073709551617"):
         assert "expected an integer of" in refusal(over)
@@ -202,8 +202,8 @@ def test_the_limits_are_exact() -> None:
 )
 def test_a_mebibyte_of_anything_is_refused_in_a_moment(text: str) -> None:
     """V-50: no step of the parser backtracks."""
-    started = time.perf_counter()
+    started = time.thread_time()
 
     refusal(text)
 
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5

@@ -554,14 +554,14 @@ def test_absent_fields_cannot_make_a_short_input_huge() -> None:
     fields: Any = {f"f{n}": {"option": {"nat": {}}} for n in range(1000)}
     schema = compiled({"list": {"record": fields}})
     short: Value = [{} for _ in range(60_000)]
-    started = time.perf_counter()
+    started = time.thread_time()
 
     with pytest.raises(ValueProblem, match=r"^\$\[65\]: too many absent fields"):
         schema.from_ingress(naive.encode(short))
     with pytest.raises(ValueProblem, match=r"^\$\[65\]: too many absent fields"):
         schema.from_json(json.dumps(short))
 
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_the_size_limit_holds_for_what_came_and_for_what_is_kept() -> None:

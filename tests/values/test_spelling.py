@@ -89,7 +89,7 @@ def test_decimals_agree_with_the_decimal_module(number: decimal.Decimal) -> None
 
 def test_a_long_text_that_is_no_decimal_is_refused_at_once() -> None:
     """V-32: no quadratic time, no expansion."""
-    started = time.perf_counter()
+    started = time.thread_time()
 
     for text in (
         "1" * 1_000_000,
@@ -99,7 +99,7 @@ def test_a_long_text_that_is_no_decimal_is_refused_at_once() -> None:
     ):
         assert normal_decimal(text) is None
 
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_a_uuid_is_lower_case() -> None:

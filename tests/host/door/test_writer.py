@@ -248,7 +248,7 @@ def test_a_world_that_is_held_and_silent_is_unavailable_after_a_while(world: Pat
         began = time.monotonic()
         with pytest.raises(Unavailable, match=r"it does not answer on .*aos\.sock") as raised:
             open_writer(world, connect_s=0.1)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 10
         assert "the world is written by" in str(raised.value)
 
 

@@ -117,12 +117,12 @@ def test_a_time_is_after_the_one_that_was_given() -> None:
      "* * * * *" + ",1" * 200, "0 0 31 2 L", "*\x00 * * * *"],
 )  # fmt: skip
 def test_a_text_that_is_none_or_never_fires_is_refused_soon(cron: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(CronProblem) as refused:
         next_times(cron, "Europe/Berlin", 0, 1)
 
     assert refused.value.code == CRON_INVALID
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 @pytest.mark.parametrize(

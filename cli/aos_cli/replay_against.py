@@ -11,8 +11,8 @@ from aos.errors import BadUsage, Refused
 from aos.host.apply.manifest_files import AIR_SUFFIX, load_manifest_files
 from aos.host.folder.folder import open_folder
 from aos.manifest.load import Loaded
-from aos.prove.replay.against_report import CLASSES, AgainstReport, StepDifference
-from aos.prove.replay.against_store import Candidates, against_bundle, against_store
+from aos.prove.whatif.against_report import CLASSES, AgainstReport, StepDifference
+from aos.prove.whatif.against_store import Candidates, against_bundle, against_store
 from aos.read.lens.words import count, short
 from aos.read.views.record_view import name_cell
 from aos.sandbox.caps import FILE_BYTES_MAX

@@ -20,20 +20,20 @@ from aos.host.checkpoints.named_files import read_named
 from aos.host.executors.carrying import carry_out
 from aos.host.folder.folder import open_folder
 from aos.manifest.effective import Effective
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_answers import (
-    ANSWERS_BYTES_MAX,
-    ScriptAnswers,
-    read_script_answers,
-)
-from aos.prove.shadow.shadow_source import (
+from aos.prove.whatif.journal_source import (
     ShadowSource,
     chosen_range,
     source_of_bundle,
     source_of_store,
 )
-from aos.prove.shadow.shadow_state import Proposed
-from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
+from aos.prove.whatif.shadow_answers import (
+    ANSWERS_BYTES_MAX,
+    ScriptAnswers,
+    read_script_answers,
+)
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_state import Proposed
+from aos.prove.whatif.shadowing import ShadowRequest, run_shadow
 from aos.store.bundle.reader import open_bundle
 from aos.store.store import Store
 from aos.values.digests import Hash

@@ -19,13 +19,13 @@ from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under
 from aos.errors import BadUsage, Damage, sentence
-from aos.prove.shadow.pairs import IntentKey, recorded_keys
-from aos.prove.shadow.shadow import Shadow
-from aos.prove.shadow.shadow_answers import CarryOut, ScriptAnswers, carries_nothing_out
-from aos.prove.shadow.shadow_report import blocked_report, shadow_report
-from aos.prove.shadow.shadow_source import RecordRange, ShadowSource
-from aos.prove.shadow.shadow_state import BlobOverlay, Proposed, ShadowState, put_in_force
-from aos.prove.shadow.shadow_steps import Comparing
+from aos.prove.whatif.journal_source import RecordRange, ShadowSource
+from aos.prove.whatif.shadow import Shadow
+from aos.prove.whatif.shadow_answers import CarryOut, ScriptAnswers, carries_nothing_out
+from aos.prove.whatif.shadow_pairs import IntentKey, recorded_keys
+from aos.prove.whatif.shadow_report import blocked_report, shadow_report
+from aos.prove.whatif.shadow_state import BlobOverlay, Proposed, ShadowState, put_in_force
+from aos.prove.whatif.shadow_steps import Comparing
 from aos.read.lens.lens import ALL_BYTES, Lens
 from aos.read.lens.manifests import Manifests
 from aos.sandbox.config import REPLAY_STACK_BYTES

@@ -55,7 +55,7 @@ from aos.core.state.state import State
 from aos.errors import Refused
 from aos.manifest.effective import Effective
 from aos.manifest.names import NODE
-from aos.prove.shadow.pairs import EXTRA
+from aos.prove.whatif.shadow_pairs import EXTRA
 from aos.values.digests import Hash
 
 NO_SIGNATURE = bytes(64)

@@ -21,10 +21,10 @@ from aos.core.journal.records import (
 from aos.core.state.cell import OpenIntent
 from aos.core.state.fold import fold
 from aos.core.state.state import State
-from aos.prove.replay.against_report import CLASSES
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.shadow.pairs import IntentKey, IntentPairs, MailPairs, Renames
-from aos.prove.shadow.shadow_state import BlobOverlay, ShadowState
+from aos.prove.whatif.against_report import CLASSES
+from aos.prove.whatif.shadow_pairs import IntentKey, IntentPairs, MailPairs, Renames
+from aos.prove.whatif.shadow_state import BlobOverlay, ShadowState
 from aos.values.digests import Hash
 
 STEP_MISSING: Final = "step_missing"

@@ -20,8 +20,8 @@ from aos.core.state.version import manifest_under, runs_under
 from aos.errors import Refused
 from aos.manifest.effective import Effective
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.shadow.course import DIFFERENCES_KEPT, SHADOW_CLASSES, CellNote, Observed
-from aos.prove.shadow.shadow import Shadow
+from aos.prove.whatif.shadow import Shadow
+from aos.prove.whatif.shadow_course import DIFFERENCES_KEPT, SHADOW_CLASSES, CellNote, Observed
 from aos.read.lens.lens import ALL_BYTES, Lens
 from aos.read.lens.manifests import Manifests
 from aos.values.cbor import INTEGER_MAX, INTEGER_MIN, encode

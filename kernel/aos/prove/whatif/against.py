@@ -27,15 +27,15 @@ from aos.core.state.state import State, empty
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import BadUsage, Damage, Erased, sentence
 from aos.manifest.effective import Effective, Workflow
-from aos.prove.replay.against_report import AgainstReport, StepDifference, classes_of
-from aos.prove.replay.candidate import (
+from aos.prove.replay.difference import FieldDifference, differences
+from aos.prove.whatif.against_report import AgainstReport, StepDifference, classes_of
+from aos.prove.whatif.candidate import (
     Candidate,
     CandidateBuilds,
     CandidateManifest,
     Retried,
     refuse_host_memory,
 )
-from aos.prove.replay.difference import FieldDifference, differences
 from aos.read.lens.lens import ALL_BYTES, Lens, ran_under
 from aos.read.lens.manifests import Manifests
 from aos.sandbox.inspect import ModuleRefused, check_module

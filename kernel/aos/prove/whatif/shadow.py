@@ -43,16 +43,16 @@ from aos.errors import Erased, Refused, sentence
 from aos.manifest.names import NODE
 from aos.prove.replay.difference import difference
 from aos.prove.replay.recorded_inputs import input_of
-from aos.prove.shadow.course import EVENT_REFUSED, Course, FirstDifference, ShadowTally
-from aos.prove.shadow.pairs import IntentKey
-from aos.prove.shadow.shadow_answers import (
+from aos.prove.whatif.shadow_answers import (
     CarryOut,
     ScriptAnswers,
     ShadowAnswers,
     carries_nothing_out,
 )
-from aos.prove.shadow.shadow_state import BlobOverlay, ShadowState, cells_of
-from aos.prove.shadow.shadow_steps import Comparing, ShadowSteps, copied_event
+from aos.prove.whatif.shadow_course import EVENT_REFUSED, Course, FirstDifference, ShadowTally
+from aos.prove.whatif.shadow_pairs import IntentKey
+from aos.prove.whatif.shadow_state import BlobOverlay, ShadowState, cells_of
+from aos.prove.whatif.shadow_steps import Comparing, ShadowSteps, copied_event
 from aos.values.digests import Hash
 
 ROUNDS_MAX: Final = 100_000

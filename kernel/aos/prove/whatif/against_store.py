@@ -12,9 +12,9 @@ from aos.core.state.state import State
 from aos.errors import BadUsage, Damage
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
-from aos.prove.replay.against import against, check_candidates, module_names, named_module
-from aos.prove.replay.against_report import AgainstReport
 from aos.prove.verify.pruned_journal import beginning_of
+from aos.prove.whatif.against import against, check_candidates, module_names, named_module
+from aos.prove.whatif.against_report import AgainstReport
 from aos.read.lens.manifests import IS_MANIFEST
 from aos.sandbox.config import REPLAY_STACK_BYTES
 from aos.sandbox.engine import Sandbox

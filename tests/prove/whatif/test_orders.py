@@ -12,17 +12,17 @@ from aos.core.decide.answers import Admitted
 from aos.host.apply.manifest_files import load_manifest_files, read_manifest_files
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded, load
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
-from aos.prove.shadow.shadow_state import Proposed
-from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
+from aos.prove.whatif.journal_source import ShadowSource, chosen_range, source_of_store
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_state import Proposed
+from aos.prove.whatif.shadowing import ShadowRequest, run_shadow
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from tests.modules.guests import WasmWorld
 from tests.modules.test_order_world import ORDER, Driver
 from tests.prove.journals import store_of
-from tests.prove.shadow.shadows import beginnings
-from tests.prove.shadow.test_null import CUSTOM
+from tests.prove.whatif.shadows import beginnings
+from tests.prove.whatif.test_null import CUSTOM
 from tests.run_seed import run_seed
 from tests.tools import long_form
 

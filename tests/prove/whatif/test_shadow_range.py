@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-import aos.prove.shadow.shadow_source as ranges
+import aos.prove.whatif.journal_source as ranges
 from aos.core.decide.answers import Admitted
 from aos.errors import BadUsage
-from aos.prove.shadow.shadow_source import RecordRange, ShadowSource, chosen_range, source_of_store
+from aos.prove.whatif.journal_source import RecordRange, ShadowSource, chosen_range, source_of_store
 from tests.prove.journals import MODULES, Shop, shop, store_of
-from tests.prove.shadow.shadows import beginnings
+from tests.prove.whatif.shadows import beginnings
 
 
 def long_shop() -> tuple[Shop, dict[str, int]]:

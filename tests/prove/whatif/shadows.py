@@ -9,21 +9,21 @@ from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import ApplyMode
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded
-from aos.prove.shadow import shadow_source
-from aos.prove.shadow.pairs import recorded_keys
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow import Shadow
-from aos.prove.shadow.shadow_answers import read_script_answers
-from aos.prove.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
-from aos.prove.shadow.shadow_state import Proposed
-from aos.prove.shadow.shadowing import Making, ShadowRequest, shadow_of
+from aos.prove.whatif import journal_source
+from aos.prove.whatif.journal_source import ShadowSource, chosen_range, source_of_store
+from aos.prove.whatif.shadow import Shadow
+from aos.prove.whatif.shadow_answers import read_script_answers
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_pairs import recorded_keys
+from aos.prove.whatif.shadow_state import Proposed
+from aos.prove.whatif.shadowing import Making, ShadowRequest, shadow_of
 from tests.memory_world import MemoryWorld, Module, PythonRunner
 from tests.prove.journals import store_of
 
 
 def beginnings(source: ShadowSource) -> list[int]:
     """All records where a shadow may begin."""
-    return [point.seq for point in shadow_source._start_points(source)]
+    return [point.seq for point in journal_source._start_points(source)]
 
 
 def shadow_bytes(

@@ -11,8 +11,8 @@ import wasmtime
 
 from aos.core.journal.records import Ref, Step
 from aos.manifest.load import load
-from aos.prove.replay.against_report import AgainstReport
-from aos.prove.replay.against_store import against_store
+from aos.prove.whatif.against_report import AgainstReport
+from aos.prove.whatif.against_store import against_store
 from aos.testing import World
 from aos.values.cbor import Value, encode
 from tests.testing.builds import answering

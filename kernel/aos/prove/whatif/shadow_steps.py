@@ -25,13 +25,13 @@ from aos.core.state.state import State
 from aos.core.state.version import runs_under, stays, workflow_of
 from aos.errors import Erased
 from aos.manifest.effective import Effective
-from aos.prove.replay.against import comparable, on_text
-from aos.prove.replay.against_report import classes_of
-from aos.prove.replay.candidate import CandidateManifest, refuse_host_memory
 from aos.prove.replay.difference import FieldDifference, difference, differences
-from aos.prove.shadow.course import STEP_EXTRA, STEP_MISSING, Course, FirstDifference
-from aos.prove.shadow.pairs import Alone, RecordedStep, Renames, ShadowStep
-from aos.prove.shadow.shadow_state import BlobOverlay
+from aos.prove.whatif.against import comparable, on_text
+from aos.prove.whatif.against_report import classes_of
+from aos.prove.whatif.candidate import CandidateManifest, refuse_host_memory
+from aos.prove.whatif.shadow_course import STEP_EXTRA, STEP_MISSING, Course, FirstDifference
+from aos.prove.whatif.shadow_pairs import Alone, RecordedStep, Renames, ShadowStep
+from aos.prove.whatif.shadow_state import BlobOverlay
 from aos.read.lens.lens import ALL_BYTES, Lens
 from aos.read.lens.manifests import Manifests
 from aos.values.digests import Hash

@@ -1,41 +1,38 @@
-"""The records that a shadow follows: those of a store or of a bundle, in a range (spec/shadow.md,
-SH-5 to SH-8).
-
-A shadow begins at a record that changes no cell: a ``manifest`` that came into force, a ``start``
-or a ``snapshot``. It ends before the next manifest.
-"""
+"""The journal that other code is tried on, that of a store or of a bundle, and the sandbox in which
+that code runs (spec/audit.md, A-19, A-86)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeVar
 
 from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Manifest, Snapshot, Start
+from aos.core.journal.records import Record
 from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.load import load
 from aos.core.state.state import State, empty
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage
 from aos.prove.verify.pruned_journal import Beginning, beginning, beginning_of
+from aos.sandbox.config import REPLAY_STACK_BYTES
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.stack import run_on_big_stack
 from aos.store.bundle.reader import Bundle
 from aos.store.store import Store
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 
-DEFAULT_RECORDS: Final = 10_000
-"""How many records a shadow follows at least, if the base has been in force for as many."""
+Progress = Callable[[int, int], None]
+"""Called on another thread with (sequence reached, last one). An exception that it raises ends the
+work, which raises the same exception."""
 
-_START_KINDS: Final = tuple(
-    encode("kind") + encode(record_type.KIND) for record_type in (Manifest, Snapshot, Start)
-)
-"""Bytes that every such record contains, and other records seldom do."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShadowSource:
+class JournalSource:
     """``frames(first, last)`` are those with these records. ``first`` is the first record that is
     kept, ``last`` the durable end. ``begins`` is where a pruned journal continues from.
     ``snapshots`` maps the record that a kept snapshot was taken after to its document. ``limits``
@@ -50,6 +47,17 @@ class ShadowSource:
     snapshots: dict[int, Hash]
     limits: Limits = LIMITS
 
+    def first_state(self) -> State:
+        """Return the state before the first record that is kept.
+
+        Raises:
+            Damage: The snapshot that a pruned journal continues from cannot be read.
+        """
+        if self.begins is not None:
+            return self.begins.state(self.blob)
+        first = next(self.frames(self.first, self.first))
+        return empty(Tip(world=first.header.world), self.blob, limits=self.limits)
+
     def state_before(self, seq: int) -> State:
         """Return a state at or before record ``seq`` - 1, from the newest snapshot there.
 
@@ -59,18 +67,37 @@ class ShadowSource:
         for at in sorted(self.snapshots, reverse=True):
             if at < seq and self.has_blob(self.snapshots[at]):
                 return load(self.snapshots[at], self.blob, limits=self.limits)
-        if self.begins is not None:
-            return self.begins.state(self.blob)
-        first = next(self.frames(self.first, self.first))
-        return empty(Tip(world=first.header.world), self.blob, limits=self.limits)
+        return self.first_state()
+
+    def in_sandbox(self, modules: Mapping[Hash, bytes], work: Callable[[Sandbox], T]) -> T:
+        """Call ``work`` with the real sandbox, as in replay (A-19), on a thread with the stack that
+        modules need. ``modules`` are those that the journal does not have."""
+
+        def wasm(hash: Hash) -> bytes:
+            module = modules.get(hash)
+            return self.blob(hash) if module is None else module
+
+        def run() -> T:
+            sandbox = Sandbox(wasm, stack_bytes=REPLAY_STACK_BYTES)
+            try:
+                return work(sandbox)
+            finally:
+                sandbox.close()
+
+        return run_on_big_stack(run)
 
 
-def source_of_store(store: Store) -> ShadowSource:
-    """Raises: Damage: The head, or where a pruned journal begins, cannot be read."""
+def source_of_store(store: Store) -> JournalSource:
+    """The journal of a store up to its head. Other processes may append to it meanwhile.
+
+    Raises:
+        BadUsage: The store has no journal yet.
+        Damage: The head, or where a pruned journal begins, cannot be read.
+    """
     head, cut = store.head(), store.cut()
     if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
-    return ShadowSource(
+        raise BadUsage("the journal is empty: it has no genesis (make a world: aos init DIR)")
+    return JournalSource(
         frames=store.frames,
         blob=store.blob,
         has_blob=store.has_blob,
@@ -81,7 +108,7 @@ def source_of_store(store: Store) -> ShadowSource:
     )
 
 
-def source_of_bundle(bundle: Bundle) -> ShadowSource:
+def source_of_bundle(bundle: Bundle) -> JournalSource:
     """Raises: Damage: The file was altered, or where an archive begins cannot be read."""
     bundle.check()
 
@@ -93,7 +120,7 @@ def source_of_bundle(bundle: Bundle) -> ShadowSource:
                 yield frame
 
     begins = beginning_of(bundle)
-    return ShadowSource(
+    return JournalSource(
         frames=frames,
         blob=bundle.blob,
         has_blob=bundle.has_blob,
@@ -104,114 +131,16 @@ def source_of_bundle(bundle: Bundle) -> ShadowSource:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRange:
-    """``first`` is the record that the proposed manifest replaces, ``last`` the last one that the
-    shadow follows."""
-
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class _StartPoint:
-    seq: int
-    is_manifest: bool
-
-
-_StartPoints: TypeAlias = list[_StartPoint]
-
-
-def chosen_range(
-    source: ShadowSource,
-    *,
-    first: int | None = None,
-    last: int | None = None,
-    is_all: bool = False,
-    around: int | None = None,
-    records: int = 0,
-) -> RecordRange:
-    """Return the range for ``--from``, ``--to`` and ``--all``; without them the default one.
-    Without ``--to`` it may end as early as the manifest that was in force at record ``around``.
-    The default one has ``records`` records or ``DEFAULT_RECORDS``, if the base has so many.
+def records_of_kinds(frames: Iterable[Frame], *record_types: type[Record]) -> Iterator[Record]:
+    """Yield the records of some types. Only records that may be of one are decoded.
 
     Raises:
-        BadUsage: There is no such record, or no place where a shadow can begin before it.
-        Damage: A record cannot be read.
+        Damage: Such a record cannot be read.
     """
-    end = source.last if last is None else last
-    for name, seq in (("--to", end), ("--from", first)):
-        if seq is not None and not source.first <= seq <= source.last:
-            raise BadUsage(
-                sentence(
-                    f"{name}: there is no such record",
-                    expected=f"a record from {source.first} to {source.last}",
-                    actual=str(seq),
-                )
-            )
-    points = list(_start_points(source))
-    if last is None and around is not None:
-        next_one = (point.seq for point in points if point.is_manifest and point.seq > around)
-        end = next(next_one, end + 1) - 1
-    points = [point for point in points if point.seq <= end]
-    if first is not None and first > end:
-        raise BadUsage(
-            sentence("--from: it is after the end", expected=f"at most {end}", actual=str(first))
-        )
-    behind = max(records, DEFAULT_RECORDS)
-    if first is not None:
-        begins = _start_before(source, points, first)
-    else:
-        begins = _start_in_era(source, points, None if is_all else end - behind)
-    later = [point.seq for point in points if point.is_manifest and point.seq > begins]
-    return RecordRange(first=begins, last=min([end, *(seq - 1 for seq in later)]))
-
-
-def _start_before(source: ShadowSource, points: _StartPoints, seq: int) -> int:
-    """The nearest place at or before a record."""
-    earlier_seqs = [point.seq for point in points if point.seq <= seq]
-    if not earlier_seqs:
-        raise BadUsage(
-            sentence(
-                "--from: no shadow can begin there",
-                expected=f"a record from {_first_start(source, points)} on, where a manifest, a "
-                "start or a snapshot is recorded",
-                actual=str(seq),
-            )
-        )
-    return earlier_seqs[-1]
-
-
-def _start_in_era(source: ShadowSource, points: _StartPoints, seq_max: int | None) -> int:
-    """The last place of the manifest in force that is at most record ``seq_max``; without one, or
-    with None, the first."""
-    bases = [index for index, point in enumerate(points) if point.is_manifest]
-    era = points[bases[-1] if bases else 0 :]
-    if not era:
-        raise BadUsage(_first_start(source, points))
-    behind = [point.seq for point in era if seq_max is not None and point.seq <= seq_max]
-    return behind[-1] if behind else era[0].seq
-
-
-def _first_start(source: ShadowSource, points: _StartPoints) -> str:
-    if points:
-        return str(points[0].seq)
-    return (
-        f"the journal from record {source.first} on has no manifest, and no start or snapshot "
-        "under one: nothing to shadow"
-    )
-
-
-def _start_points(source: ShadowSource) -> Iterator[_StartPoint]:
-    """The records where a shadow can begin, in order: those with a manifest in force afterwards."""
-    begins = source.begins
-    is_in_force = begins is not None and begins.state(source.blob).manifest is not None
-    for frame in source.frames(source.first, source.last):
+    kinds = [encode("kind") + encode(record_type.KIND) for record_type in record_types]
+    for frame in frames:
         for data in frame.records:
-            if not any(kind in data for kind in _START_KINDS):
-                continue
-            record = from_bytes(data)
-            is_manifest = isinstance(record, Manifest)
-            is_in_force |= is_manifest
-            if is_in_force and isinstance(record, Manifest | Snapshot | Start):
-                yield _StartPoint(record.seq, is_manifest)
+            if any(kind in data for kind in kinds):
+                record = from_bytes(data)
+                if isinstance(record, record_types):
+                    yield record

@@ -11,10 +11,9 @@ from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from aos.core.journal.frame import Frame
-from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, EntryId, Faulted, Manifest, Step, slot_hash
 from aos.core.state.cell import OpenIntent
-from aos.read.lens.manifests import IS_MANIFEST
+from aos.prove.whatif.journal_source import records_of_kinds
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
@@ -24,8 +23,6 @@ EXTRA: Final = 1 << 62
 
 KEPT_MAX: Final = 10_000
 """How many steps without a counterpart may still get one; the oldest are counted first."""
-
-_IS_STEP: Final = encode("kind") + encode(Step.KIND)
 
 _HASH_TEXT: Final = re.compile("blake3:[0-9a-f]{64}")
 _HASH_TEXT_BYTES: Final = re.compile(b"blake3:[0-9a-f]{64}")
@@ -47,16 +44,14 @@ def recorded_keys(frames: Iterable[Frame], first: int, last: int) -> Counter[Int
         Damage: A record cannot be read.
     """
     keys: Counter[IntentKey] = Counter()
-    for frame in frames:
-        for data in frame.records:
-            record = from_bytes(data) if _IS_STEP in data or IS_MANIFEST in data else None
-            if isinstance(record, Manifest) and record.seq > first:
-                return keys
-            if isinstance(record, Step) and first < record.seq <= last:
-                keys.update(
-                    (record.cell, intent.effect, slot_hash(intent.params), intent.key)
-                    for intent in record.intents
-                )
+    for record in records_of_kinds(frames, Manifest, Step):
+        if isinstance(record, Manifest) and record.seq > first:
+            return keys
+        if isinstance(record, Step) and first < record.seq <= last:
+            keys.update(
+                (record.cell, intent.effect, slot_hash(intent.params), intent.key)
+                for intent in record.intents
+            )
     return keys
 
 

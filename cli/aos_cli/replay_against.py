@@ -11,7 +11,8 @@ from aos.errors import BadUsage, Refused
 from aos.host.apply.manifest_files import AIR_SUFFIX, load_manifest_files
 from aos.manifest.load import Loaded
 from aos.prove.whatif.against import Candidates, against
-from aos.prove.whatif.against_report import CLASSES, AgainstReport, StepDifference
+from aos.prove.whatif.against_report import AgainstReport, StepDifference
+from aos.prove.whatif.step_comparison import CLASSES
 from aos.read.lens.words import count, short
 from aos.read.views.record_view import name_cell
 from aos.sandbox.caps import FILE_BYTES_MAX

@@ -4,48 +4,46 @@ Rule 1: each recorded step of the candidate's workflows runs again, with the rec
 and context. A step that differs does not affect later steps: those use the recorded state too.
 
 Rule 2: the journal is only folded. Running its own modules is the task of ``replay``.
-
-Rule 3: the decisions of a workflow are compared: state, events, effects, status, annotation, fault.
-Fuel and memory are summed up and are never a difference.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.frame import Frame, follow
 from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Faulted, Intent, Manifest, Record, Step
-from aos.core.state.cell import EventMail, Mail, ReceiptMail
+from aos.core.journal.records import Faulted, Manifest, Record, Step
+from aos.core.state.cell import EventMail, Mail
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import BadUsage, Damage, Erased, sentence
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded
-from aos.prove.replay.difference import FieldDifference, differences
-from aos.prove.whatif.against_report import AgainstReport, StepDifference, classes_of
+from aos.prove.replay.difference import FieldDifference
+from aos.prove.whatif.against_report import AgainstReport, StepDifference
 from aos.prove.whatif.candidate import (
     Candidate,
     CandidateBuilds,
     CandidateManifest,
-    Retried,
     refuse_host_memory,
 )
 from aos.prove.whatif.journal_source import JournalSource, Progress, records_of_kinds
+from aos.prove.whatif.step_comparison import (
+    DIFFERENCES_KEPT,
+    classes_of,
+    decision_differences,
+    on_text,
+)
 from aos.read.lens.lens import ALL_BYTES, Lens, ran_under
 from aos.read.lens.manifests import Manifests
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.inspect import ModuleRefused, check_module
-from aos.values.digests import Hash, content_hash
-
-DIFFERENCES_KEPT: Final = 100
-"""How many differing steps a report describes one by one; the others are only counted."""
+from aos.values.digests import content_hash
 
 Candidates: TypeAlias = Mapping[str | None, bytes] | Loaded
 """Builds by the names of their modules (None names the journal's only module), or a manifest with
@@ -249,26 +247,22 @@ class _Against:
         report.compared += 1
         report.fuel_recorded += record.fuel
         report.migrated.update({record.cell[0]: retried.migrated} if retried.migrated else {})
-        lens = self._lens(retried)
         field_differences, schemas = retried.problems, retried.schemas
-        if retried.recomputed is not None:
-            if isinstance(retried.recomputed, Faulted):
-                refuse_host_memory(retried.recomputed.fault, record)
-            report.fuel_candidate += retried.recomputed.fuel
-            recomputed = comparable(retried.recomputed, retried.expected)
-            if recomputed != retried.expected:
-                field_differences += differences(retried.expected, recomputed, lens)
+        recomputed = retried.recomputed
+        if recomputed is not None:
+            if isinstance(recomputed, Faulted):
+                refuse_host_memory(recomputed.fault, record)
+            report.fuel_candidate += recomputed.fuel
+            decisions = decision_differences(
+                recomputed, retried.expected,
+                manifests=retried.manifests, read=self._read, blobs=retried.blobs,
+            )  # fmt: skip
+            field_differences += decisions
+            if decisions:
                 schemas += _unlike_schemas(recomputed, mail, retried.manifest)
         report.schemas.update(schemas)
         if field_differences:
             self._differs(record, field_differences, mail)
-
-    def _lens(self, retried: Retried) -> Lens:
-        def read(hash: Hash, /) -> bytes:
-            blob = retried.blobs.get(hash)
-            return self._read(hash) if blob is None else blob
-
-        return Lens(retried.manifests, read, value_bytes_max=ALL_BYTES)
 
     def _differs(
         self,
@@ -293,47 +287,6 @@ class _Against:
                     differences=field_differences,
                 )
             )
-
-
-def comparable(recomputed: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
-    """Return ``recomputed`` with the parts that are not compared taken from the record (Rule 3)."""
-    if isinstance(recomputed, Faulted):
-        output = record.output if isinstance(record, Faulted) else recomputed.output
-        return replace(recomputed, fuel=record.fuel, pages=record.pages, output=output)
-    if isinstance(record, Faulted):
-        return recomputed
-    intents = tuple(
-        _comparable_intent(intent, recorded_intent)
-        for intent, recorded_intent in zip(recomputed.intents, record.intents, strict=False)
-    )
-    return replace(
-        recomputed,
-        fuel=record.fuel,
-        pages=record.pages,
-        output=record.output,
-        fits=record.fits,
-        intents=intents + recomputed.intents[len(intents) :],
-    )
-
-
-def _comparable_intent(intent: Intent, recorded: Intent) -> Intent:
-    # An intent's hash covers every part of it that is compared.
-    intent = replace(intent, intent=recorded.intent)
-    # The definition of an effect (its executor, its retries) is no decision of the workflow.
-    return (
-        replace(intent, effect_hash=recorded.effect_hash)
-        if intent.effect == recorded.effect
-        else intent
-    )
-
-
-def on_text(mail: Mail) -> str:
-    """Name the mail that a step ran on, for people (A-87)."""
-    if isinstance(mail, EventMail):
-        return mail.schema
-    if isinstance(mail, ReceiptMail):
-        return f"receipt of {mail.intent.effect.name}: {mail.receipt.status}"
-    return f"stream frame of {mail.intent.effect.name}: {mail.frame.frame_kind}"
 
 
 def _unlike_schemas(recomputed: Step | Faulted, mail: Mail, manifest: Effective) -> tuple[str, ...]:

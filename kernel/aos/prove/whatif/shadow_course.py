@@ -22,9 +22,9 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.whatif.against_report import CLASSES
-from aos.prove.whatif.shadow_pairs import IntentKey, IntentPairs, MailPairs, Renames
+from aos.prove.whatif.shadow_pairs import IntentKey, IntentPairs, MailPairs
 from aos.prove.whatif.shadow_state import BlobOverlay, ShadowState
+from aos.prove.whatif.step_comparison import CLASSES, DIFFERENCES_KEPT, Renames
 from aos.values.digests import Hash
 
 STEP_MISSING: Final = "step_missing"
@@ -34,9 +34,6 @@ EVENT_REFUSED: Final = "event_refused"
 SHADOW_CLASSES: Final = (*CLASSES, STEP_MISSING, STEP_EXTRA, EVENT_REFUSED)
 """The ways in which a cell may differ: those of a step (A-82), and a step or input that only one of
 the two journals has."""
-
-DIFFERENCES_KEPT: Final = 100
-"""How many differing cells a report shows one by one; the others are only counted."""
 
 
 class Course:

@@ -3,7 +3,6 @@ SH-15, SH-20, SH-31)."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,20 +13,13 @@ from aos.core.journal.frame import Frame
 from aos.core.journal.records import CellId, EntryId, Faulted, Manifest, Step, slot_hash
 from aos.core.state.cell import OpenIntent
 from aos.prove.whatif.journal_source import records_of_kinds
-from aos.values.cbor import Value, decode_record, encode
-from aos.values.digests import HASH_BYTES, Hash
-from aos.values.errors import ValueProblem
+from aos.values.digests import Hash
 
 EXTRA: Final = 1 << 62
 """From this sequence on, the records of a shadow have no recorded counterpart (SH-10)."""
 
 KEPT_MAX: Final = 10_000
 """How many steps without a counterpart may still get one; the oldest are counted first."""
-
-_HASH_TEXT: Final = re.compile("blake3:[0-9a-f]{64}")
-_HASH_TEXT_BYTES: Final = re.compile(b"blake3:[0-9a-f]{64}")
-_HASH_HEAD: Final = b"\x58\x20"
-"""The CBOR head of a byte string of 32 bytes."""
 
 IntentKey: TypeAlias = tuple[CellId, str, Hash, str | bytes | None]
 """(cell, effect, hash of the params, requested key)."""
@@ -133,69 +125,6 @@ def _pop_first(alone: dict[IntentKey, deque[Hash]], key: IntentKey) -> Hash | No
     if not waiting:
         del alone[key]
     return intent
-
-
-class Renames:
-    """The hashes of the shadow's intents, each with the recorded one that it is paired with, where
-    the two differ (SH-31).
-
-    The hash of an intent covers the definition of its workflow, so another version asks for the
-    same effect under another hash. A state that keeps such a hash is not different for that.
-    """
-
-    def __init__(self) -> None:
-        self._recorded_by_shadow: dict[bytes, Hash] = {}
-
-    def add(self, shadow: Hash, recorded: Hash) -> None:
-        if shadow != recorded:
-            self._recorded_by_shadow[shadow] = recorded
-
-    def __bool__(self) -> bool:
-        return bool(self._recorded_by_shadow)
-
-    def text(self, text: str) -> str:
-        return _HASH_TEXT.sub(self._of_text, text)
-
-    def data(self, encoded: bytes) -> bytes:
-        """Return CBOR with the recorded hashes, in the canonical order that they give; bytes that
-        are no canonical CBOR, with the hashes replaced where they are."""
-        try:
-            return encode(self._value(decode_record(encoded)))
-        except ValueProblem:
-            return self._bytes(encoded)
-
-    def _of_text(self, match: re.Match[str]) -> str:
-        hash = self._recorded_by_shadow.get(bytes.fromhex(match[0].removeprefix("blake3:")))
-        return match[0] if hash is None else f"blake3:{hash.hex()}"
-
-    def _value(self, value: Value) -> Value:
-        match value:
-            case str():
-                return self.text(value)
-            case bytes():
-                return self._bytes(value)
-            case list():
-                return [self._value(element) for element in value]
-            case dict():
-                return {
-                    self.text(key) if isinstance(key, str) else key: self._value(member)
-                    for key, member in value.items()
-                }
-            case _:
-                return value
-
-    def _bytes(self, data: bytes) -> bytes:
-        if len(data) == HASH_BYTES:
-            return self._recorded_by_shadow.get(data, data)
-        data = _HASH_TEXT_BYTES.sub(lambda match: self.text(match[0].decode()).encode(), data)
-        at = data.find(_HASH_HEAD)
-        while at >= 0:
-            begin = at + len(_HASH_HEAD)
-            hash = self._recorded_by_shadow.get(data[begin : begin + HASH_BYTES])
-            if hash is not None:
-                data = data[:begin] + hash + data[begin + HASH_BYTES :]
-            at = data.find(_HASH_HEAD, at + 1)
-        return data
 
 
 class MailPairs:

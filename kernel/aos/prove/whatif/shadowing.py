@@ -29,7 +29,7 @@ from aos.prove.whatif.shadow_answers import CarryOut, ScriptAnswers, carries_not
 from aos.prove.whatif.shadow_pairs import IntentKey, recorded_keys
 from aos.prove.whatif.shadow_report import blocked_report, shadow_report
 from aos.prove.whatif.shadow_state import BlobOverlay, Proposed, ShadowState, put_in_force
-from aos.prove.whatif.shadow_steps import Comparing
+from aos.prove.whatif.step_comparison import ShadowComparison
 from aos.read.lens.lens import ALL_BYTES, Lens
 from aos.read.lens.manifests import Manifests
 from aos.sandbox.engine import Sandbox
@@ -267,14 +267,14 @@ class Making:
         if is_blocked:
             return
         state.snapshot = recorded.snapshot
-        comparing = Comparing(
+        comparison = ShadowComparison(
             self._proposed.effective, recorded, self._manifests,
-            runner=self._runner, overlay=self._overlay,
+            runner=self._runner, read=self._overlay.read,
         )  # fmt: skip
         self.shadow = Shadow(
             recorded,
             ShadowState(state, self._runner, self._overlay),
-            comparing,
+            comparison,
             self._overlay,
             answers=self._request.answers,
             to_come=self._to_come,

@@ -13,8 +13,8 @@ from aos.prove.whatif import shadowing
 from aos.prove.whatif.journal_source import JournalSource, source_of_store
 from aos.prove.whatif.shadow import Shadow
 from aos.prove.whatif.shadow_answers import read_script_answers
+from aos.prove.whatif.shadow_course import recorded_keys
 from aos.prove.whatif.shadow_document import read_report
-from aos.prove.whatif.shadow_pairs import recorded_keys
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import Making, ShadowRequest, chosen_range, shadow_of
 from tests.memory_world import MemoryWorld, Module, PythonRunner

@@ -49,8 +49,13 @@ from aos.prove.whatif.shadow_answers import (
     ShadowAnswers,
     carries_nothing_out,
 )
-from aos.prove.whatif.shadow_course import EVENT_REFUSED, Course, FirstDifference, ShadowTally
-from aos.prove.whatif.shadow_pairs import IntentKey
+from aos.prove.whatif.shadow_course import (
+    EVENT_REFUSED,
+    Course,
+    FirstDifference,
+    IntentKey,
+    ShadowTally,
+)
 from aos.prove.whatif.shadow_state import BlobOverlay, ShadowState, cells_of
 from aos.prove.whatif.shadow_steps import ShadowSteps, copied_event
 from aos.prove.whatif.step_comparison import ShadowComparison

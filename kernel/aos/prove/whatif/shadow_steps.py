@@ -3,7 +3,9 @@ and SH-30 to SH-34)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.records import (
@@ -22,8 +24,60 @@ from aos.errors import Erased
 from aos.prove.replay.difference import FieldDifference, difference
 from aos.prove.whatif.candidate import refuse_host_memory
 from aos.prove.whatif.shadow_course import STEP_EXTRA, STEP_MISSING, Course, FirstDifference
-from aos.prove.whatif.shadow_pairs import Alone, RecordedStep, ShadowStep
 from aos.prove.whatif.step_comparison import ShadowComparison, classes_of, on_text
+
+KEPT_MAX: Final = 10_000
+"""How many steps without a counterpart may still get one; the oldest are counted first."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedStep:
+    """A step of the journal, the manifest's record that it ran ``under``, and what it ran ``on``.
+    ``at`` is the record of the journal that the shadow had reached."""
+
+    record: Step | Faulted
+    under: int
+    on: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowStep:
+    """A step of the shadow, as ``RecordedStep``."""
+
+    record: Step | Faulted
+    on: str
+    at: int
+
+
+class Alone(Generic[T]):
+    """Steps of one side that the other has not taken so far, by cell and entry."""
+
+    def __init__(self) -> None:
+        self._steps: OrderedDict[tuple[CellId, EntryId], T] = OrderedDict()
+
+    def add(self, cell: CellId, entry: EntryId, step: T) -> list[T]:
+        """Keep a step; return those that will have no counterpart because of it."""
+        previous = self._steps.pop((cell, entry), None)
+        lost = [] if previous is None else [previous]
+        self._steps[cell, entry] = step
+        if len(self._steps) > KEPT_MAX:
+            lost.append(self._steps.popitem(last=False)[1])
+        return lost
+
+    def take(self, cell: CellId, entry: EntryId) -> T | None:
+        return self._steps.pop((cell, entry), None)
+
+    def has(self, cell: CellId, entry: EntryId) -> bool:
+        return (cell, entry) in self._steps
+
+    def end(self) -> list[T]:
+        """Return all steps that are left, and forget them."""
+        steps = list(self._steps.values())
+        self._steps.clear()
+        return steps
 
 
 class ShadowSteps:

@@ -26,7 +26,7 @@ from aos.errors import BadUsage, Damage, sentence
 from aos.prove.whatif.journal_source import JournalSource, Progress, records_of_kinds
 from aos.prove.whatif.shadow import Shadow
 from aos.prove.whatif.shadow_answers import CarryOut, ScriptAnswers, carries_nothing_out
-from aos.prove.whatif.shadow_pairs import IntentKey, recorded_keys
+from aos.prove.whatif.shadow_course import IntentKey, recorded_keys
 from aos.prove.whatif.shadow_report import blocked_report, shadow_report
 from aos.prove.whatif.shadow_state import BlobOverlay, Proposed, ShadowState, put_in_force
 from aos.prove.whatif.step_comparison import ShadowComparison

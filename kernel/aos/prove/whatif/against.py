@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.faults import Fault, FaultKind, refuse_host_memory
 from aos.core.journal.frame import Frame, follow
 from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.record_codec import from_bytes
@@ -26,12 +26,7 @@ from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded
 from aos.prove.replay.difference import FieldDifference
 from aos.prove.whatif.against_report import AgainstReport, StepDifference
-from aos.prove.whatif.candidate import (
-    Candidate,
-    CandidateBuilds,
-    CandidateManifest,
-    refuse_host_memory,
-)
+from aos.prove.whatif.candidate import Candidate, CandidateBuilds, CandidateManifest
 from aos.prove.whatif.journal_source import JournalSource, Progress, records_of_kinds
 from aos.prove.whatif.step_comparison import (
     DIFFERENCES_KEPT,
@@ -251,7 +246,7 @@ class _Against:
         recomputed = retried.recomputed
         if recomputed is not None:
             if isinstance(recomputed, Faulted):
-                refuse_host_memory(recomputed.fault, record)
+                refuse_host_memory(recomputed.fault, f"record {record.seq}")
             report.fuel_candidate += recomputed.fuel
             decisions = decision_differences(
                 recomputed, retried.expected,

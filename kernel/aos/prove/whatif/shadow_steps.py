@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
-from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.faults import Fault, FaultKind, refuse_host_memory
 from aos.core.journal.records import (
     CellId,
     Emitted,
@@ -22,7 +22,6 @@ from aos.core.state.state import State
 from aos.core.state.version import runs_under, stays, workflow_of
 from aos.errors import Erased
 from aos.prove.replay.difference import FieldDifference, difference
-from aos.prove.whatif.candidate import refuse_host_memory
 from aos.prove.whatif.shadow_course import STEP_EXTRA, STEP_MISSING, Course, FirstDifference
 from aos.prove.whatif.step_comparison import ShadowComparison, classes_of, on_text
 
@@ -158,7 +157,7 @@ class ShadowSteps:
         recomputed = self._course.writing.step(id, seq)
         self._course.note_record(recomputed)
         if isinstance(recomputed, Faulted):
-            refuse_host_memory(recomputed.fault, recomputed)
+            refuse_host_memory(recomputed.fault, f"record {recomputed.seq}")
         return recomputed
 
     def run_alone(self, id: CellId) -> None:

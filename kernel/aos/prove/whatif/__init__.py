@@ -1,3 +1,2 @@
-"""What other code would have done to a recorded journal: to each of its steps alone, ``against`` a
-build or a manifest (spec/audit.md, A-80 to A-90), or to its whole course, as a ``shadow``
-(spec/shadow.md)."""
+"""Try other code on a recorded journal: on each step alone, ``against`` a build or a manifest
+(spec/audit.md, A-80 to A-90), or on its whole course, as a ``shadow`` (spec/shadow.md)."""

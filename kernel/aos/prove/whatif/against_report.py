@@ -81,6 +81,7 @@ class AgainstReport:
 
     @property
     def is_same(self) -> bool:
+        """Whether no compared step differs, none is missing, and no flow would be stopped."""
         return not self.different and not self.missing and not self.flows.stopped
 
     def to_document(self) -> dict[str, object]:

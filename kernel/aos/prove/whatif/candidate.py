@@ -84,7 +84,7 @@ class Candidate(Protocol):
 
 
 class CandidateBuilds:
-    """Other builds of modules of the journal. All else is as recorded (A-81)."""
+    """A ``Candidate`` of other builds of modules of the journal. All else is as recorded (A-81)."""
 
     def __init__(
         self,
@@ -162,7 +162,8 @@ class _ReplacingRunner:
 
 
 class CandidateManifest:
-    """A whole manifest, with its modules, definitions, routes and migrations (A-89 to A-89c).
+    """A ``Candidate`` that is a manifest with all its modules, definitions, routes and migrations
+    (A-89 to A-89c).
 
     Each step runs as if the candidate had been applied with the mode ``migrate`` directly before
     it:
@@ -210,6 +211,7 @@ class CandidateManifest:
         return flow_gate(state, self.effective, flows, runner=self.runner, read=self.read)
 
     def conversion(self, workflow: Workflow) -> StateConversion:
+        """Return the migration of the states of a workflow of the candidate."""
         if workflow.name not in self._conversions:
             conversion = StateConversion(self.effective, workflow, self.runner)
             self._conversions[workflow.name] = conversion

@@ -283,6 +283,7 @@ class MailPairs:
         return entry
 
     def pair(self, cell: CellId, shadow: EntryId, recorded: EntryId | None) -> None:
+        """Pair an entry of the shadow; with None, it has no recorded one."""
         if shadow == recorded:
             return
         self._recorded[cell, shadow] = recorded

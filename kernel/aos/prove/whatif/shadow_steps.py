@@ -67,6 +67,7 @@ class Alone(Generic[T]):
         return lost
 
     def take(self, cell: CellId, entry: EntryId) -> T | None:
+        """Remove the step that waits for this entry's counterpart, and return it."""
         return self._steps.pop((cell, entry), None)
 
     def has(self, cell: CellId, entry: EntryId) -> bool:

@@ -218,6 +218,7 @@ class Making:
         return self.shadow is not None
 
     def report(self) -> bytes:
+        """End the shadow, and return its report. Raises as ``shadow_of``."""
         proposed, answers = self._proposed, self._request.answers
         if self._frame is None:
             raise Damage(f"record {self._request.range.first} cannot be read")

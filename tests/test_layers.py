@@ -90,7 +90,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "replay": "verify",
         "event_log": "",
         "report": "verify replay",
-        "shadow": "verify replay",
+        "whatif": "verify replay",
     },
 }  # fmt: skip
 

@@ -9,16 +9,16 @@ from typing import Final
 from aos.author.build_record import project_built_at, refuse_stale_build
 from aos.errors import BadUsage, Refused
 from aos.host.apply.manifest_files import AIR_SUFFIX, load_manifest_files
-from aos.host.folder.folder import open_folder
 from aos.manifest.load import Loaded
-from aos.prove.replay.against_report import CLASSES, AgainstReport, StepDifference
-from aos.prove.replay.against_store import Candidates, against_bundle, against_store
+from aos.prove.whatif.against import Candidates, against
+from aos.prove.whatif.against_report import AgainstReport, StepDifference
+from aos.prove.whatif.step_comparison import CLASSES
 from aos.read.lens.words import count, short
 from aos.read.views.record_view import name_cell
 from aos.sandbox.caps import FILE_BYTES_MAX
-from aos.store.bundle.reader import open_bundle
-from aos_cli.output import Advance, line, print_json, progress
-from aos_cli.replay_start import snapshot_named, until_interrupted
+from aos.store.stored_world import state_of
+from aos_cli.output import line, print_json, progress
+from aos_cli.replay_start import open_source, snapshot_named, until_interrupted
 
 STEPS_SHOWN: Final = 10
 PLACES_SHOWN: Final = 8
@@ -44,29 +44,18 @@ def run_against(
     if file is not None and start is not None:
         raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
     candidates = _read(arguments, abi)
-    with progress("comparing") as advance:
-        if file is None:
-            report = _with_world(world, candidates, start, advance)
-        else:
-            with open_bundle(file) as bundle:
-                report = until_interrupted(
-                    lambda tell: against_bundle(bundle, candidates, on_progress=tell), advance
-                )
+    with progress("comparing") as advance, open_source(world, file) as (source, store):
+        state = None
+        if start is not None and store is not None:
+            state = state_of(store, snapshot_named(store, start))
+        report = until_interrupted(
+            lambda tell: against(source, candidates, start=state, on_progress=tell), advance
+        )
     if json:
         print_json(report.to_document())
     else:
         _show(report)
     return 0 if report.is_same else Refused.exit_code
-
-
-def _with_world(
-    world: Path, candidates: Candidates, start: str | None, advance: Advance
-) -> AgainstReport:
-    with open_folder(world).open_store(readonly=True) as store:
-        row = None if start is None else snapshot_named(store, start)
-        return until_interrupted(
-            lambda tell: against_store(store, candidates, start=row, on_progress=tell), advance
-        )
 
 
 def _read(arguments: Sequence[str], abi: str | None) -> Candidates:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final, TypeVar
 
 from aos.errors import BadUsage
+from aos.host.folder.folder import open_folder
+from aos.prove.whatif.journal_source import JournalSource, source_of_bundle, source_of_store
+from aos.store.bundle.reader import open_bundle
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
 from aos_cli.output import Advance
@@ -14,6 +19,17 @@ from aos_cli.output import Advance
 T = TypeVar("T")
 
 END_S: Final = 5.0
+
+
+@contextlib.contextmanager
+def open_source(world: Path, bundle: Path | None) -> Iterator[tuple[JournalSource, Store | None]]:
+    """The journal of a bundle, or of a world with its store, as long as it is open."""
+    if bundle is not None:
+        with open_bundle(bundle) as bundle_reader:
+            yield source_of_bundle(bundle_reader), None
+    else:
+        with open_folder(world).open_store(readonly=True) as store:
+            yield source_of_store(store), store
 
 
 def snapshot_named(store: Store, start: str) -> SnapshotRow:

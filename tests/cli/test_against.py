@@ -89,6 +89,26 @@ def test_from_a_snapshot(aos: Aos, lived_in: Path, wrong: Path, tmp_path: Path) 
     assert (ran.code, ran.json["compared"]) == (0, 0)
 
 
+def test_a_pruned_world_is_compared_over_the_records_that_are_kept(
+    aos: Aos, lived_in: Path, wrong: Path, tmp_path: Path
+) -> None:
+    """A-86"""
+    from tests.copies import copied
+
+    world = copied(lived_in, tmp_path / "world")
+    assert in_silence("snapshot", "--world", world) == 0
+    event = '{"key": "late", "out": null, "trap": null}'
+    assert in_silence("send", "host/Do@1", event, "--world", world) == 0
+    assert in_silence("run", "--until-idle", "--world", world) == 0
+    after_snapshot = aos("replay", "--against", wrong, "--from", "snapshot", "--json", world=world)
+    assert in_silence("journal", "prune", "--before", "newest", "--world", world) == 0
+
+    kept = aos("replay", "--against", wrong, "--json", world=world)
+
+    assert after_snapshot.json["compared"] > 0
+    assert (kept.code, kept.json) == (after_snapshot.code, after_snapshot.json)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

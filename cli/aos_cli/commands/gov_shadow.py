@@ -14,9 +14,9 @@ from aos.core.journal.vocabulary import MODES, word_of
 from aos.errors import BadUsage, Damage, Refused, sentence
 from aos.host.folder.folder import read_key
 from aos.manifest.effective import Effective
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_source import ShadowSource
-from aos.prove.shadow.shadow_state import Proposed
+from aos.prove.whatif.journal_source import JournalSource
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_state import Proposed
 from aos.read.views.proposal_view import proposal as proposal_of
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -110,7 +110,7 @@ def _make_report(proposal: int, options: ShadowOptions, world: Path) -> bytes:
         )
     leaves = tuple(row["leaves"])
 
-    def proposed(source: ShadowSource) -> Proposed:
+    def proposed(source: JournalSource) -> Proposed:
         manifest = Effective.from_document(source.blob(parse_hash(document)))
         return Proposed(effective=manifest, mode=mode, leaves=leaves)
 

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,29 +17,21 @@ from aos.core.journal.vocabulary import MODES, word_of
 from aos.errors import BadUsage, Refused, either, sentence
 from aos.host.checkpoints.named_files import read_named
 from aos.host.executors.carrying import carry_out
-from aos.host.folder.folder import open_folder
 from aos.manifest.effective import Effective
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_answers import (
+from aos.prove.whatif.journal_source import JournalSource
+from aos.prove.whatif.shadow_answers import (
     ANSWERS_BYTES_MAX,
     ScriptAnswers,
     read_script_answers,
 )
-from aos.prove.shadow.shadow_source import (
-    ShadowSource,
-    chosen_range,
-    source_of_bundle,
-    source_of_store,
-)
-from aos.prove.shadow.shadow_state import Proposed
-from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
-from aos.store.bundle.reader import open_bundle
-from aos.store.store import Store
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_state import Proposed
+from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.values.digests import Hash
 from aos_cli.apply_loading import load_named
 from aos_cli.options import DEFAULT_WORLD, Abi, Json, LeaveCells, World, number, span
 from aos_cli.output import print_json, progress
-from aos_cli.replay_start import until_interrupted
+from aos_cli.replay_start import open_source, until_interrupted
 from aos_cli.shadow_text import show_shadow
 
 NS_PER_S = 10**9
@@ -146,7 +137,7 @@ def make_shadow(
     world: Path,
     bundle: Path | None,
     options: ShadowOptions,
-    proposed: Callable[[ShadowSource], Proposed],
+    proposed: Callable[[JournalSource], Proposed],
     modules: Mapping[Hash, bytes],
     *,
     base: Hash | None = None,
@@ -159,7 +150,7 @@ def make_shadow(
     given; ``around`` and ``records`` are those of ``chosen_range``. Raises as ``shadow_of``.
     """
     options.check(bundle)
-    with progress("shadowing") as advance, _open_source(world, bundle) as (source, store):
+    with progress("shadowing") as advance, open_source(world, bundle) as (source, store):
         manifest = proposed(source)
         request = ShadowRequest(
             proposed=manifest,
@@ -185,17 +176,3 @@ def _script_answers(file: Path | None, manifest: Effective) -> ScriptAnswers | N
     if file is None:
         return None
     return read_script_answers(read_named(file, ANSWERS_BYTES_MAX), manifest)
-
-
-@contextlib.contextmanager
-def _open_source(world: Path, bundle: Path | None) -> Iterator[tuple[ShadowSource, Store | None]]:
-    if bundle is not None:
-        with open_bundle(bundle) as bundle_reader:
-            yield source_of_bundle(bundle_reader), None
-    else:
-        with open_folder(world).open_store(readonly=True) as store:
-            if store.head() is None:
-                raise BadUsage(
-                    "the journal is empty: it has no genesis (make a world: aos init DIR)"
-                )
-            yield source_of_store(store), store

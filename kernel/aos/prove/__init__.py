@@ -1,1 +1,1 @@
-"""Check a history: verify, replay, shadow, proofs, reports (spec/audit.md). Nothing prints."""
+"""Check a history: verify, replay, what-ifs, proofs, reports (spec/audit.md). Nothing prints."""

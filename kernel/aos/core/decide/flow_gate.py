@@ -15,13 +15,12 @@ from typing import Final
 
 from aos.core.decide.fits import key_problem
 from aos.core.decide.step import rehearse
-from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.faults import Fault, FaultKind, refuse_host_memory
 from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.records import CellId, Stamp, slot_bytes
 from aos.core.state.cell import Cell, EventMail, Root
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under, workflow_of
-from aos.errors import Unavailable, sentence
 from aos.flow.declaration import CONTINUE, FlowDeclaration, declared_flow, declared_flows
 from aos.flow.failure import FlowDivergence
 from aos.flow.flow_state import STUCK, TRIED, FlowState
@@ -103,7 +102,7 @@ def flow_gate(
             event = _continue(state, cell, declaration)
             fault = rehearse(state, cell, event, manifest=manifest, runner=runner, read=read)
             if fault is not None:
-                _refuse_host_memory(fault, cell)
+                refuse_host_memory(fault, f"a flow of {name}")
                 divergence = FlowDivergence.read(fault.detail)
                 stopped.append(StoppedFlow(cell=cell.id, fault=fault, divergence=divergence))
             elif (divergence := stored_divergence(flow, declaration, manifest)) is not None:
@@ -152,18 +151,6 @@ def _later_fault(divergence: FlowDivergence) -> Fault:
     path = divergence.path or "the flow"
     message = f"at {path}: the history has {divergence.expected}, the new code {divergence.found}"
     return Fault(kind=FaultKind.GUEST, message=f"diverged: {message}")
-
-
-def _refuse_host_memory(fault: Fault, cell: Cell) -> None:
-    """Raise Unavailable if only this machine stopped the flow."""
-    if fault.kind is FaultKind.HOST_MEMORY:
-        raise Unavailable(
-            sentence(
-                f"this machine could not run it: {fault.message}",
-                location=f"a flow of {cell.id[0]}",
-                hint="try where there is more memory",
-            )
-        )
 
 
 def _continue(state: State, cell: Cell, declaration: FlowDeclaration) -> EventMail:

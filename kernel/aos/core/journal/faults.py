@@ -11,6 +11,8 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+from aos.errors import Unavailable, sentence
+
 MESSAGE_BYTES_MAX: Final = 4096
 """Longest message of a fault, and longest problem of a receipt; both are in the journal."""
 
@@ -68,6 +70,19 @@ class Fault:
     @property
     def environmental(self) -> bool:
         return self.kind in ENVIRONMENTAL
+
+
+def refuse_host_memory(fault: Fault, location: str) -> None:
+    """Raise Unavailable if a step that was only tried lacked memory (A-85, FL-90): a machine with
+    more of it could decide the step. ``location`` names the step."""
+    if fault.kind is FaultKind.HOST_MEMORY:
+        raise Unavailable(
+            sentence(
+                f"this machine could not run it: {fault.message}",
+                location=location,
+                hint="try where there is more memory",
+            )
+        )
 
 
 def clipped(text: str) -> str:

@@ -22,7 +22,7 @@ from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded
 from aos.manifest.schedules import SCHEDULE
 from aos.prove.replay.difference import difference as differing
-from aos.prove.shadow.report_document import checked_report
+from aos.prove.whatif.shadow_document import checked_report
 from aos.read.lens.gate_document import gate_document
 from aos.read.lens.lens import as_json
 from aos.read.lens.manifests import manifest_records

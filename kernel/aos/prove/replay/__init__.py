@@ -1,1 +1,1 @@
-"""Runs recorded steps again, and stops at the first difference."""
+"""Executes a recorded journal again, and stops at the first difference (spec/audit.md, A-10)."""

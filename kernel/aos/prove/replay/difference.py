@@ -4,19 +4,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.core.journal.faults import Fault
+from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Batch, Emitted, Intent, Migrated, Principal, Record, Ref, Stamp
-from aos.read.lens.lens import Lens
+from aos.read.lens.lens import ALL_BYTES, Lens
+from aos.read.lens.manifests import Manifests
 from aos.read.views.record_view import cell_document, fault_document
 from aos.values.digests import HASH_BYTES, Hash, hash_text
 from aos.values.schema import untyped_to_json
 
 PLACES_MAX: Final = 16
 """How many places inside one value are listed."""
+
+
+def _as_it_is(value: object) -> object:
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,18 +58,47 @@ class FieldDifference:
             first_place.recomputed,
         )
 
-    def to_document(self) -> dict[str, object]:
-        return dataclasses.asdict(self)
+    def to_document(
+        self, side: str = "recomputed", show: Callable[[object], object] = _as_it_is
+    ) -> dict[str, object]:
+        """Return it as JSON: ``recorded`` next to ``side``, each value as ``show`` returns it."""
+        return {
+            "field": self.field,
+            "recorded": show(self.recorded),
+            side: show(self.recomputed),
+            "places": [
+                {
+                    "path": differing_place.path,
+                    "recorded": show(differing_place.recorded),
+                    side: show(differing_place.recomputed),
+                }
+                for differing_place in self.places
+            ],
+        }
 
 
-def differences(recorded: Record, recomputed: Record, lens: Lens) -> tuple[FieldDifference, ...]:
-    """Compare two records field by field. ``lens`` reads the blobs of both.
+def differences(
+    recorded: Record,
+    recomputed: Record,
+    *,
+    manifests: Manifests,
+    read: BlobReader,
+    blobs: Mapping[Hash, bytes],
+) -> tuple[FieldDifference, ...]:
+    """Compare two records field by field. ``manifests`` decode the values of both; ``blobs`` are
+    those that ``read`` does not have.
 
     Records of different kinds differ in ``kind`` alone; a list differs in its first differing
     entry.
     """
     if type(recorded) is not type(recomputed):
         return (difference("kind", _kind_text(recorded), _kind_text(recomputed)),)
+
+    def read_both(hash: Hash, /) -> bytes:
+        blob = blobs.get(hash)
+        return read(hash) if blob is None else blob
+
+    lens = Lens(manifests, read_both, value_bytes_max=ALL_BYTES)
     return tuple(_fields(recorded, recomputed, "", _Showing(lens, recorded)))
 
 

@@ -55,7 +55,7 @@ from aos.prove.replay.difference import FieldDifference, difference, differences
 from aos.prove.replay.recorded_inputs import RecordedInput, input_of
 from aos.prove.replay.replay_report import Divergence, Erasures, ReplayReport
 from aos.prove.verify.roots import Roots
-from aos.read.lens.lens import ALL_BYTES, Lens
+from aos.read.lens.lens import Lens
 from aos.read.lens.manifests import Manifests
 from aos.values.digests import Hash, hash_text
 
@@ -280,13 +280,10 @@ class _ReplayRun:
                     hint="replay where there is more room",
                 )
             )
-
-        def read(hash: Hash, /) -> bytes:
-            blob = blobs.get(hash)
-            return self.kernel.read(hash) if blob is None else blob
-
-        lens = Lens(self._manifests, read, value_bytes_max=ALL_BYTES)
-        field_differences = differences(self.recorded, recomputed, lens)
+        field_differences = differences(
+            self.recorded, recomputed,
+            manifests=self._manifests, read=self.kernel.read, blobs=blobs,
+        )  # fmt: skip
         self._diverge(*field_differences or [difference("bytes", "as read", "other bytes")])
 
     def _diverge(self, *field_differences: FieldDifference, is_record: bool = True) -> NoReturn:

@@ -4,45 +4,45 @@ Rule 1: each recorded step of the candidate's workflows runs again, with the rec
 and context. A step that differs does not affect later steps: those use the recorded state too.
 
 Rule 2: the journal is only folded. Running its own modules is the task of ``replay``.
-
-Rule 3: the decisions of a workflow are compared: state, events, effects, status, annotation, fault.
-Fuel and memory are summed up and are never a difference.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
 
-from aos.core.journal.faults import Fault, FaultKind
-from aos.core.journal.frame import Frame, Tip, follow
+from aos.core.journal.faults import Fault, FaultKind, refuse_host_memory
+from aos.core.journal.frame import Frame, follow
 from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Faulted, Intent, Manifest, Record, Step
-from aos.core.state.cell import EventMail, Mail, ReceiptMail
+from aos.core.journal.records import Faulted, Manifest, Record, Step
+from aos.core.state.cell import EventMail, Mail
 from aos.core.state.fold import fold
-from aos.core.state.state import State, empty
+from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import BadUsage, Damage, Erased, sentence
 from aos.manifest.effective import Effective, Workflow
-from aos.prove.replay.against_report import AgainstReport, StepDifference, classes_of
-from aos.prove.replay.candidate import (
-    Candidate,
-    CandidateBuilds,
-    CandidateManifest,
-    Retried,
-    refuse_host_memory,
+from aos.manifest.load import Loaded
+from aos.prove.replay.difference import FieldDifference
+from aos.prove.whatif.against_report import AgainstReport, StepDifference
+from aos.prove.whatif.candidate import Candidate, CandidateBuilds, CandidateManifest
+from aos.prove.whatif.journal_source import JournalSource, Progress, records_of_kinds
+from aos.prove.whatif.step_comparison import (
+    DIFFERENCES_KEPT,
+    classes_of,
+    decision_differences,
+    on_text,
 )
-from aos.prove.replay.difference import FieldDifference, differences
 from aos.read.lens.lens import ALL_BYTES, Lens, ran_under
 from aos.read.lens.manifests import Manifests
+from aos.sandbox.engine import Sandbox
 from aos.sandbox.inspect import ModuleRefused, check_module
-from aos.values.digests import Hash, content_hash
+from aos.values.digests import content_hash
 
-DIFFERENCES_KEPT: Final = 100
-"""How many differing steps a report describes one by one; the others are only counted."""
+Candidates: TypeAlias = Mapping[str | None, bytes] | Loaded
+"""Builds by the names of their modules (None names the journal's only module), or a manifest with
+its modules, whose migrations then convert the recorded states (A-89)."""
 
 _RETURN_FAULTS: Final = frozenset(
     {
@@ -60,50 +60,78 @@ _UNREAD_INPUT: Final = re.compile(r"sdk_input: (state|event|key): ")
 _UNREAD_PAYLOAD: Final = re.compile(r"sdk_payload: the receipt of ([^ ]+) is not of its schema")
 
 
-def check_candidates(builds: Mapping[str, bytes]) -> None:
-    """Check that each candidate is a module that may run.
+def against(
+    source: JournalSource,
+    candidates: Candidates,
+    *,
+    start: State | None = None,
+    on_progress: Progress | None = None,
+) -> AgainstReport:
+    """Run the recorded steps of a journal once more on candidates, in the real sandbox.
+
+    Args:
+        start: The state of a snapshot to begin after; None: all records that are kept. The
+            comparison takes ownership of it and changes it.
+        on_progress: Called on another thread after each frame.
 
     Raises:
         ModuleRefused: A candidate may not run; the message lists every reason.
+        BadUsage: The journal has no module of that name, or no name is given and the journal has
+            several modules.
+        Damage: The journal cannot be read to its end.
+        Unavailable: This machine lacks something that a step needs.
     """
+    state = source.first_state() if start is None else start
+    first = state.tip.seq + 1
+    if isinstance(candidates, Loaded):
+        ready: Mapping[str, bytes] | Effective = candidates.effective
+        modules = candidates.modules
+    else:
+        ready = _builds_by_name(candidates, _module_names(source, first, state.manifest))
+        _check_builds(ready)
+        modules = {content_hash(wasm): wasm for wasm in ready.values()}
+
+    def run(sandbox: Sandbox) -> AgainstReport:
+        comparison = _Against(source.blob, sandbox, ready, state)
+        for frame in source.frames(first, source.last):
+            comparison.frame(frame)
+            if on_progress is not None:
+                on_progress(frame.header.last, source.last)
+        comparison.finish()
+        return comparison.report
+
+    return source.in_sandbox(modules, run)
+
+
+def _module_names(source: JournalSource, first: int, in_force: Effective | None) -> list[str]:
+    """The names of the modules of all manifests: the one in force before record ``first``, and
+    those that come into force from there on."""
+    names = set() if in_force is None else set(in_force.modules)
+    for record in records_of_kinds(source.frames(first, source.last), Manifest):
+        assert isinstance(record, Manifest)
+        names |= Effective.from_document(source.blob(record.document.hash)).modules.keys()
+    return sorted(names)
+
+
+def _builds_by_name(candidates: Mapping[str | None, bytes], names: list[str]) -> dict[str, bytes]:
+    if not names:
+        raise BadUsage("--against: the journal has no modules: no manifest was ever applied")
+    if None in candidates and len(names) > 1:
+        raise BadUsage(
+            "--against: the journal has several modules: say which with NAME=FILE, one of "
+            + ", ".join(names)
+        )
+    return {
+        names[0] if word is None else named_module(word, names): wasm
+        for word, wasm in candidates.items()
+    }
+
+
+def _check_builds(builds: Mapping[str, bytes]) -> None:
     for name, wasm in builds.items():
         problems = check_module(wasm, ())
         if problems:
             raise ModuleRefused(name, problems)
-
-
-def against(
-    frames: Iterable[Frame],
-    read: BlobReader,
-    runner: Runner,
-    candidates: Mapping[str, bytes] | Effective,
-    *,
-    start: State | None = None,
-    on_progress: Callable[[int], None] | None = None,
-) -> AgainstReport:
-    """Run recorded steps once more on ``candidates``: builds by the names of their modules, or a
-    whole manifest, whose migrations then convert the recorded states (A-89).
-
-    Args:
-        frames: From the genesis, or with ``start`` from the record after it.
-        runner: Runs modules by hash, including the candidates.
-        start: The state of a snapshot. This call takes ownership of it and changes it.
-
-    Raises:
-        Damage: The journal cannot be read to the end of ``frames``.
-        Unavailable: This machine lacks something that a step needs.
-    """
-    comparison = _Against(read, runner, candidates, start)
-    for frame in frames:
-        comparison.frame(frame)
-        if on_progress is not None:
-            on_progress(frame.header.last)
-    comparison.finish()
-    return comparison.report
-
-
-def module_names(manifests: Iterable[Effective]) -> list[str]:
-    return sorted({name for manifest in manifests for name in manifest.modules})
 
 
 def named_module(word: str, names: Iterable[str]) -> str:
@@ -146,13 +174,13 @@ class _Against:
         read: BlobReader,
         runner: Runner,
         candidates: Mapping[str, bytes] | Effective,
-        start: State | None,
+        state: State,
     ) -> None:
         self._read = read
         self._manifests = Manifests()
-        self._state = start
-        if start is not None and start.manifest is not None:
-            self._manifests.add(start.manifest_seq, start.manifest)
+        self._state = state
+        if state.manifest is not None:
+            self._manifests.add(state.manifest_seq, state.manifest)
         self._candidate: Candidate
         if isinstance(candidates, Effective):
             self._candidate = CandidateManifest(candidates, runner, read, self._manifests)
@@ -164,8 +192,6 @@ class _Against:
             self.report = AgainstReport(candidates=builds)
 
     def frame(self, frame: Frame) -> None:
-        if self._state is None:
-            self._state = empty(Tip(world=frame.header.world), self._read)
         state = self._state
         tip = follow(state.tip, frame)
         for data in frame.records:
@@ -179,8 +205,6 @@ class _Against:
 
     def finish(self) -> None:
         """Try the candidate on the flows that are in progress at the end (A-90)."""
-        if self._state is None:
-            return
         report = self.report
         report.flows = self._candidate.gate(self._state)
         lens = Lens(self._manifests, self._read, value_bytes_max=ALL_BYTES)
@@ -218,26 +242,22 @@ class _Against:
         report.compared += 1
         report.fuel_recorded += record.fuel
         report.migrated.update({record.cell[0]: retried.migrated} if retried.migrated else {})
-        lens = self._lens(retried)
         field_differences, schemas = retried.problems, retried.schemas
-        if retried.recomputed is not None:
-            if isinstance(retried.recomputed, Faulted):
-                refuse_host_memory(retried.recomputed.fault, record)
-            report.fuel_candidate += retried.recomputed.fuel
-            recomputed = comparable(retried.recomputed, retried.expected)
-            if recomputed != retried.expected:
-                field_differences += differences(retried.expected, recomputed, lens)
+        recomputed = retried.recomputed
+        if recomputed is not None:
+            if isinstance(recomputed, Faulted):
+                refuse_host_memory(recomputed.fault, f"record {record.seq}")
+            report.fuel_candidate += recomputed.fuel
+            decisions = decision_differences(
+                recomputed, retried.expected,
+                manifests=retried.manifests, read=self._read, blobs=retried.blobs,
+            )  # fmt: skip
+            field_differences += decisions
+            if decisions:
                 schemas += _unlike_schemas(recomputed, mail, retried.manifest)
         report.schemas.update(schemas)
         if field_differences:
             self._differs(record, field_differences, mail)
-
-    def _lens(self, retried: Retried) -> Lens:
-        def read(hash: Hash, /) -> bytes:
-            blob = retried.blobs.get(hash)
-            return self._read(hash) if blob is None else blob
-
-        return Lens(retried.manifests, read, value_bytes_max=ALL_BYTES)
 
     def _differs(
         self,
@@ -262,47 +282,6 @@ class _Against:
                     differences=field_differences,
                 )
             )
-
-
-def comparable(recomputed: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
-    """Return ``recomputed`` with the parts that are not compared taken from the record (Rule 3)."""
-    if isinstance(recomputed, Faulted):
-        output = record.output if isinstance(record, Faulted) else recomputed.output
-        return replace(recomputed, fuel=record.fuel, pages=record.pages, output=output)
-    if isinstance(record, Faulted):
-        return recomputed
-    intents = tuple(
-        _comparable_intent(intent, recorded_intent)
-        for intent, recorded_intent in zip(recomputed.intents, record.intents, strict=False)
-    )
-    return replace(
-        recomputed,
-        fuel=record.fuel,
-        pages=record.pages,
-        output=record.output,
-        fits=record.fits,
-        intents=intents + recomputed.intents[len(intents) :],
-    )
-
-
-def _comparable_intent(intent: Intent, recorded: Intent) -> Intent:
-    # An intent's hash covers every part of it that is compared.
-    intent = replace(intent, intent=recorded.intent)
-    # The definition of an effect (its executor, its retries) is no decision of the workflow.
-    return (
-        replace(intent, effect_hash=recorded.effect_hash)
-        if intent.effect == recorded.effect
-        else intent
-    )
-
-
-def on_text(mail: Mail) -> str:
-    """Name the mail that a step ran on, for people (A-87)."""
-    if isinstance(mail, EventMail):
-        return mail.schema
-    if isinstance(mail, ReceiptMail):
-        return f"receipt of {mail.intent.effect.name}: {mail.receipt.status}"
-    return f"stream frame of {mail.intent.effect.name}: {mail.frame.frame_kind}"
 
 
 def _unlike_schemas(recomputed: Step | Faulted, mail: Mail, manifest: Effective) -> tuple[str, ...]:

@@ -12,15 +12,16 @@ from aos.core.journal.shadow_report import REPORT_BYTES_MAX
 from aos.errors import Refused
 from aos.host.folder.folder import init_world
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.shadow import shadow_report
-from aos.prove.shadow.course import DIFFERENCES_KEPT, FirstDifference, ShadowTally
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_source import source_of_store
+from aos.prove.whatif import shadow_report
+from aos.prove.whatif.journal_source import source_of_store
+from aos.prove.whatif.shadow_course import FirstDifference, ShadowTally
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.step_comparison import DIFFERENCES_KEPT
 from tests.cli.shell import here
 from tests.memory_world import MemoryWorld
 from tests.prove.journals import PLACED, SECOND, store_of
-from tests.prove.shadow.naive_world import Rule, versioned
-from tests.prove.shadow.shadows import beginnings, shadow_bytes
+from tests.prove.whatif.naive_world import Rule, versioned
+from tests.prove.whatif.shadows import beginnings, shadow_bytes
 
 
 def test_a_report_does_not_depend_on_the_snapshots_that_are_kept() -> None:

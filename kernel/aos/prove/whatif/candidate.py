@@ -16,14 +16,13 @@ from aos.core.decide.flow_gate import FlowGate, flow_gate
 from aos.core.decide.migration import StateConversion
 from aos.core.decide.quiescence import takes_over
 from aos.core.decide.step import decide_step
-from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.faults import Fault, refuse_host_memory
 from aos.core.journal.ports import BlobReader, Call, Ran, Runner
 from aos.core.journal.records import Emitted, Faulted, Intent, Slot, Step, slot, slot_bytes
 from aos.core.state.cell import Cell, EventMail
 from aos.core.state.eras import Eras, era_of
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
-from aos.errors import Unavailable, sentence
 from aos.flow.declaration import declared_flows
 from aos.flow.flow_state import TRIED
 from aos.manifest.effective import Effective, Workflow
@@ -85,7 +84,7 @@ class Candidate(Protocol):
 
 
 class CandidateBuilds:
-    """Other builds of modules of the journal. All else is as recorded (A-81)."""
+    """A ``Candidate`` of other builds of modules of the journal. All else is as recorded (A-81)."""
 
     def __init__(
         self,
@@ -163,7 +162,8 @@ class _ReplacingRunner:
 
 
 class CandidateManifest:
-    """A whole manifest, with its modules, definitions, routes and migrations (A-89 to A-89c).
+    """A ``Candidate`` that is a manifest with all its modules, definitions, routes and migrations
+    (A-89 to A-89c).
 
     Each step runs as if the candidate had been applied with the mode ``migrate`` directly before
     it:
@@ -211,6 +211,7 @@ class CandidateManifest:
         return flow_gate(state, self.effective, flows, runner=self.runner, read=self.read)
 
     def conversion(self, workflow: Workflow) -> StateConversion:
+        """Return the migration of the states of a workflow of the candidate."""
         if workflow.name not in self._conversions:
             conversion = StateConversion(self.effective, workflow, self.runner)
             self._conversions[workflow.name] = conversion
@@ -286,7 +287,7 @@ class _ManifestRetry:
         source = manifest_under(self.state, self.under)
         converted = self.candidate.conversion(self.new).converted(source, self.record.cell, data)
         if isinstance(converted, Fault):
-            refuse_host_memory(converted, self.record)
+            refuse_host_memory(converted, f"record {self.record.seq}")
             fault_text = f"{converted.kind.value}: {converted.message}"
             self.problems.append(
                 difference(f"migration.{moment}", self._state_json(state_slot), fault_text)
@@ -379,15 +380,3 @@ class _ManifestRetry:
 
     def _completed(self, schema: Schema, value: Slot) -> Slot:
         return slot(completed(schema, slot_bytes(value, self._read)), self.blobs)
-
-
-def refuse_host_memory(fault: Fault, record: Step | Faulted) -> None:
-    """Raise Unavailable if only this machine prevented the step (A-85)."""
-    if fault.kind is FaultKind.HOST_MEMORY:
-        raise Unavailable(
-            sentence(
-                f"this machine could not run it: {fault.message}",
-                location=f"record {record.seq}",
-                hint="try where there is more room",
-            )
-        )

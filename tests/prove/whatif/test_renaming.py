@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aos.prove.shadow.pairs import Renames
+from aos.prove.whatif.step_comparison import Renames
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import content_hash, hash_text
 

@@ -16,16 +16,16 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest
 from aos.host.executors.carrying import carry_out
 from aos.manifest.effective import Effective
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
-from aos.prove.shadow.shadow_state import Proposed
-from aos.prove.shadow.shadowing import ShadowRequest, run_shadow, shadow_of
+from aos.prove.whatif.journal_source import JournalSource, source_of_store
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_state import Proposed
+from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow, shadow_of
 from aos.testing import World
 from aos.testing.scenario import read_scenario
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.cookbook.worlds import COOKBOOK
 from tests.prove.journals import MODULES, busy_shop, shop
-from tests.prove.shadow.shadows import beginnings, shadowed
+from tests.prove.whatif.shadows import beginnings, shadowed
 from tests.run_seed import seeds
 from tests.sim import ends, script
 from tests.sim.behaviour import Modules
@@ -37,7 +37,7 @@ CUSTOM = b"\x00\x06\x04note!"
 """A custom section: nothing that runs."""
 
 
-def begun(source: ShadowSource) -> Iterator[tuple[int, Effective]]:
+def begun(source: JournalSource) -> Iterator[tuple[int, Effective]]:
     """Every record where a shadow may begin, and the manifest in force after it."""
     bases = manifests(source)
     for place in beginnings(source):
@@ -45,14 +45,14 @@ def begun(source: ShadowSource) -> Iterator[tuple[int, Effective]]:
         yield place, Effective.from_document(source.blob(base))
 
 
-def manifests(source: ShadowSource) -> dict[int, Hash]:
+def manifests(source: JournalSource) -> dict[int, Hash]:
     """The manifests that came into force, by their records."""
     records = (from_bytes(data) for each in source.frames(1, source.last) for data in each.records)
     return {each.seq: each.document.hash for each in records if isinstance(each, Manifest)}
 
 
 def report_from(
-    source: ShadowSource, first: int, proposed: Effective, runner: Runner
+    source: JournalSource, first: int, proposed: Effective, runner: Runner
 ) -> dict[str, Any]:
     request = ShadowRequest(
         proposed=Proposed(effective=proposed), range=chosen_range(source, first=first)
@@ -111,7 +111,7 @@ def rebuilt(base: Effective, hash_of: Callable[[Hash], Hash]) -> tuple[Effective
     return found, was
 
 
-def base_of(source: ShadowSource, first: int) -> int:
+def base_of(source: JournalSource, first: int) -> int:
     """The record of the manifest in force after record ``first``."""
     return max(each for each in manifests(source) if each <= first)
 
@@ -162,7 +162,7 @@ def test_simulated_worlds_decide_alike_from_every_beginning(part: int) -> None:
 SCENARIOS = sorted(COOKBOOK.glob("*/*.scenario.toml"))
 
 
-def report_with_custom_sections(source: ShadowSource, first: int, base: Effective) -> Any:
+def report_with_custom_sections(source: JournalSource, first: int, base: Effective) -> Any:
     """The report under the base, whose modules have one more custom section each."""
     modules: dict[Hash, bytes] = {}
 

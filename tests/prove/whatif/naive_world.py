@@ -1,7 +1,7 @@
 """A world under version 2 that is given what happened to a world of version 1: the truth that a
 shadow must tell (spec/shadow.md, SH-60).
 
-It is written apart from ``aos.prove.shadow``: a whole kernel, its own receipts with signatures, and
+It is written apart from ``aos.prove.whatif``: a whole kernel, its own receipts with signatures, and
 a list of what has been answered.
 """
 

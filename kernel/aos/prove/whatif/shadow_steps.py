@@ -3,46 +3,89 @@ and SH-30 to SH-34)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
 
-from aos.core.journal.faults import Fault, FaultKind
-from aos.core.journal.ports import Runner
+from aos.core.journal.faults import Fault, FaultKind, refuse_host_memory
 from aos.core.journal.records import (
     CellId,
     Emitted,
     EntryId,
     Event,
     Faulted,
-    Intent,
-    Slot,
     Step,
-    slot,
-    slot_bytes,
 )
 from aos.core.state.cell import Mail
 from aos.core.state.continuation import takes
 from aos.core.state.state import State
 from aos.core.state.version import runs_under, stays, workflow_of
 from aos.errors import Erased
-from aos.manifest.effective import Effective
-from aos.prove.replay.against import comparable, on_text
-from aos.prove.replay.against_report import classes_of
-from aos.prove.replay.candidate import CandidateManifest, refuse_host_memory
-from aos.prove.replay.difference import FieldDifference, difference, differences
-from aos.prove.shadow.course import STEP_EXTRA, STEP_MISSING, Course, FirstDifference
-from aos.prove.shadow.pairs import Alone, RecordedStep, Renames, ShadowStep
-from aos.prove.shadow.shadow_state import BlobOverlay
-from aos.read.lens.lens import ALL_BYTES, Lens
-from aos.read.lens.manifests import Manifests
-from aos.values.digests import Hash
+from aos.prove.replay.difference import FieldDifference, difference
+from aos.prove.whatif.shadow_course import STEP_EXTRA, STEP_MISSING, Course, FirstDifference
+from aos.prove.whatif.step_comparison import ShadowComparison, classes_of, on_text
+
+KEPT_MAX: Final = 10_000
+"""How many steps without a counterpart may still get one; the oldest are counted first."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedStep:
+    """A step of the journal, the manifest's record that it ran ``under``, and what it ran ``on``.
+    ``at`` is the record of the journal that the shadow had reached."""
+
+    record: Step | Faulted
+    under: int
+    on: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowStep:
+    """A step of the shadow, as ``RecordedStep``."""
+
+    record: Step | Faulted
+    on: str
+    at: int
+
+
+class Alone(Generic[T]):
+    """Steps of one side that the other has not taken so far, by cell and entry."""
+
+    def __init__(self) -> None:
+        self._steps: OrderedDict[tuple[CellId, EntryId], T] = OrderedDict()
+
+    def add(self, cell: CellId, entry: EntryId, step: T) -> list[T]:
+        """Keep a step; return those that will have no counterpart because of it."""
+        previous = self._steps.pop((cell, entry), None)
+        lost = [] if previous is None else [previous]
+        self._steps[cell, entry] = step
+        if len(self._steps) > KEPT_MAX:
+            lost.append(self._steps.popitem(last=False)[1])
+        return lost
+
+    def take(self, cell: CellId, entry: EntryId) -> T | None:
+        """Remove the step that waits for this entry's counterpart, and return it."""
+        return self._steps.pop((cell, entry), None)
+
+    def has(self, cell: CellId, entry: EntryId) -> bool:
+        return (cell, entry) in self._steps
+
+    def end(self) -> list[T]:
+        """Return all steps that are left, and forget them."""
+        steps = list(self._steps.values())
+        self._steps.clear()
+        return steps
 
 
 class ShadowSteps:
     """The steps of both journals, each with its counterpart, if it has one."""
 
-    def __init__(self, course: Course, comparing: Comparing) -> None:
+    def __init__(self, course: Course, comparison: ShadowComparison) -> None:
         self._course = course
-        self._comparing = comparing
+        self._comparison = comparison
         self._recorded_alone: Alone[RecordedStep] = Alone()
         self._shadow_alone: Alone[ShadowStep] = Alone()
 
@@ -115,7 +158,7 @@ class ShadowSteps:
         recomputed = self._course.writing.step(id, seq)
         self._course.note_record(recomputed)
         if isinstance(recomputed, Faulted):
-            refuse_host_memory(recomputed.fault, recomputed)
+            refuse_host_memory(recomputed.fault, f"record {recomputed.seq}")
         return recomputed
 
     def run_alone(self, id: CellId) -> None:
@@ -170,7 +213,9 @@ class ShadowSteps:
             self._course.tally.environmental += 1
             return
         try:
-            field_differences = self._comparing.differences(recomputed, record, recorded_step.under)
+            field_differences = self._comparison.differences(
+                recomputed, record, recorded_step.under
+            )
         except Erased:
             self._course.tally.erased += 1
             return
@@ -217,150 +262,6 @@ def _step_text(record: Step | Faulted) -> str:
     if isinstance(record, Faulted):
         return f"fault {record.fault.kind.value}"
     return "deleted" if record.state is None else record.status
-
-
-class Comparing:
-    """Compares a step of a shadow with its recorded counterpart (SH-30 to SH-33). ``recorded`` is
-    the state that the journal is folded into, of which only the manifests are read.
-
-    Two steps are compared as ``replay --against`` compares them, with one addition: an intent of
-    the shadow is the same as the recorded one that it is paired with. Records, entries and causes
-    are not compared: they only say where in a journal a step is.
-    """
-
-    def __init__(
-        self,
-        proposed: Effective,
-        recorded: State,
-        manifests: Manifests,
-        *,
-        runner: Runner,
-        overlay: BlobOverlay,
-    ) -> None:
-        self.renames = Renames()
-        self._recorded = recorded
-        self._manifests = manifests
-        self._overlay = overlay
-        self._candidate = CandidateManifest(proposed, runner, overlay.read, manifests)
-
-    def differences(
-        self, recomputed: Step | Faulted, record: Step | Faulted, under: int
-    ) -> tuple[FieldDifference, ...]:
-        """Return how ``recomputed`` differs from ``record``, which ran under the manifest of record
-        ``under``; nothing if it does not.
-
-        Raises:
-            Erased: A value that the comparison needs was erased.
-        """
-        if _decide_alike(recomputed, record):
-            return ()
-        if recomputed.under is not None:
-            # Both ran under an earlier manifest, so both have its schemas.
-            expected: Step | Faulted = _without_kept(replace(record, under=under))
-            return self._compared(
-                _at_recorded_place(recomputed, expected), expected, self._manifests, {}
-            )
-        form = self._candidate.recorded_as(self._recorded, record, under, recomputed)
-        expected = _without_kept(form.expected)
-        field_differences = self._compared(
-            _at_recorded_place(recomputed, expected), expected, form.manifests, dict(form.blobs)
-        )
-        return form.problems + field_differences
-
-    def _compared(
-        self,
-        recomputed: Step | Faulted,
-        expected: Step | Faulted,
-        manifests: Manifests,
-        blobs: dict[Hash, bytes],
-    ) -> tuple[FieldDifference, ...]:
-        def read(hash: Hash, /) -> bytes:
-            blob = blobs.get(hash)
-            return self._overlay.read(hash) if blob is None else blob
-
-        recomputed = comparable(self._renamed(recomputed, blobs), expected)
-        if recomputed == expected:
-            return ()
-        return differences(expected, recomputed, Lens(manifests, read, value_bytes_max=ALL_BYTES))
-
-    def _renamed(self, recomputed: Step | Faulted, blobs: dict[Hash, bytes]) -> Step | Faulted:
-        if not self.renames or isinstance(recomputed, Faulted):
-            return recomputed
-
-        def value(original: Slot | None) -> Slot | None:
-            return None if original is None else self._renamed_slot(original, blobs)
-
-        return replace(
-            recomputed,
-            state=value(recomputed.state),
-            ann=value(recomputed.ann),
-            events=tuple(self._renamed_event(event, blobs) for event in recomputed.events),
-            intents=tuple(self._renamed_intent(intent, blobs) for intent in recomputed.intents),
-        )
-
-    def _renamed_slot(self, original: Slot, blobs: dict[Hash, bytes]) -> Slot:
-        return slot(self.renames.data(slot_bytes(original, self._overlay.read)), blobs)
-
-    def _renamed_event(self, event: Emitted, blobs: dict[Hash, bytes]) -> Emitted:
-        return replace(event, value=self._renamed_slot(event.value, blobs))
-
-    def _renamed_intent(self, intent: Intent, blobs: dict[Hash, bytes]) -> Intent:
-        key, ref = intent.key, intent.issuer_ref
-        return replace(
-            intent,
-            params=self._renamed_slot(intent.params, blobs),
-            key=self.renames.text(key) if isinstance(key, str) else key,
-            issuer_ref=None if ref is None else self.renames.text(ref),
-        )
-
-
-def _decide_alike(recomputed: Step | Faulted, record: Step | Faulted) -> bool:
-    """Whether the two are equal as they are, which most are."""
-    if isinstance(recomputed, Faulted) or isinstance(record, Faulted):
-        return (
-            isinstance(recomputed, Faulted)
-            and isinstance(record, Faulted)
-            and (recomputed.fault == record.fault)
-        )
-    return (
-        recomputed.state == record.state
-        and recomputed.status == record.status
-        and recomputed.ann == record.ann
-        and len(recomputed.events) == len(record.events)
-        and len(recomputed.intents) == len(record.intents)
-        and all(
-            event is twin
-            or (event.schema, event.value, event.to, event.overloaded, event.unknown)
-            == (twin.schema, twin.value, twin.to, twin.overloaded, twin.unknown)
-            for event, twin in zip(recomputed.events, record.events, strict=True)
-        )
-        and all(
-            (intent.effect, intent.params, intent.key, intent.issuer_ref)
-            == (twin.effect, twin.params, twin.key, twin.issuer_ref)
-            for intent, twin in zip(recomputed.intents, record.intents, strict=True)
-        )
-    )
-
-
-def _at_recorded_place(recomputed: Step | Faulted, expected: Step | Faulted) -> Step | Faulted:
-    """``recomputed`` at the place of the recorded step."""
-    recomputed = replace(
-        recomputed,
-        seq=expected.seq,
-        entry=expected.entry,
-        root=expected.root,
-        depth=expected.depth,
-        under=expected.under,
-    )
-    if isinstance(recomputed, Step) and isinstance(expected, Step):
-        recomputed = replace(recomputed, abandoned=expected.abandoned)
-    return _without_kept(recomputed)
-
-
-def _without_kept(step: Step | Faulted) -> Step | Faulted:
-    if isinstance(step, Faulted):
-        return step
-    return replace(step, events=tuple(replace(event, kept=()) for event in step.events))
 
 
 def copied_step(state: State, record: Step | Faulted, seq: int) -> Step | Faulted:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-import aos.prove.shadow.shadow as shadow_module
-import aos.prove.shadow.shadow_report as reports
+import aos.prove.whatif.shadow as shadow_module
+import aos.prove.whatif.shadow_report as reports
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import RETRY
 from aos.core.journal.records import Ref, Step
@@ -18,8 +18,8 @@ from aos.errors import Erased, Refused
 from aos.manifest.builtins import TIMER
 from aos.manifest.keys import key_text
 from aos.manifest.load import Loaded
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_source import source_of_store
+from aos.prove.whatif.journal_source import source_of_store
+from aos.prove.whatif.shadow_document import read_report
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, hash_text
 from tests.memory_world import (
@@ -51,8 +51,8 @@ from tests.prove.journals import (
     shop_with,
     store_of,
 )
-from tests.prove.shadow.naive_world import Rule, versioned
-from tests.prove.shadow.shadows import shadow_bytes, shadow_of_world, shadowed
+from tests.prove.whatif.naive_world import Rule, versioned
+from tests.prove.whatif.shadows import shadow_bytes, shadow_of_world, shadowed
 
 
 def ruled(rule: Rule) -> MemoryWorld:

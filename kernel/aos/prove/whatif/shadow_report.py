@@ -19,9 +19,9 @@ from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import Refused
 from aos.manifest.effective import Effective
-from aos.prove.replay.difference import FieldDifference
-from aos.prove.shadow.course import DIFFERENCES_KEPT, SHADOW_CLASSES, CellNote, Observed
-from aos.prove.shadow.shadow import Shadow
+from aos.prove.whatif.shadow import Shadow
+from aos.prove.whatif.shadow_course import SHADOW_CLASSES, CellNote, Observed
+from aos.prove.whatif.step_comparison import DIFFERENCES_KEPT
 from aos.read.lens.lens import ALL_BYTES, Lens
 from aos.read.lens.manifests import Manifests
 from aos.values.cbor import INTEGER_MAX, INTEGER_MIN, encode
@@ -252,7 +252,9 @@ class _Showing:
                 "record": first.at,
                 "on": first.on,
                 "classes": list(first.classes),
-                "differences": [_difference(difference) for difference in first.differences],
+                "differences": [
+                    difference.to_document("shadow", _bounded) for difference in first.differences
+                ],
             },
             "last": {
                 "recorded": self._last(shadow.recorded, id),
@@ -277,22 +279,6 @@ class _Showing:
 
 def _cell(id: CellId, lens: Lens, seq: int) -> Fields:
     return {"workflow": id[0], "key": _bounded(lens.key(id, seq=seq))}
-
-
-def _difference(difference: FieldDifference) -> Fields:
-    return {
-        "field": difference.field,
-        "recorded": _bounded(difference.recorded),
-        "shadow": _bounded(difference.recomputed),
-        "places": [
-            {
-                "path": differing_place.path,
-                "recorded": _bounded(differing_place.recorded),
-                "shadow": _bounded(differing_place.recomputed),
-            }
-            for differing_place in difference.places
-        ],
-    }
 
 
 def _bounded(value: object) -> Any:

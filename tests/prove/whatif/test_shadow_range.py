@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-import aos.prove.shadow.shadow_source as ranges
+import aos.prove.whatif.shadowing as ranges
 from aos.core.decide.answers import Admitted
 from aos.errors import BadUsage
-from aos.prove.shadow.shadow_source import RecordRange, ShadowSource, chosen_range, source_of_store
+from aos.prove.whatif.journal_source import JournalSource, source_of_store
+from aos.prove.whatif.shadowing import RecordRange, chosen_range
 from tests.prove.journals import MODULES, Shop, shop, store_of
-from tests.prove.shadow.shadows import beginnings
+from tests.prove.whatif.shadows import beginnings
 
 
 def long_shop() -> tuple[Shop, dict[str, int]]:
@@ -40,13 +41,13 @@ def _seq(answer: object) -> int:
 
 
 @pytest.fixture(scope="module")
-def long() -> tuple[ShadowSource, dict[str, int]]:
+def long() -> tuple[JournalSource, dict[str, int]]:
     world, at = long_shop()
     return source_of_store(store_of(world)), at
 
 
 def test_a_shadow_begins_at_a_manifest_a_start_or_a_snapshot(
-    long: tuple[ShadowSource, dict[str, int]],
+    long: tuple[JournalSource, dict[str, int]],
 ) -> None:
     source, at = long
 
@@ -54,7 +55,7 @@ def test_a_shadow_begins_at_a_manifest_a_start_or_a_snapshot(
 
 
 def test_without_options_it_follows_the_manifest_in_force(
-    long: tuple[ShadowSource, dict[str, int]],
+    long: tuple[JournalSource, dict[str, int]],
 ) -> None:
     source, at = long
 
@@ -63,7 +64,7 @@ def test_without_options_it_follows_the_manifest_in_force(
 
 
 def test_of_a_long_time_it_follows_so_many_records_at_least(
-    long: tuple[ShadowSource, dict[str, int]], monkeypatch: pytest.MonkeyPatch
+    long: tuple[JournalSource, dict[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, at = long
     monkeypatch.setattr(ranges, "DEFAULT_RECORDS", source.last - at["newest"])
@@ -76,7 +77,7 @@ def test_of_a_long_time_it_follows_so_many_records_at_least(
     assert chosen_range(source).first == at["second"]
 
 
-def test_from_is_the_nearest_place_before(long: tuple[ShadowSource, dict[str, int]]) -> None:
+def test_from_is_the_nearest_place_before(long: tuple[JournalSource, dict[str, int]]) -> None:
     source, at = long
 
     assert chosen_range(source, first=at["newest"] + 1).first == at["newest"]
@@ -84,7 +85,7 @@ def test_from_is_the_nearest_place_before(long: tuple[ShadowSource, dict[str, in
     assert chosen_range(source, first=3).first == at["start"]
 
 
-def test_it_ends_before_the_next_manifest(long: tuple[ShadowSource, dict[str, int]]) -> None:
+def test_it_ends_before_the_next_manifest(long: tuple[JournalSource, dict[str, int]]) -> None:
     source, at = long
 
     assert chosen_range(source, first=2) == RecordRange(first=2, last=at["second"] - 1)
@@ -104,14 +105,14 @@ def test_it_ends_before_the_next_manifest(long: tuple[ShadowSource, dict[str, in
     ],
 )
 def test_another_range_is_refused(
-    long: tuple[ShadowSource, dict[str, int]], first: int | None, last: int | None, message: str
+    long: tuple[JournalSource, dict[str, int]], first: int | None, last: int | None, message: str
 ) -> None:
     with pytest.raises(BadUsage, match=message):
         chosen_range(long[0], first=first, last=last)
 
 
 def test_a_range_that_ends_before_it_begins_is_refused(
-    long: tuple[ShadowSource, dict[str, int]],
+    long: tuple[JournalSource, dict[str, int]],
 ) -> None:
     source, at = long
 

@@ -9,21 +9,21 @@ from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import ApplyMode
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded
-from aos.prove.shadow import shadow_source
-from aos.prove.shadow.pairs import recorded_keys
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow import Shadow
-from aos.prove.shadow.shadow_answers import read_script_answers
-from aos.prove.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
-from aos.prove.shadow.shadow_state import Proposed
-from aos.prove.shadow.shadowing import Making, ShadowRequest, shadow_of
+from aos.prove.whatif import shadowing
+from aos.prove.whatif.journal_source import JournalSource, source_of_store
+from aos.prove.whatif.shadow import Shadow
+from aos.prove.whatif.shadow_answers import read_script_answers
+from aos.prove.whatif.shadow_course import recorded_keys
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_state import Proposed
+from aos.prove.whatif.shadowing import Making, ShadowRequest, chosen_range, shadow_of
 from tests.memory_world import MemoryWorld, Module, PythonRunner
 from tests.prove.journals import store_of
 
 
-def beginnings(source: ShadowSource) -> list[int]:
+def beginnings(source: JournalSource) -> list[int]:
     """All records where a shadow may begin."""
-    return [point.seq for point in shadow_source._start_points(source)]
+    return [point.seq for point in shadowing._start_points(source)]
 
 
 def shadow_bytes(
@@ -36,7 +36,7 @@ def shadow_bytes(
     mode: ApplyMode = STRICT,
     leaves: tuple[str, ...] = (),
     answers: bytes | None = None,
-    source: ShadowSource | None = None,
+    source: JournalSource | None = None,
     keep: Callable[[Shadow], None] | None = None,
 ) -> bytes:
     """The report of a shadow of the world's journal, under ``proposed`` with these functions."""
@@ -55,7 +55,7 @@ def shadow_bytes(
 def _keeping(keep: Callable[[Shadow], None]) -> Callable[..., bytes]:
     """``shadow_of``, which also hands out the shadow."""
 
-    def made(source: ShadowSource, request: ShadowRequest, **options: Any) -> bytes:
+    def made(source: JournalSource, request: ShadowRequest, **options: Any) -> bytes:
         first, last = request.range.first, request.range.last
         to_come = recorded_keys(source.frames(first, last), first, last)
         making = Making(source, request, options["runner"], options["carry_out"], to_come)

@@ -7,10 +7,10 @@ from benchmarks.changed_manifest import changed_manifest
 
 from aos.core.journal.records import Event, Ref
 from aos.errors import BadUsage
-from aos.prove.replay.against import named_module
-from aos.prove.replay.against_report import AgainstReport
-from aos.prove.replay.against_store import against_store
 from aos.prove.replay.difference import FieldDifference
+from aos.prove.whatif.against import against, named_module
+from aos.prove.whatif.against_report import AgainstReport
+from aos.prove.whatif.journal_source import source_of_store
 from aos.sandbox.inspect import ModuleRefused
 from aos.testing import World
 from aos.values.cbor import encode
@@ -45,7 +45,7 @@ def recorded(*values: object) -> World:
 
 def compare(world: World, *candidates: bytes, name: str | None = None) -> AgainstReport:
     (wasm,) = candidates
-    return against_store(world._desk.store, {name: wasm})
+    return against(source_of_store(world._desk.store), {name: wasm})
 
 
 def only(report: AgainstReport) -> tuple[tuple[str, ...], tuple[FieldDifference, ...]]:
@@ -252,7 +252,7 @@ def test_values_erased_since_and_faults_of_the_machine_are_left_out() -> None:
 
 
 def test_many_differences_are_counted_and_the_first_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aos.prove.replay.against.DIFFERENCES_KEPT", 2)
+    monkeypatch.setattr("aos.prove.whatif.against.DIFFERENCES_KEPT", 2)
     world = recorded(*({"key": f"k{n}"} for n in range(5)))
     report = compare(world, answering(out(9)))
     assert (report.different, len(report.first)) == (5, 2)

@@ -3,51 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from aos.core.decide.flow_gate import NO_FLOWS, FlowGate
 from aos.core.journal.records import CellId
 from aos.prove.replay.difference import FieldDifference
+from aos.prove.whatif.step_comparison import CLASSES
 from aos.read.lens.gate_document import gate_document
 from aos.values.digests import Hash, hash_text
-
-CLASSES: Final = (
-    "state",
-    "events",
-    "effects",
-    "status",
-    "annotation",
-    "fault",
-    "migration",
-    "misfit",
-)
-"""The parts of a step that may differ. ``migration``: the candidate's migration of a recorded state
-fails. ``misfit``: a recorded key, state or event does not fit the candidate's schema (A-89b)."""
-
-
-_CLASS_OF: Final = {
-    "state": "state",
-    "abandoned": "state",
-    "events": "events",
-    "intents": "effects",
-    "status": "status",
-    "ann": "annotation",
-    "fault": "fault",
-    "kind": "fault",
-    "migration": "migration",
-    "misfit": "misfit",
-}
-
-
-def classes_of(field_differences: Iterable[FieldDifference]) -> tuple[str, ...]:
-    """Return the classes of the fields that differ, in the order of ``CLASSES``."""
-    classes = {
-        _CLASS_OF[difference.field.partition("[")[0].partition(".")[0]]
-        for difference in field_differences
-    }
-    return tuple(class_name for class_name in CLASSES if class_name in classes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,22 +32,7 @@ class StepDifference:
             "cell": {"workflow": self.workflow, "key": self.key},
             "on": self.on,
             "classes": list(self.classes),
-            "differences": [
-                {
-                    "field": difference.field,
-                    "recorded": difference.recorded,
-                    "candidate": difference.recomputed,
-                    "places": [
-                        {
-                            "path": differing_place.path,
-                            "recorded": differing_place.recorded,
-                            "candidate": differing_place.recomputed,
-                        }
-                        for differing_place in difference.places
-                    ],
-                }
-                for difference in self.differences
-            ],
+            "differences": [difference.to_document("candidate") for difference in self.differences],
         }
 
 
@@ -132,6 +81,7 @@ class AgainstReport:
 
     @property
     def is_same(self) -> bool:
+        """Whether no compared step differs, none is missing, and no flow would be stopped."""
         return not self.different and not self.missing and not self.flows.stopped
 
     def to_document(self) -> dict[str, object]:

@@ -43,16 +43,22 @@ from aos.errors import Erased, Refused, sentence
 from aos.manifest.names import NODE
 from aos.prove.replay.difference import difference
 from aos.prove.replay.recorded_inputs import input_of
-from aos.prove.shadow.course import EVENT_REFUSED, Course, FirstDifference, ShadowTally
-from aos.prove.shadow.pairs import IntentKey
-from aos.prove.shadow.shadow_answers import (
+from aos.prove.whatif.shadow_answers import (
     CarryOut,
     ScriptAnswers,
     ShadowAnswers,
     carries_nothing_out,
 )
-from aos.prove.shadow.shadow_state import BlobOverlay, ShadowState, cells_of
-from aos.prove.shadow.shadow_steps import Comparing, ShadowSteps, copied_event
+from aos.prove.whatif.shadow_course import (
+    EVENT_REFUSED,
+    Course,
+    FirstDifference,
+    IntentKey,
+    ShadowTally,
+)
+from aos.prove.whatif.shadow_state import BlobOverlay, ShadowState, cells_of
+from aos.prove.whatif.shadow_steps import ShadowSteps, copied_event
+from aos.prove.whatif.step_comparison import ShadowComparison
 from aos.values.digests import Hash
 
 ROUNDS_MAX: Final = 100_000
@@ -78,15 +84,15 @@ class Shadow:
         self,
         recorded: State,
         state: ShadowState,
-        comparing: Comparing,
+        comparison: ShadowComparison,
         overlay: BlobOverlay,
         *,
         answers: ScriptAnswers | None = None,
         to_come: Counter[IntentKey] | None = None,
         carry_out: CarryOut = carries_nothing_out,
     ) -> None:
-        self.course = Course(recorded, state, overlay, comparing.renames, to_come)
-        self._steps = ShadowSteps(self.course, comparing)
+        self.course = Course(recorded, state, overlay, comparison.renames, to_come)
+        self._steps = ShadowSteps(self.course, comparison)
         self._answers = ShadowAnswers(self.course, answers, carry_out)
         self._rounds = 0
 

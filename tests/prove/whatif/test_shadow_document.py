@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from aos.core.journal.shadow_report import ReportInvalid
-from aos.prove.shadow.report_document import checked_report, read_report
+from aos.prove.whatif.shadow_document import checked_report, read_report
 from aos.values.cbor import decode_record, encode
 from tests.prove.journals import SECOND
-from tests.prove.shadow.naive_world import Rule, versioned
-from tests.prove.shadow.shadows import shadow_bytes
-from tests.prove.shadow.test_shadow import place, ruled
+from tests.prove.whatif.naive_world import Rule, versioned
+from tests.prove.whatif.shadows import shadow_bytes
+from tests.prove.whatif.test_shadow import place, ruled
 
 
 @pytest.fixture(scope="module")

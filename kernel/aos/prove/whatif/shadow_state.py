@@ -55,8 +55,10 @@ from aos.core.state.state import State
 from aos.errors import Refused
 from aos.manifest.effective import Effective
 from aos.manifest.names import NODE
-from aos.prove.shadow.pairs import EXTRA
 from aos.values.digests import Hash
+
+EXTRA: Final = 1 << 62
+"""From this sequence on, the records of a shadow have no recorded counterpart (SH-10)."""
 
 NO_SIGNATURE = bytes(64)
 

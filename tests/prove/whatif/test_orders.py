@@ -12,17 +12,17 @@ from aos.core.decide.answers import Admitted
 from aos.host.apply.manifest_files import load_manifest_files, read_manifest_files
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded, load
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
-from aos.prove.shadow.shadow_state import Proposed
-from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
+from aos.prove.whatif.journal_source import JournalSource, source_of_store
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_state import Proposed
+from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from tests.modules.guests import WasmWorld
 from tests.modules.test_order_world import ORDER, Driver
 from tests.prove.journals import store_of
-from tests.prove.shadow.shadows import beginnings
-from tests.prove.shadow.test_null import CUSTOM
+from tests.prove.whatif.shadows import beginnings
+from tests.prove.whatif.test_null import CUSTOM
 from tests.run_seed import run_seed
 from tests.tools import long_form
 
@@ -32,7 +32,7 @@ HAPPENINGS = 4_000 if long_form() else 400
 
 
 @pytest.fixture(scope="module")
-def history() -> ShadowSource:
+def history() -> JournalSource:
     """A journal of orders, with snapshots while orders are open."""
     loaded = load_manifest_files(ORDERS)
 
@@ -58,7 +58,7 @@ def edited(module: str, wasm: bytes) -> Loaded:
     return load({**files, path: wasm})
 
 
-def shadowed(source: ShadowSource, proposed: Loaded, first: int | None = None) -> dict[str, Any]:
+def shadowed(source: JournalSource, proposed: Loaded, first: int | None = None) -> dict[str, Any]:
     request = ShadowRequest(
         proposed=Proposed(effective=proposed.effective), range=chosen_range(source, first=first)
     )
@@ -66,7 +66,7 @@ def shadowed(source: ShadowSource, proposed: Loaded, first: int | None = None) -
 
 
 @pytest.mark.long
-def test_another_build_decides_alike_from_every_beginning(history: ShadowSource) -> None:
+def test_another_build_decides_alike_from_every_beginning(history: JournalSource) -> None:
     wasm = (ROOT / "modules" / "orders" / "orders.wasm").read_bytes()
     proposed = edited("orders", wasm + CUSTOM)
 
@@ -78,7 +78,7 @@ def test_another_build_decides_alike_from_every_beginning(history: ShadowSource)
     assert len(beginnings(history)) == 5
 
 
-def test_version_2_gives_charges_up_that_version_1_asks_for_again(history: ShadowSource) -> None:
+def test_version_2_gives_charges_up_that_version_1_asks_for_again(history: JournalSource) -> None:
     wasm = (ROOT / "modules" / "orders-2" / "orders-2.wasm").read_bytes()
     report = shadowed(history, edited("orders", wasm))
 

@@ -11,8 +11,9 @@ import wasmtime
 
 from aos.core.journal.records import Ref, Step
 from aos.manifest.load import load
-from aos.prove.replay.against_report import AgainstReport
-from aos.prove.replay.against_store import against_store
+from aos.prove.whatif.against import against
+from aos.prove.whatif.against_report import AgainstReport
+from aos.prove.whatif.journal_source import source_of_store
 from aos.testing import World
 from aos.values.cbor import Value, encode
 from tests.testing.builds import answering
@@ -86,7 +87,7 @@ def compare(world: World, given: list[dict[str, Any]], wasm: bytes) -> AgainstRe
         if node["$kind"] == "defmodule":
             node["runtime"]["artifact"]["path"] = "p.wasm"
     loaded = load({"m.air.json": json.dumps(given).encode(), "p.wasm": wasm})
-    return against_store(world._desk.store, loaded)
+    return against(source_of_store(world._desk.store), loaded)
 
 
 def recorded(*values: object, given: list[dict[str, Any]] | None = None) -> World:

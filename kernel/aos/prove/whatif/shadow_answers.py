@@ -24,7 +24,7 @@ from aos.core.state.continuation import payload_schemas
 from aos.errors import BadUsage, Erased, sentence
 from aos.manifest.builtins import KERNEL_EFFECTS, TIMER
 from aos.manifest.effective import Effect, Effective
-from aos.prove.shadow.course import Course
+from aos.prove.whatif.shadow_course import Course
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, derive
 from aos.values.errors import ValueProblem, quoted

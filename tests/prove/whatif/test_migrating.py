@@ -11,12 +11,12 @@ from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import ApplyMode
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import load
-from aos.prove.shadow.report_document import read_report
-from aos.prove.shadow.shadow_source import chosen_range, source_of_store
-from aos.prove.shadow.shadow_state import Proposed
-from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
+from aos.prove.whatif.journal_source import source_of_store
+from aos.prove.whatif.shadow_document import read_report
+from aos.prove.whatif.shadow_state import Proposed
+from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.testing import World
-from tests.prove.replay.test_against_manifest import (
+from tests.prove.whatif.test_against_manifest import (
     THREE,
     counter,
     edited,

@@ -13,14 +13,14 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.values.cbor import Value, decode_record
 from tests.memory_world import MemoryWorld
-from tests.prove.shadow.naive_world import (
+from tests.prove.whatif.naive_world import (
     Rule,
     TrueWorld,
     recorded_world,
     told_by,
     versioned,
 )
-from tests.prove.shadow.shadows import shadow_of_world
+from tests.prove.whatif.shadows import shadow_of_world
 from tests.run_seed import seeds
 from tests.tools import long_form
 

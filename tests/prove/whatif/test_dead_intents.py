@@ -7,8 +7,8 @@ from typing import Any
 from aos.values.cbor import encode
 from tests.memory_world import Envelope, MemoryWorld, ask, event_of, state_of
 from tests.prove.journals import CHARGE, LEDGER, ORDER, PLACED, TIMER, shop_with
-from tests.prove.shadow.naive_world import Rule
-from tests.prove.shadow.shadows import shadowed
+from tests.prove.whatif.naive_world import Rule
+from tests.prove.whatif.shadows import shadowed
 
 CANCEL = "sys/effect.cancel@1"
 ASKED = ask(CHARGE, {"amount": 5, "memo": ""}, issuer_ref="t")

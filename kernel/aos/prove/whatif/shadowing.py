@@ -1,5 +1,9 @@
-"""Make the shadow of a journal with the real sandbox: from its source to its report
-(spec/shadow.md, SH-1, SH-2)."""
+"""Make the shadow of a journal with the real sandbox: from its range to its report (spec/shadow.md,
+SH-1 to SH-8).
+
+A shadow begins at a record that changes no cell: a ``manifest`` that came into force, a ``start``
+or a ``snapshot``. It ends before the next manifest.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from aos.core.decide.answers import Blocker
 from aos.core.journal.frame import Frame, Tip, follow
@@ -19,27 +23,33 @@ from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under
 from aos.errors import BadUsage, Damage, sentence
-from aos.prove.shadow.pairs import IntentKey, recorded_keys
-from aos.prove.shadow.shadow import Shadow
-from aos.prove.shadow.shadow_answers import CarryOut, ScriptAnswers, carries_nothing_out
-from aos.prove.shadow.shadow_report import blocked_report, shadow_report
-from aos.prove.shadow.shadow_source import RecordRange, ShadowSource
-from aos.prove.shadow.shadow_state import BlobOverlay, Proposed, ShadowState, put_in_force
-from aos.prove.shadow.shadow_steps import Comparing
+from aos.prove.whatif.journal_source import JournalSource, Progress, records_of_kinds
+from aos.prove.whatif.shadow import Shadow
+from aos.prove.whatif.shadow_answers import CarryOut, ScriptAnswers, carries_nothing_out
+from aos.prove.whatif.shadow_course import IntentKey, recorded_keys
+from aos.prove.whatif.shadow_report import blocked_report, shadow_report
+from aos.prove.whatif.shadow_state import BlobOverlay, Proposed, ShadowState, put_in_force
+from aos.prove.whatif.step_comparison import ShadowComparison
 from aos.read.lens.lens import ALL_BYTES, Lens
 from aos.read.lens.manifests import Manifests
-from aos.sandbox.config import REPLAY_STACK_BYTES
 from aos.sandbox.engine import Sandbox
-from aos.sandbox.stack import run_on_big_stack
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
 LOOK_S: Final = 0.1
 """Seconds between two looks at a journal that is followed."""
 
-Progress = Callable[[int, int], None]
-"""Called on another thread with (sequence reached, last one). An exception that it raises ends the
-shadow, which raises the same exception."""
+DEFAULT_RECORDS: Final = 10_000
+"""How many records a shadow follows at least, if the base has been in force for as many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRange:
+    """``first`` is the record that the proposed manifest replaces, ``last`` the last one that the
+    shadow follows."""
+
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +65,7 @@ class ShadowRequest:
 
 
 def run_shadow(
-    source: ShadowSource,
+    source: JournalSource,
     request: ShadowRequest,
     modules: Mapping[Hash, bytes],
     *,
@@ -74,28 +84,19 @@ def run_shadow(
         As ``shadow_of``.
     """
 
-    def load(hash: Hash) -> bytes:
-        module = modules.get(hash)
-        return source.blob(hash) if module is None else module
-
     def tell(seq: int) -> None:
         if on_progress is not None:
             on_progress(seq, max(seq, request.range.last))
 
-    def run() -> bytes:
-        sandbox = Sandbox(load, stack_bytes=REPLAY_STACK_BYTES)
+    def run(sandbox: Sandbox) -> bytes:
         frames = None
         if follows is not None:
             frames = _frames_followed(*follows, request.range.first, tell)
-        try:
-            return shadow_of(
-                source, request, runner=sandbox, carry_out=carry_out, frames=frames,
-                on_progress=tell,
-            )  # fmt: skip
-        finally:
-            sandbox.close()
+        return shadow_of(
+            source, request, runner=sandbox, carry_out=carry_out, frames=frames, on_progress=tell
+        )
 
-    return run_on_big_stack(run)
+    return source.in_sandbox(modules, run)
 
 
 def _frames_followed(
@@ -108,8 +109,7 @@ def _frames_followed(
     while True:
         is_over = time.monotonic() >= until_s
         head = store.head()
-        if head is None:
-            raise Damage("the store is empty: expected the genesis record of a world")
+        assert head is not None, "its journal is the source"
         if head.seq > last:
             for frame in store.frames(last + 1, head.seq):
                 yield frame
@@ -121,7 +121,7 @@ def _frames_followed(
 
 
 def shadow_of(
-    source: ShadowSource,
+    source: JournalSource,
     request: ShadowRequest,
     *,
     runner: Runner,
@@ -161,7 +161,7 @@ def shadow_of(
 
 
 def _intents_to_come(
-    source: ShadowSource, request: ShadowRequest, frames: list[Frame] | None
+    source: JournalSource, request: ShadowRequest, frames: list[Frame] | None
 ) -> Counter[IntentKey]:
     """The intents that the journal opens in the range: the answers of a user are not for these."""
     first, last = request.range.first, request.range.last
@@ -176,7 +176,7 @@ class Making:
 
     def __init__(
         self,
-        source: ShadowSource,
+        source: JournalSource,
         request: ShadowRequest,
         runner: Runner,
         carry_out: CarryOut,
@@ -218,6 +218,7 @@ class Making:
         return self.shadow is not None
 
     def report(self) -> bytes:
+        """End the shadow, and return its report. Raises as ``shadow_of``."""
         proposed, answers = self._proposed, self._request.answers
         if self._frame is None:
             raise Damage(f"record {self._request.range.first} cannot be read")
@@ -267,14 +268,14 @@ class Making:
         if is_blocked:
             return
         state.snapshot = recorded.snapshot
-        comparing = Comparing(
+        comparison = ShadowComparison(
             self._proposed.effective, recorded, self._manifests,
-            runner=self._runner, overlay=self._overlay,
+            runner=self._runner, read=self._overlay.read,
         )  # fmt: skip
         self.shadow = Shadow(
             recorded,
             ShadowState(state, self._runner, self._overlay),
-            comparing,
+            comparison,
             self._overlay,
             answers=self._request.answers,
             to_come=self._to_come,
@@ -282,7 +283,7 @@ class Making:
         )
 
 
-def _state_before(source: ShadowSource, first: int, overlay: BlobOverlay) -> tuple[State, Tip]:
+def _state_before(source: JournalSource, first: int, overlay: BlobOverlay) -> tuple[State, Tip]:
     """Return the state before record ``first``, and the end of the frame before its own."""
     state = source.state_before(first)
     state.cells.read_with(overlay.read)
@@ -295,3 +296,104 @@ def _state_before(source: ShadowSource, first: int, overlay: BlobOverlay) -> tup
             fold(state, from_bytes(data), overlay.read)
         return state, tip
     raise Damage(f"record {first} cannot be read")
+
+
+@dataclass(frozen=True, slots=True)
+class _StartPoint:
+    seq: int
+    is_manifest: bool
+
+
+_StartPoints: TypeAlias = list[_StartPoint]
+
+
+def chosen_range(
+    source: JournalSource,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    is_all: bool = False,
+    around: int | None = None,
+    records: int = 0,
+) -> RecordRange:
+    """Return the range for ``--from``, ``--to`` and ``--all``; without them the default one.
+    Without ``--to`` it may end as early as the manifest that was in force at record ``around``.
+    The default one has ``records`` records or ``DEFAULT_RECORDS``, if the base has so many.
+
+    Raises:
+        BadUsage: There is no such record, or no place where a shadow can begin before it.
+        Damage: A record cannot be read.
+    """
+    end = source.last if last is None else last
+    for name, seq in (("--to", end), ("--from", first)):
+        if seq is not None and not source.first <= seq <= source.last:
+            raise BadUsage(
+                sentence(
+                    f"{name}: there is no such record",
+                    expected=f"a record from {source.first} to {source.last}",
+                    actual=str(seq),
+                )
+            )
+    points = list(_start_points(source))
+    if last is None and around is not None:
+        next_one = (point.seq for point in points if point.is_manifest and point.seq > around)
+        end = next(next_one, end + 1) - 1
+    points = [point for point in points if point.seq <= end]
+    if first is not None and first > end:
+        raise BadUsage(
+            sentence("--from: it is after the end", expected=f"at most {end}", actual=str(first))
+        )
+    behind = max(records, DEFAULT_RECORDS)
+    if first is not None:
+        begins = _start_before(source, points, first)
+    else:
+        begins = _start_in_era(source, points, None if is_all else end - behind)
+    later = [point.seq for point in points if point.is_manifest and point.seq > begins]
+    return RecordRange(first=begins, last=min([end, *(seq - 1 for seq in later)]))
+
+
+def _start_before(source: JournalSource, points: _StartPoints, seq: int) -> int:
+    """The nearest place at or before a record."""
+    earlier_seqs = [point.seq for point in points if point.seq <= seq]
+    if not earlier_seqs:
+        raise BadUsage(
+            sentence(
+                "--from: no shadow can begin there",
+                expected=f"a record from {_first_start(source, points)} on, where a manifest, a "
+                "start or a snapshot is recorded",
+                actual=str(seq),
+            )
+        )
+    return earlier_seqs[-1]
+
+
+def _start_in_era(source: JournalSource, points: _StartPoints, seq_max: int | None) -> int:
+    """The last place of the manifest in force that is at most record ``seq_max``; without one, or
+    with None, the first."""
+    bases = [index for index, point in enumerate(points) if point.is_manifest]
+    era = points[bases[-1] if bases else 0 :]
+    if not era:
+        raise BadUsage(_first_start(source, points))
+    behind = [point.seq for point in era if seq_max is not None and point.seq <= seq_max]
+    return behind[-1] if behind else era[0].seq
+
+
+def _first_start(source: JournalSource, points: _StartPoints) -> str:
+    if points:
+        return str(points[0].seq)
+    return (
+        f"the journal from record {source.first} on has no manifest, and no start or snapshot "
+        "under one: nothing to shadow"
+    )
+
+
+def _start_points(source: JournalSource) -> Iterator[_StartPoint]:
+    """The records where a shadow can begin, in order: those with a manifest in force afterwards."""
+    begins = source.begins
+    is_in_force = begins is not None and begins.state(source.blob).manifest is not None
+    frames = source.frames(source.first, source.last)
+    for record in records_of_kinds(frames, Manifest, Snapshot, Start):
+        is_manifest = isinstance(record, Manifest)
+        is_in_force |= is_manifest
+        if is_in_force:
+            yield _StartPoint(record.seq, is_manifest)

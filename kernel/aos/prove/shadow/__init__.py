@@ -1,1 +1,0 @@
-"""Follows a journal as it would have been under another manifest (spec/shadow.md)."""

@@ -1,0 +1,146 @@
+"""The journal that other code is tried on, that of a store or of a bundle, and the sandbox in which
+that code runs (spec/audit.md, A-19, A-86)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from aos.core.journal.frame import Frame, Tip
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Record
+from aos.core.limits import LIMITS, Limits
+from aos.core.snapshot.load import load
+from aos.core.state.state import State, empty
+from aos.errors import BadUsage
+from aos.prove.verify.pruned_journal import Beginning, beginning, beginning_of
+from aos.sandbox.config import REPLAY_STACK_BYTES
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.stack import run_on_big_stack
+from aos.store.bundle.reader import Bundle
+from aos.store.store import Store
+from aos.values.cbor import encode
+from aos.values.digests import Hash
+
+Progress = Callable[[int, int], None]
+"""Called on another thread with (sequence reached, last one). An exception that it raises ends the
+work, which raises the same exception."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalSource:
+    """``frames(first, last)`` are those with these records. ``first`` is the first record that is
+    kept, ``last`` the durable end. ``begins`` is where a pruned journal continues from.
+    ``snapshots`` maps the record that a kept snapshot was taken after to its document. ``limits``
+    are others than those of every world only in tests."""
+
+    frames: Callable[[int, int], Iterator[Frame]]
+    blob: BlobReader
+    has_blob: Callable[[Hash], bool]
+    first: int
+    last: int
+    begins: Beginning | None
+    snapshots: dict[int, Hash]
+    limits: Limits = LIMITS
+
+    def first_state(self) -> State:
+        """Return the state before the first record that is kept.
+
+        Raises:
+            Damage: The snapshot that a pruned journal continues from cannot be read.
+        """
+        if self.begins is not None:
+            return self.begins.state(self.blob)
+        first = next(self.frames(self.first, self.first))
+        return empty(Tip(world=first.header.world), self.blob, limits=self.limits)
+
+    def state_before(self, seq: int) -> State:
+        """Return a state at or before record ``seq`` - 1, from the newest snapshot there.
+
+        Raises:
+            Damage: A snapshot cannot be read.
+        """
+        for at in sorted(self.snapshots, reverse=True):
+            if at < seq and self.has_blob(self.snapshots[at]):
+                return load(self.snapshots[at], self.blob, limits=self.limits)
+        return self.first_state()
+
+    def in_sandbox(self, modules: Mapping[Hash, bytes], work: Callable[[Sandbox], T]) -> T:
+        """Call ``work`` with the real sandbox, as in replay (A-19), on a thread with the stack that
+        modules need. ``modules`` are those that the journal does not have."""
+
+        def wasm(hash: Hash) -> bytes:
+            module = modules.get(hash)
+            return self.blob(hash) if module is None else module
+
+        def run() -> T:
+            sandbox = Sandbox(wasm, stack_bytes=REPLAY_STACK_BYTES)
+            try:
+                return work(sandbox)
+            finally:
+                sandbox.close()
+
+        return run_on_big_stack(run)
+
+
+def source_of_store(store: Store) -> JournalSource:
+    """The journal of a store up to its head. Other processes may append to it meanwhile.
+
+    Raises:
+        BadUsage: The store has no journal yet.
+        Damage: The head, or where a pruned journal begins, cannot be read.
+    """
+    head, cut = store.head(), store.cut()
+    if head is None:
+        raise BadUsage("the journal is empty: it has no genesis (make a world: aos init DIR)")
+    return JournalSource(
+        frames=store.frames,
+        blob=store.blob,
+        has_blob=store.has_blob,
+        first=1 if cut is None else cut.seq + 1,
+        last=head.seq,
+        begins=None if cut is None else beginning(store, cut),
+        snapshots={snapshot.at: snapshot.document for snapshot in store.snapshots()},
+    )
+
+
+def source_of_bundle(bundle: Bundle) -> JournalSource:
+    """Raises: Damage: The file was altered, or where an archive begins cannot be read."""
+    bundle.check()
+
+    def frames(first: int, last: int) -> Iterator[Frame]:
+        for frame in bundle.frames():
+            if frame.header.first > last:
+                return
+            if frame.header.last >= first:
+                yield frame
+
+    begins = beginning_of(bundle)
+    return JournalSource(
+        frames=frames,
+        blob=bundle.blob,
+        has_blob=bundle.has_blob,
+        first=1 if begins is None else begins.tip.seq + 1,
+        last=bundle.head().seq,
+        begins=begins,
+        snapshots={},
+    )
+
+
+def records_of_kinds(frames: Iterable[Frame], *record_types: type[Record]) -> Iterator[Record]:
+    """Yield the records of some types. Only records that may be of one are decoded.
+
+    Raises:
+        Damage: Such a record cannot be read.
+    """
+    kinds = [encode("kind") + encode(record_type.KIND) for record_type in record_types]
+    for frame in frames:
+        for data in frame.records:
+            if any(kind in data for kind in kinds):
+                record = from_bytes(data)
+                if isinstance(record, record_types):
+                    yield record

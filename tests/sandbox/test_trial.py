@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import wasmtime
 
+from aos.sandbox.cache import ModuleCache
 from aos.sandbox.caps import MIB
+from aos.sandbox.engine import Sandbox
 from aos.sandbox.inspect import check_module
 from aos.sandbox.trial import TRIAL_MEMORY_BYTES, TRIAL_SECONDS, trial_problem
+from aos.values.digests import content_hash
 from tests.sandbox import corpus
 from tests.sandbox.corpus import assemble, wasm
 from tests.tools import long_form
@@ -48,6 +52,53 @@ def bomb(functions: int) -> bytes:
 
 def test_a_good_module_passes() -> None:
     assert trial_problem(wasm("every_feature")) is None
+
+
+def test_a_sandbox_runs_the_code_of_the_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-18, S-50"""
+    module = wasm("every_feature")
+    cache = ModuleCache(tmp_path / "cache")
+    assert trial_problem(module, cache=cache) is None
+
+    monkeypatch.setattr(wasmtime, "Module", OnlyStored)
+    sandbox = Sandbox({content_hash(module): module}.__getitem__, cache=cache)
+    sandbox.prepare(content_hash(module), "step")
+    sandbox.close()
+
+
+class OnlyStored(wasmtime.Module):
+    """A module that can be deserialized, but not compiled."""
+
+    def __init__(self, *_: object) -> None:
+        pytest.fail("it compiles")
+
+
+def test_a_module_whose_code_is_there_has_no_second_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-18"""
+    module = wasm("every_feature")
+    cache = ModuleCache(tmp_path / "cache")
+    assert trial_problem(module, cache=cache) is None
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it starts a child"))
+
+    assert trial_problem(module, cache=cache) is None
+
+    [file] = (tmp_path / "cache").iterdir()
+    file.write_bytes(b"x" + file.read_bytes()[1:])
+    with pytest.raises(pytest.fail.Exception, match="it starts a child"):
+        trial_problem(module, cache=cache)
+
+
+def test_the_code_of_a_refused_module_is_not_kept(tmp_path: Path) -> None:
+    """S-18"""
+    cache = ModuleCache(tmp_path / "cache")
+
+    assert trial_problem(bomb(4), cache=cache, seconds=1) == TIME.format(1)
+    assert trial_problem(wasm("atomics"), cache=cache) is not None
+    assert not list((tmp_path / "cache").glob("*.code"))
 
 
 BOMBS = [name for name in corpus.names() if corpus.read(name).costly is not None]

@@ -40,6 +40,7 @@ from aos.manifest.load import (
     needed_files,
     unreadable,
 )
+from aos.sandbox.cache import standard_cache
 from aos.sandbox.caps import FILE_BYTES_MAX
 from aos.sandbox.inspect import check_module
 from aos.sandbox.trial import trial_problem
@@ -326,7 +327,7 @@ def _try(modules: list[BuiltModule], project: Project) -> None:
         file = project.folder / module.artifact
         if file.is_file() and file.read_bytes() == module.wasm:
             continue
-        problem = trial_problem(module.wasm)
+        problem = trial_problem(module.wasm, cache=standard_cache(outside=project.folder))
         if problem is not None:
             raise BuildFailed(f"module {module.name}: {problem}")
 

@@ -46,7 +46,10 @@ class Unusable(Exception):  # internal: becomes a note, never escapes this file
 
 
 def standard_cache(
-    note: Callable[[str], None], *, outside: Path, environment: Mapping[str, str] = os.environ
+    note: Callable[[str], None] = lambda _: None,
+    *,
+    outside: Path,
+    environment: Mapping[str, str] = os.environ,
 ) -> ModuleCache | None:
     """The user's cache: ``aos/modules`` in ``AOS_CACHE_DIR``, ``XDG_CACHE_HOME`` or ``~/.cache``.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from nacl.signing import SigningKey
 
@@ -131,6 +132,7 @@ def check_command(
     world: Hash,
     operators: Iterable[Principal],
     in_force: Effective | None,
+    path: Path | None,
 ) -> bool:
     """Check the modules of a signed command before it is admitted, as ``check_modules`` does.
 
@@ -160,16 +162,21 @@ def check_command(
         effective = Effective.from_document(manifest_input.document)
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
-    check_modules(effective, modules, in_force=in_force)
+    check_modules(effective, modules, in_force=in_force, world=path)
     return need_a_look(in_force, effective, manifest_input.mode)
 
 
 def check_modules(
-    effective: Effective, modules: Mapping[Hash, bytes], *, in_force: Effective | None
+    effective: Effective,
+    modules: Mapping[Hash, bytes],
+    *,
+    in_force: Effective | None,
+    world: Path | None,
 ) -> None:
     """Check each module for the workflows that run it, and compile it unless it is in use now.
 
-    Compiling a large module takes seconds, in a child process.
+    Compiling a large module takes seconds, in a child process. The code goes to the user's cache,
+    unless that is inside of the folder of ``world``; without a world there is no cache.
 
     Raises:
         ModuleRefused: A module is refused. The text has every reason.
@@ -183,12 +190,15 @@ def check_modules(
         module = modules_by_hash.get(hash_)
         if module is None:
             raise Refused(f"the manifest names no module {hash_text(hash_)}")
-        _check_module(effective, module, wasm, is_new=hash_ not in running)
+        _check_module(effective, module, wasm, is_new=hash_ not in running, world=world)
 
 
-def _check_module(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -> None:
+def _check_module(
+    effective: Effective, module: Module, wasm: bytes, *, is_new: bool, world: Path | None
+) -> None:
     # The engine is slow to import. All commands that write import this file, but only apply needs
     # the engine.
+    from aos.sandbox.cache import standard_cache  # noqa: PLC0415
     from aos.sandbox.inspect import ModuleRefused, check_module  # noqa: PLC0415
     from aos.sandbox.trial import trial_problem  # noqa: PLC0415
 
@@ -206,7 +216,8 @@ def _check_module(effective: Effective, module: Module, wasm: bytes, *, is_new: 
         else check_module(wasm, entrypoints, memory_bytes=least)
     )
     if not problems and is_new:
-        problem = trial_problem(wasm)
+        cache = None if world is None else standard_cache(outside=world)
+        problem = trial_problem(wasm, cache=cache)
         problems = [] if problem is None else [problem]
     if problems:
         raise ModuleRefused(module.name, problems)

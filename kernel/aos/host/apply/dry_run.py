@@ -79,7 +79,7 @@ def dry_run_of(
     apply_mode = word_of(MODES, mode)
     assert apply_mode is not None, f"mode: expected one of {MODES}, found {mode!r}"
     with open_reader(path, progress=progress) as reader:
-        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
+        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest, world=path)
         check_keys(loaded.effective, reader.state)
         leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
         change = Change(
@@ -87,11 +87,12 @@ def dry_run_of(
         )
         standing = standing_blockers(reader.state, change, reader.store.blob)
         if mode == MIGRATE and not standing:
-            standing = dry_migration(reader.state, change, reader.store.blob, loaded.modules)
+            migrator = migrator_with(reader.store.blob, loaded.modules, world=path)
+            standing = dry_migration(reader.state, change, migrator, reader.store.blob)
         states: tuple[Converted, ...] = ()
         if mode == MIGRATE and show:
-            read = reader.store.blob
-            states = sample(reader.state, change, read, loaded.modules, limit=show)
+            migrator = migrator_with(reader.store.blob, loaded.modules, world=path)
+            states = sample(reader.state, change, migrator, reader.store.blob, limit=show)
         return Applied(
             difference=difference(reader.manifest, loaded.effective),
             manifest=loaded.effective.hash,
@@ -118,11 +119,11 @@ def gate_flows(path: Path, loaded: Loaded, *, progress: Progress | None = None) 
     with open_reader(path, progress=progress) as reader:
         if reader.manifest is None:
             return NO_FLOWS
-        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
+        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest, world=path)
 
         def run() -> FlowGate:
             read = reader.store.blob
-            migrator = migrator_with(read, loaded.modules)
+            migrator = migrator_with(read, loaded.modules, world=path)
             try:
                 return flow_gate(
                     reader.state, loaded.effective, flow_statuses, runner=migrator, read=read
@@ -164,7 +165,7 @@ def ways_out(
         Damage: A stored state cannot be read.
     """
     with open_reader(path) as reader:
-        attempt = _Attempt(reader, loaded.effective, loaded.modules)
+        attempt = _Attempt(path, reader, loaded.effective, loaded.modules)
         removes = any(blocker.kind == REMOVED for blocker in blockers)
         leaves = left_by(reader.manifest, loaded.effective) if leave_cells or removes else ()
         return WaysOut(
@@ -181,6 +182,7 @@ def ways_out(
 
 @dataclass(slots=True)
 class _Attempt:
+    path: Path
     reader: WorldReader
     new: Effective
     modules: Mapping[Hash, bytes]
@@ -192,7 +194,10 @@ class _Attempt:
         state, read = self.reader.state, self.reader.store.blob
         if standing_blockers(state, change, read):
             return False
-        return mode != MIGRATE or not dry_migration(state, change, read, self.modules)
+        if mode != MIGRATE:
+            return True
+        migrator = migrator_with(read, self.modules, world=self.path)
+        return not dry_migration(state, change, migrator, read)
 
     def in_place(self, blockers: Sequence[Blocker], leaves: tuple[str, ...]) -> tuple[str, ...]:
         names = tuple(sorted({blocker.cell[0] for blocker in blockers} & set(self.new.workflows)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from aos import __version__
@@ -26,19 +27,24 @@ class _Sandbox(Runner, Protocol):
 
 
 class Migrator:
-    """A sandbox that is created when it is first needed. ``read`` returns the bytes of modules."""
+    """A sandbox that is created when it is first needed. ``read`` returns the bytes of modules.
 
-    def __init__(self, read: BlobReader) -> None:
+    Compiled code comes from the user's cache, unless that is inside of the folder of ``world``.
+    """
+
+    def __init__(self, read: BlobReader, *, world: Path) -> None:
         self._read = read
+        self._world = world
         self._open_sandbox: _Sandbox | None = None
 
     @property
     def _sandbox(self) -> _Sandbox:
         if self._open_sandbox is None:
             # The engine is slow to import, and few commands migrate.
+            from aos.sandbox.cache import standard_cache  # noqa: PLC0415
             from aos.sandbox.engine import Sandbox  # noqa: PLC0415
 
-            self._open_sandbox = Sandbox(self._read)
+            self._open_sandbox = Sandbox(self._read, cache=standard_cache(outside=self._world))
         return self._open_sandbox
 
     def host(self) -> tuple[tuple[str, str], ...]:
@@ -58,7 +64,7 @@ class Migrator:
 
 
 def sample(
-    state: State, change: Change, read: BlobReader, modules: Mapping[Hash, bytes], *, limit: int
+    state: State, change: Change, migrator: Migrator, read: BlobReader, *, limit: int
 ) -> tuple[Converted, ...]:
     """Up to ``limit`` states before and after their migration, those that fail first. Runs the
     migrations of all cells, and discards their results.
@@ -68,7 +74,6 @@ def sample(
     """
 
     def run() -> tuple[Converted, ...]:
-        migrator = migrator_with(read, modules)
         failed: list[Converted] = []
         succeeded: list[Converted] = []
         try:
@@ -85,18 +90,18 @@ def sample(
     return run_on_big_stack(run)
 
 
-def migrator_with(read: BlobReader, modules: Mapping[Hash, bytes]) -> Migrator:
+def migrator_with(read: BlobReader, modules: Mapping[Hash, bytes], *, world: Path) -> Migrator:
     """Runs modules that are supplied but not stored, too."""
 
     def load(hash: Hash, /) -> bytes:
         wasm = modules.get(hash)
         return read(hash) if wasm is None else wasm
 
-    return Migrator(load)
+    return Migrator(load, world=world)
 
 
 def dry_migration(
-    state: State, change: Change, read: BlobReader, modules: Mapping[Hash, bytes]
+    state: State, change: Change, migrator: Migrator, read: BlobReader
 ) -> tuple[Blocker, ...]:
     """The first cells whose migration fails. The results of the others are discarded.
 
@@ -105,7 +110,6 @@ def dry_migration(
     """
 
     def run() -> tuple[Blocker, ...]:
-        migrator = migrator_with(read, modules)
         try:
             puts = Puts(read, lambda _: None, kept_bytes=state.limits.kept_bytes)
             result = migrate(state, change, migrator, read, puts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from nacl.signing import SigningKey
 
@@ -120,6 +121,7 @@ def check_proposal(
     world: Hash,
     operators: Iterable[Principal],
     in_force: Effective | None,
+    path: Path | None,
 ) -> None:
     """Check the modules of a signed proposal before it is admitted, as those of a manifest (H-72).
 
@@ -145,7 +147,7 @@ def check_proposal(
         effective = Effective.from_document(governance_input.document)
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
-    check_modules(effective, modules, in_force=in_force)
+    check_modules(effective, modules, in_force=in_force, world=path)
 
 
 def declined(refusal: Refusal) -> AosError:

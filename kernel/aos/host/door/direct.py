@@ -94,7 +94,7 @@ class Direct:
                 proposals=state.proposals.open_proposals(),
             )
             blobs = Overlay(store.blob)
-            migrator = Migrator(blobs.read)
+            migrator = Migrator(blobs.read, world=folder.path)
             engine = Engine(state=state, store=store, key=key, blobs=blobs, migrator=migrator)
             engine.start()
         except BaseException:
@@ -161,6 +161,7 @@ class Direct:
             world=signed_state.world,
             operators=signed_state.operators,
             in_force=signed_state.manifest,
+            path=self._path,
         )
         if manifest_input.mode == MIGRATE:
             # From here on this process runs modules, so it journals a start record (K-15).
@@ -184,6 +185,7 @@ class Direct:
                 world=signed_state.world,
                 operators=signed_state.operators,
                 in_force=signed_state.manifest,
+                path=self._path,
             )
         [answer] = self.wait(self._engine.submit([governance_input], blobs=modules))
         return answer

@@ -270,6 +270,7 @@ class Server:
                         world=self._world,
                         operators=self._operators,
                         in_force=self._engine.stats().figures.manifest,
+                        path=self._path,
                     )
             [answer] = await self._submit([governance_input], modules)
             return answer
@@ -304,6 +305,7 @@ class Server:
                 world=self._world,
                 operators=self._operators,
                 in_force=self._engine.stats().figures.manifest,
+                path=self._path,
             )
             if needs_look and self._path is not None:
                 return {"answer": answer_fields(await self._apply_looked(manifest_input, modules))}

@@ -215,7 +215,7 @@ def test_a_manifest_over_http_is_refused_as_on_the_command_line(world: Path, lat
         "document": base64.b64encode(found.effective.document).decode(), "mode": "pin",
         "modules": [hash_text(each) for each in found.modules],
     }  # fmt: skip
-    transport = httpx.HTTPTransport(uds=str(world / "node" / "http.sock"))
+    transport = httpx.HTTPTransport(uds=str(world / "node" / "http.sock"), verify=False)
     with (
         served(world, "--operator-key", world / "keys" / "operator.key"),
         httpx.Client(base_url="http://node", transport=transport, timeout=60) as owner,

@@ -33,7 +33,7 @@ class FormBrowser:
     client: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = httpx.Client(base_url=self.url, timeout=WAIT_S, trust_env=False)
+        self.client = httpx.Client(base_url=self.url, timeout=WAIT_S, trust_env=False, verify=False)
 
     def close(self) -> None:
         self.client.close()

@@ -58,7 +58,9 @@ def work_on(url: str, secret: str) -> list[str]:
     """Claim three tasks of a node as a worker: one stays leased, one is held, one is parked. Return
     their hashes in this order."""
     headers = {"authorization": f"Bearer {secret}"}
-    with httpx.Client(base_url=url, headers=headers, timeout=WAIT_S, trust_env=False) as client:
+    with httpx.Client(
+        base_url=url, headers=headers, timeout=WAIT_S, trust_env=False, verify=False
+    ) as client:
 
         def ask(path: str, **body: Any) -> Any:
             answer = client.post(f"/v1/work/{path}", json={"worker": WORKER, **body})

@@ -110,7 +110,9 @@ class Compared:
 
     def check(self, node: Started) -> None:
         """Compare the documents of the page and of the API."""
-        with httpx.Client(base_url=node.url, timeout=WAIT_S, trust_env=False) as client:
+        with httpx.Client(
+            base_url=node.url, timeout=WAIT_S, trust_env=False, verify=False
+        ) as client:
             for address, expected in self._expected.items():
                 found = client.get(f"{self.base}/{address}")
                 assert found.status_code == 200, (address, found.text)
@@ -123,7 +125,9 @@ class Compared:
     def has_index(self, node: Started) -> bool:
         """Whether the front reads by an index: without one, a node counts no minutes (PG-104)."""
         with (
-            httpx.Client(base_url=node.url, timeout=WAIT_S, trust_env=False) as client,
+            httpx.Client(
+                base_url=node.url, timeout=WAIT_S, trust_env=False, verify=False
+            ) as client,
             contextlib.suppress(httpx.TransportError),
         ):
             return "Records a minute" in client.get(f"{self.base}/").text
@@ -199,7 +203,7 @@ def test_a_node_shows_the_same_whatever_happens_to_its_index(
         assert compared.is_whole()
         compared.check(node)
 
-        with httpx.Client(base_url=node.url, timeout=WAIT_S) as client:
+        with httpx.Client(base_url=node.url, timeout=WAIT_S, verify=False) as client:
             for number in range(20):
                 post(client, f"c{number}")
         compared.expect()
@@ -250,7 +254,7 @@ def test_a_node_without_a_place_for_its_index_says_so_without_its_path(
     (compared.path / OF_NODE).write_text("no folder")
     with (
         started(compared.path, tmp_path / "log") as node,
-        httpx.Client(base_url=node.url, timeout=WAIT_S, trust_env=False) as client,
+        httpx.Client(base_url=node.url, timeout=WAIT_S, trust_env=False, verify=False) as client,
     ):
         compared.expect()
         address = f"{compared.base}/cells"
@@ -267,7 +271,7 @@ def test_a_small_world_of_a_node_has_no_index(tmp_path: Path) -> None:
     with open_writer(path) as writer:
         writer.apply(puppet.manifest())
     with started(path, tmp_path / "log") as node:
-        with httpx.Client(base_url=node.url, timeout=WAIT_S) as client:
+        with httpx.Client(base_url=node.url, timeout=WAIT_S, verify=False) as client:
             post(client, "a")
             slug = open_folder(path).world.hex()[:SLUG_DIGITS]
             assert "The index of this world" not in client.get(f"/w/{slug}/cells").text

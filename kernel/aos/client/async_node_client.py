@@ -16,7 +16,7 @@ from aos.client import node_steps as steps
 from aos.client.current import Instance, reached
 from aos.client.following_node import EventStream, FollowedNode
 from aos.client.node_client import TIMEOUT_S, check_served, token_headers, unreachable
-from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_context
+from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_of
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
 from aos.client.sending import SendAnswer
@@ -44,12 +44,12 @@ class AsyncClient:
         self._address = address
         transport = None
         if address.socket is not None:
-            transport = httpx.AsyncHTTPTransport(uds=str(address.socket))
+            transport = httpx.AsyncHTTPTransport(uds=str(address.socket), verify=False)
         self._http = httpx.AsyncClient(
             base_url=address.base,
             headers=token_headers(token),
             transport=transport,
-            verify=tls_context(authorities, certificate),
+            verify=tls_of(address, authorities, certificate),
             trust_env=False,
         )
 

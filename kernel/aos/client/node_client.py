@@ -14,7 +14,7 @@ import httpx
 from aos.client import node_steps as steps
 from aos.client.current import Instance, reached
 from aos.client.following_node import EventStream, FollowedNode
-from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_context
+from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_of
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
 from aos.client.sending import SendAnswer
@@ -62,12 +62,12 @@ class Client:
         self._address = address
         transport = None
         if address.socket is not None:
-            transport = httpx.HTTPTransport(uds=str(address.socket))
+            transport = httpx.HTTPTransport(uds=str(address.socket), verify=False)
         self._http = httpx.Client(
             base_url=address.base,
             headers=token_headers(token),
             transport=transport,
-            verify=tls_context(authorities, certificate),
+            verify=tls_of(address, authorities, certificate),
             trust_env=False,
         )
 

@@ -8,7 +8,7 @@ import ssl
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import httpx
 
@@ -61,18 +61,25 @@ class NodeAddress:
         return cls("http://node", Path(text) / SOCKET)
 
 
-def tls_context(
-    authorities: Path | str | None = None, certificate: Certificate | None = None
-) -> ssl.SSLContext:
-    """Return the context of a client that trusts ``authorities`` and shows ``certificate``; by
-    default those of the environment, else the authorities of the package certifi, and none.
+def tls_of(
+    address: NodeAddress,
+    authorities: Path | str | None = None,
+    certificate: Certificate | None = None,
+) -> ssl.SSLContext | Literal[False]:
+    """Return ``verify`` of the client of a node: a context that trusts ``authorities`` and shows
+    ``certificate``; by default those of the environment, else the authorities of the package
+    certifi, and none. False if the address has no TLS: to read all authorities takes longer than a
+    short command.
 
     Raises:
         BadUsage: A file is missing or is no PEM file, or a certificate has no key.
     """
+    if not address.base.startswith("https://"):
+        return False
     trusted = authorities or os.environ.get(CA_VARIABLE) or None
-    context = httpx.create_ssl_context(trust_env=False)
-    if trusted is not None:
+    if trusted is None:
+        context = httpx.create_ssl_context(trust_env=False)
+    else:
         try:
             context = ssl.create_default_context(cafile=str(trusted))
         except OSError as error:

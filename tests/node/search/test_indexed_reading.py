@@ -55,7 +55,7 @@ def pids(node: Started) -> list[int]:
 
 def listed(node: Started, **query: str) -> list[Any] | None:
     """The keys of a list; None while the index is not ready."""
-    with httpx.Client(base_url=node.url, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=node.url, trust_env=False, verify=False, timeout=60) as client:
         answer = client.get("/v1/cells", params=query or WHERE)
     if answer.status_code == 503:
         problem = answer.json()
@@ -121,7 +121,7 @@ def test_a_condition_that_does_not_fit_is_400_with_its_column(
     """SE-12: in each list, with and without the index."""
     with (
         started(indexed, tmp_path / "log") as node,
-        httpx.Client(base_url=node.url, trust_env=False, timeout=60) as client,
+        httpx.Client(base_url=node.url, trust_env=False, verify=False, timeout=60) as client,
     ):
         wait_until(lambda: listed(node) is not None)
         for where in ("every > x", "evry > 2m", "every >", "(", "set.event < 1 2"):
@@ -198,7 +198,7 @@ def test_settings_change_by_a_signal(indexed: Path, tmp_path: Path) -> None:
         node.process.send_signal(signal.SIGHUP)
         query = {"workflow": "aos/schedule", "where": "number = 0 and key > c"}
         until_s = time.monotonic() + 60
-        with httpx.Client(base_url=node.url, trust_env=False, timeout=60) as client:
+        with httpx.Client(base_url=node.url, trust_env=False, verify=False, timeout=60) as client:
             while (answer := client.get("/v1/cells", params=query)).status_code != 200:
                 assert time.monotonic() < until_s, answer.text
                 time.sleep(0.1)

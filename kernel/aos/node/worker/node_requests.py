@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx
 
 from aos.client.node_client import token_headers, unreachable
-from aos.client.node_connection import AnswerParts, NodeAddress, tls_context
+from aos.client.node_connection import AnswerParts, NodeAddress, tls_of
 from aos.client.node_errors import error_of, read_json
 from aos.errors import BadUsage
 
@@ -40,11 +40,11 @@ class NodeRequests:
     ) -> None:
         self._address = address
         if transport is None and address.socket is not None:
-            transport = httpx.AsyncHTTPTransport(uds=str(address.socket))
+            transport = httpx.AsyncHTTPTransport(uds=str(address.socket), verify=False)
         self._client = httpx.AsyncClient(
             headers=token_headers(token),
             transport=transport,
-            verify=tls_context(),
+            verify=tls_of(address),
             trust_env=False,
         )
 

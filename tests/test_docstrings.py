@@ -27,6 +27,7 @@ FLOORS = {
     "author": 84,
     "client": 100,
     "core": 86,
+    "effects": 90,
     "executors": 90,
     "flow": 80,
     "host": 90,

@@ -34,7 +34,7 @@ others say that the extra ``evm`` is missing, and do not load."""
 
 # A package may import from those after it, never the other way.
 LAYERS = (
-    "aos_cli", "aos.author", "aos.testing", "aos.executors", "aos.page", "aos.node",
+    "aos_cli", "aos.author", "aos.testing", "aos.executors", "aos.effects", "aos.page", "aos.node",
     "aos.client", "aos.host", "aos.prove", "aos.read", "aos.worker", "aos.sealing", "aos.store",
     "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip

@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 from typing import Any
 
-from aos.executors.evm.effects import EvmNodes, call, connected, quote, receipt, submit
+from aos.executors.evm.evm_effects import EvmNodes, call, connected, quote, receipt, submit
 from aos.executors.evm.hex_values import quantity
 from aos.executors.evm.inputs import receipt_params, submit_params
 from aos.executors.evm.tx_submit import submit as submit_transaction

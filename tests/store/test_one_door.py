@@ -37,7 +37,7 @@ MODE: Final = re.compile(r"[rwaxbt+]{1,4}")
 
 NOT_OF_A_WORLD: Final = {
     "kernel/aos/author/": "the author's own project, and the scratch world that aos dev made",
-    "kernel/aos/executors/machine/": "files below a root, which is apart from every world (AG-60)",
+    "kernel/aos/effects/machine/": "files below a root, which is apart from every world (AG-60)",
     "kernel/aos/read/index/cached_index.py": "the user's cache of indexes, outside of every world",
     "kernel/aos/manifest/cron_times.py": "rules of time zones, in a package that is installed",
     "kernel/aos/manifest/packages.py": "the packages that AOS ships",
@@ -54,7 +54,7 @@ NAMED_BY_THE_USER: Final = {
     ("kernel/aos/host/apply/manifest_files.py", "os.open"): "a manifest",
     ("kernel/aos/host/folder/secrets.py", "os.open"): "a file of secrets",
     ("kernel/aos/host/folder/secrets.py", "open"): "that file, by its descriptor",
-    ("kernel/aos/executors/vault/vault_file.py", "os.open"): "the folder of a vault, to lock it",
+    ("kernel/aos/effects/vault/vault_file.py", "os.open"): "the folder of a vault, to lock it",
     ("kernel/aos/store/bundle/reader.py", "os.open"): "a bundle or an archive",
     ("cli/aos_cli/commands/send.py", "Path(name).open"): "JSON lines",
     ("cli/aos_cli/replay_against.py", "path.open"): "a candidate build",

@@ -82,6 +82,7 @@ def test_executors_a_list_and_one_effect_are_loaded(
         ("nowhere.py:shop", "there is no file "),
         ("loadshop:shup", "there is no 'shup' in it (it has charge, ship, shop)"),
         ("loadshop:number", "expected an Executors, a list of effects or one effect, found int"),
+        ("aos.executors.llm:llm", "aos.executors.llm is now aos.effects.llm:llm"),
         ("loadbroken:x", "loadbroken.py:2: ModuleNotFoundError: No module named 'no_such_thing'"),
         ("loadraises.py:x", "loadraises.py:3: ZeroDivisionError: division by zero"),
         ("loadsyntax.py:x", "loadsyntax.py:2: SyntaxError: invalid syntax (loadsyntax.py, line 2)"),

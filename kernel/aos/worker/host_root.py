@@ -1,6 +1,6 @@
 """The folder of ``--host-root``, apart from the world's own, and how it reaches a process (AG-60).
 
-The executor ``aos.executors.machine`` reads both variables. Only ``aos run``, ``aos dev`` and ``aos
+The executor ``aos.effects.machine`` reads both variables. Only ``aos run``, ``aos dev`` and ``aos
 node`` set them; for ``aos worker``, its user does.
 """
 

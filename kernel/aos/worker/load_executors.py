@@ -17,6 +17,12 @@ from aos.worker.api import EffectFunction
 from aos.worker.executors import Executors
 from aos.worker.redacted_output import show
 
+_MOVED: Final = {
+    f"aos.executors.{name}": f"aos.effects.{name}:{name}"
+    for name in ("llm", "machine", "portal", "vault", "workspace")
+}
+"""Modules that an earlier release had -> what ``--executors`` takes instead."""
+
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -47,6 +53,8 @@ def _from_module(spec: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or name
         if name == missing or name.startswith(f"{missing}."):
+            if name in _MOVED:
+                raise BadUsage(f"executors {spec!r}: {name} is now {_MOVED[name]}") from error
             raise BadUsage(
                 f"executors {spec!r}: no module {missing!r} is importable from {Path.cwd()} "
                 "(check the name, or give the file: path/to/file.py:attr)"

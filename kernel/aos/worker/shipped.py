@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 SHIPPED: Final[Mapping[str, str]] = {
-    "sys/workspace.": "aos.executors.workspace:workspace",
-    "sys/host.": "aos.executors.machine:machine",
-    "sys/llm.": "aos.executors.llm:llm",
-    "sys/vault.": "aos.executors.vault:vault",
-    "sys/portal.": "aos.executors.portal:portal",
+    "sys/workspace.": "aos.effects.workspace:workspace",
+    "sys/host.": "aos.effects.machine:machine",
+    "sys/llm.": "aos.effects.llm:llm",
+    "sys/vault.": "aos.effects.vault:vault",
+    "sys/portal.": "aos.effects.portal:portal",
 }
 """The beginning of an effect's name -> what ``--executors`` takes."""
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import httpx
 
+from aos.executors.arweave.arweave_effects import ArweaveAccess
 from aos.executors.arweave.base64url import decode_base64url, encode_base64url
 from aos.executors.arweave.confirmation import Patience
-from aos.executors.arweave.effects import ArweaveAccess
 from aos.executors.arweave.gateway_client import RequestTimeouts, read_addresses
 from aos.executors.arweave.upload_keys import UploadKeys, read_keys
 from aos.values.digests import content_hash, hash_text

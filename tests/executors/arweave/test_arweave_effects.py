@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from aos.executors.arweave.arweave_effects import quote, status, upload
 from aos.executors.arweave.base64url import encode_base64url
 from aos.executors.arweave.confirmation import FIRST_PAUSE_S, PAUSE_S_MAX
 from aos.executors.arweave.data_item import (
@@ -16,7 +17,6 @@ from aos.executors.arweave.data_item import (
     pack_bundle,
     sign_item,
 )
-from aos.executors.arweave.effects import quote, status, upload
 from aos.executors.arweave.gateway_client import BODY_BYTES_MAX, RequestTimeouts
 from aos.worker import EffectFailed, NotConfigured
 from tests.executors.arweave.fake_gateway import Canned, Endless, FakeGateway, answer

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from aos.executors.arweave.arweave_effects import quote, status, upload
 from aos.executors.arweave.base64url import encode_base64url, is_anchor
-from aos.executors.arweave.effects import quote, status, upload
 from tests.executors.arweave.lab import (
     EVIDENCE,
     GATEWAY,

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from aos.errors import BadUsage
-from aos.executors.arweave.effects import arweave, connected
+from aos.executors.arweave.arweave_effects import arweave, connected
 from aos.executors.arweave.gateway_client import VARIABLE, address_of, read_addresses
 from aos.worker import NotConfigured
 from aos.worker.load_executors import load

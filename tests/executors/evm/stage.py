@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from eth_account import Account
 
-from aos.executors.evm import effects
+from aos.executors.evm import evm_effects
 from aos.executors.evm.blocks import Blocks
 from aos.executors.evm.chain_reads import ChainReads
-from aos.executors.evm.effects import EvmNodes
+from aos.executors.evm.evm_effects import EvmNodes
 from aos.executors.evm.fate_wait import Pacing
 from aos.executors.evm.json_rpc import RpcCall, RpcError
 from aos.executors.evm.rpc_connections import RpcConnections, RpcNode, parse_nodes
@@ -165,16 +165,16 @@ class Stage:
         return returned
 
     async def call(self, *given: Any, **changes: Any) -> dict[str, Any]:
-        return await self.run(effects.call, call(*given, **changes))
+        return await self.run(evm_effects.call, call(*given, **changes))
 
     async def quote(self, **changes: Any) -> dict[str, Any]:
-        return await self.run(effects.quote, quote(**changes))
+        return await self.run(evm_effects.quote, quote(**changes))
 
     async def submit(self, **changes: Any) -> dict[str, Any]:
-        return await self.run(effects.submit, submit(**changes))
+        return await self.run(evm_effects.submit, submit(**changes))
 
     async def receipt(self, *hashes: str, **changes: Any) -> dict[str, Any]:
-        return await self.run(effects.receipt, receipt(*hashes, **changes))
+        return await self.run(evm_effects.receipt, receipt(*hashes, **changes))
 
     async def fate(self, *hashes: str, **changes: Any) -> tuple[str, Any]:
         """The arm of a receipt's fate and its value."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from aos.executors.evm import effects
-from aos.executors.evm.effects import connected
+from aos.executors.evm import evm_effects
+from aos.executors.evm.evm_effects import connected
 from aos.worker import EffectFailed
 from tests.executors.evm import stage
 from tests.executors.evm.fake_node import HTML, FakeNode
@@ -232,7 +232,7 @@ def test_a_start_without_its_node_works_once_the_node_is_there(
 
     async def story() -> None:
         async with connected() as nodes:
-            assert (await effects.call(stage.call(), context(nodes)))["block"] == 0
+            assert (await evm_effects.call(stage.call(), context(nodes)))["block"] == 0
 
     asyncio.run(story())
 

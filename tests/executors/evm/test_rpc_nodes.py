@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from aos.errors import BadUsage
-from aos.executors.evm.effects import connected
+from aos.executors.evm.evm_effects import connected
 from aos.executors.evm.rpc_connections import parse_nodes
 from aos.worker import NotConfigured
 from aos.worker.failure import failure_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from aos.errors import BadUsage
 
 try:
-    from aos.executors.arweave.effects import arweave
+    from aos.executors.arweave.arweave_effects import arweave
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "Crypto":
         raise

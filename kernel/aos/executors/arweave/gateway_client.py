@@ -14,8 +14,8 @@ from typing import Final
 
 import httpx
 
+from aos.effects.named_addresses import NamedUrl, read_urls
 from aos.executors.arweave.base64url import decode_base64url, is_anchor
-from aos.executors.named_addresses import NamedUrl, read_urls
 from aos.worker import EffectFailed, NotConfigured
 
 VARIABLE: Final = "AOS_ARWEAVE"

@@ -5,6 +5,6 @@ Specified in ``spec/evm.md``. It needs the packages of ``aos-kernel[evm]``.
 
 from __future__ import annotations
 
-from aos.executors.evm.effects import evm
+from aos.executors.evm.evm_effects import evm
 
 __all__ = ["evm"]

@@ -219,7 +219,7 @@ def texts(file: Path) -> Iterator[str]:
 def test_no_help_message_or_template_names_a_page_that_is_not_installed(installed: Path) -> None:
     of_packages = {
         file: "\n".join(texts(file))
-        for package in ("aos", "aos_cli")
+        for package in ("aos", "aos_cli", "aos_gateway")
         for file in (installed / package).rglob("*.py")
         if "shipped" not in file.parts
     }

@@ -208,7 +208,7 @@ def test_without_the_packages_one_sentence_names_the_extra(
     assert (found.code, found.out) == (4, "")
     assert found.err == (
         "aos: the demo needs packages that are not installed (no_such_package is missing): run pip "
-        "install 'aos-kernel[evm]'\n"
+        "install 'aos-kernel[gateway]'\n"
     )
     assert not (tmp_path / "d").exists()
 

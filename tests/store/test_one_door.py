@@ -144,7 +144,7 @@ def openings(source: str) -> Iterator[tuple[int, str]]:
 def all_openings() -> list[tuple[str, int, str]]:
     """The module, line and function of each."""
     found: list[tuple[str, int, str]] = []
-    for package in ("kernel/aos", "cli/aos_cli"):
+    for package in ("kernel/aos", "cli/aos_cli", "manifests/gateway/aos_gateway"):
         for path in sorted((ROOT / package).rglob("*.py")):
             name = str(path.relative_to(ROOT))
             if name != DOOR:

@@ -26,7 +26,7 @@ TIMEOUT_S: Final = 30.0
 
 FOLDER: Final = Path("manifests", "gateway")
 PACKAGES: Final = ("eth_account", "eth_abi", "coincurve", "Crypto")
-"""Modules of the extra ``evm``."""
+"""Modules of the extra ``gateway``."""
 
 _NEEDED_FILES: Final = (
     "air/generated.air.json",
@@ -67,17 +67,17 @@ class GatewayFiles:
 
 def find_gateway_files() -> GatewayFiles:
     """Find the files of the demo, and make sure that it can run: that the two things that it needs
-    besides AOS are installed, the packages of the extra ``evm`` and anvil.
+    besides AOS are installed, the packages of the extra ``gateway`` and anvil.
 
     Raises:
-        Unavailable: The files, the packages of the extra ``evm``, or anvil are missing.
+        Unavailable: The files, the packages of the extra ``gateway``, or anvil are missing.
     """
     files = GatewayFiles(find_folder(FOLDER, _NEEDED_FILES))
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise Unavailable(
             f"the demo needs packages that are not installed ({missing[0]} is missing): run "
-            "pip install 'aos-kernel[evm]'"
+            "pip install 'aos-kernel[gateway]'"
         )
     _find_anvil(files)
     return files

@@ -39,7 +39,8 @@ LAYERS = (
     "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = (
-    "aos.manifest", "aos.values", "aos.errors", "aos.document_text", "aos.private_memory",
+    "aos.manifest", "aos.values", "aos.extensions", "aos.errors", "aos.document_text",
+    "aos.private_memory",
     "aos.boot_clock", "aos.process_limits", "aos.retry_after", "aos.shell_text",
 )  # fmt: skip
 

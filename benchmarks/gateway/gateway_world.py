@@ -27,7 +27,7 @@ from benchmarks.processes import Children
 
 READY_S: Final = 60.0
 POLL_S: Final = 0.2
-EXECUTORS: Final = ("aos_gateway.evm:evm", "aos_gateway.arweave:arweave")
+EXECUTORS: Final = ("evm", "arweave")
 RECORDS: Final = frozenset(kind.workflow for kind in RECORD_KINDS)
 ASKED: Final = "gw/TxRequested@1"
 NS_PER_S: Final = 1_000_000_000

@@ -161,7 +161,7 @@ def views(world: AskingWorld) -> None:
 
 def test_the_effects_of_workspaces(tmp_path: Path) -> None:
     """AG-16, AG-52 to AG-57."""
-    with asking_world(tmp_path, "--executors", "aos.effects.workspace:workspace") as world:
+    with asking_world(tmp_path, "--executors", "workspace") as world:
         trees(world)
         world.check_hashes(*NO_BLOBS)
 

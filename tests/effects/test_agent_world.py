@@ -82,7 +82,7 @@ def test_a_workflow_asks_a_model_and_puts_a_secret(tmp_path: Path) -> None:
         env = {"AOS_LLM_ENDPOINTS": f"local={stub.url}", "AOS_VAULT_FILE": str(secrets)}
         words: list[str | Path] = [
             "run", "--until-idle", "--world", world, "--secrets", secrets,
-            "--executors", "aos.effects.llm:llm", "--executors", "aos.effects.vault:vault",
+            "--executors", "llm", "--executors", "vault",
         ]  # fmt: skip
         assert run(*words, env=env).code == 0
         request(world, question(), storing())

@@ -204,7 +204,7 @@ def test_no_answer_of_a_server_brings_a_secret_into_a_file_or_a_line(
         words: list[str | Path] = [
             "run", "--until-idle", "--max-wait", "45s", "--world", world, "--secrets", secrets,
         ]  # fmt: skip
-        for spec in ("aos.effects.llm:llm", "aos_gateway.arweave:arweave", "aos_gateway.evm:evm"):
+        for spec in ("llm", "arweave", "evm"):
             words += ["--executors", spec]
         for port in ports.values():
             words += ["--allow-http", f"127.0.0.1:{port}"]

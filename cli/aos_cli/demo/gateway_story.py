@@ -46,7 +46,7 @@ POLICY: Final = (
 """For a fast chain: short waits. The requests in bulk have the same."""
 
 EXECUTORS: Final = (
-    "--executors", "aos_gateway.evm:evm", "--executors", "aos_gateway.arweave:arweave",
+    "--executors", "evm", "--executors", "arweave",
 )  # fmt: skip
 ROWS_MAX: Final = 1_000
 

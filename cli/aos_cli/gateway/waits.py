@@ -22,7 +22,7 @@ from aos_cli.gateway.rows import (
     tag,
 )
 
-EXECUTORS: Final = "--executors aos_gateway.evm:evm --executors aos_gateway.arweave:arweave"
+EXECUTORS: Final = "--executors evm --executors arweave"
 RUN: Final = f"aos run --secrets FILE {EXECUTORS}"
 
 LANE_REQUESTS_MAX: Final = 256

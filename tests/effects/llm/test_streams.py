@@ -98,4 +98,4 @@ def test_a_malformed_variable_keeps_the_worker_from_starting(
 
 def test_the_executors_are_loaded_by_name() -> None:
     """AG-50."""
-    assert load("aos.effects.llm:llm") is llm
+    assert load("llm") is llm

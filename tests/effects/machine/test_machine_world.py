@@ -150,10 +150,9 @@ def test_a_root_adds_the_executor_once(tmp_path: Path) -> None:
     assert found["AOS_HOST_ROOT"] == str(tmp_path / "root")
     assert found["AOS_HOST_STATE"] == str(tmp_path / "world" / "machine")
     assert host_environment(None, tmp_path) is None
-    assert with_machine(["a:b"], tmp_path) == ["a:b", "aos.effects.machine:machine"]
-    assert with_machine(["aos.effects.machine:machine"], tmp_path) == [
-        "aos.effects.machine:machine"
-    ]
+    assert with_machine(["a:b"], tmp_path) == ["a:b", "machine"]
+    for spec in ("machine", "aos.effects.machine:machine"):
+        assert with_machine([spec], tmp_path) == [spec]
     assert with_machine(["a:b"], None) == ["a:b"]
 
 
@@ -167,7 +166,7 @@ def test_a_scratch_world_may_have_a_root_too(tmp_path: Path) -> None:
     found = _executors(Order.from_text(order.to_text()), no_blobs, content_hash(b""))
 
     names = [each.name for each in found if isinstance(each, PythonExecutor)]
-    assert names == ["a:b", "aos.effects.machine:machine"]
+    assert names == ["a:b", "machine"]
 
 
 def test_a_killed_executor_leaves_no_process_and_does_not_run_a_command_again(

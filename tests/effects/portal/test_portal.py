@@ -299,4 +299,4 @@ def test_a_world_that_goes_away_may_have_taken_the_event(
 
 def test_the_executors_are_loaded_by_name() -> None:
     """AG-50."""
-    assert load("aos.effects.portal:portal") is portal
+    assert load("portal") is portal

@@ -25,7 +25,7 @@ from tests.host.puppet import DO, asks_for, files
 
 SEND: Final = "sys/portal.send@1"
 STOPPING: Final = f"{Path(__file__).parent / 'stopping_portal.py'}:portal"
-PORTAL: Final = "aos.effects.portal:portal"
+PORTAL: Final = "portal"
 WAIT_S: Final = 30.0
 
 

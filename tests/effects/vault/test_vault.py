@@ -425,7 +425,7 @@ def test_the_file_comes_from_the_environment(made: Vault, monkeypatch: pytest.Mo
 
     assert made.values == {"bank-token": VALUE}
     assert asyncio.run(resource()) is None
-    assert load("aos.effects.vault:vault") is vault
+    assert load("vault") is vault
 
 
 @pytest.mark.parametrize(

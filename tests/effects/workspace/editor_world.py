@@ -32,7 +32,7 @@ FOREIGN: Final = ("editor/agentos@1", "editor/Foreign@1")
 EDITORS: Final = (PLAIN, FOREIGN)
 WORKSPACE: Final = "sys/Workspace@1"
 COMMIT: Final = "sys/WorkspaceCommit@1"
-EXECUTORS: Final = ("--executors", "aos.effects.workspace:workspace")
+EXECUTORS: Final = ("--executors", "workspace")
 TREE_EFFECTS: Final = tuple(name for name in EFFECTS if name.startswith("sys/workspace."))
 TIME: Final = 1_700_000_000_000_000_000
 

@@ -229,7 +229,7 @@ def test_a_host_without_the_executors_says_which_to_name(world: Path) -> None:
 
     ran = here("run", "--until-waiting", "--world", world)
 
-    option = "--executors aos.effects.workspace:workspace"
+    option = "--executors workspace"
     assert f"sys/workspace.write_bytes@1: no executor ({option})" in ran.err
     assert answer(world, "empty_root", id="other", workspace="any").status == "ok"
     assert delivered(world, PLAIN, "asks").status == "ok"

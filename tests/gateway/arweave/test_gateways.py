@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import aos
 from aos.errors import BadUsage
 from aos.worker import NotConfigured
 from aos.worker.load_executors import load
@@ -20,7 +21,7 @@ sys.modules["Crypto"] = None
 from aos.errors import BadUsage
 from aos.worker.load_executors import load
 try:
-    load("aos_gateway.arweave:arweave")
+    load("arweave")
 except BadUsage as problem:
     print(problem)
 """
@@ -109,7 +110,7 @@ def test_a_malformed_variable_keeps_the_worker_from_starting(
 
 
 def test_the_executors_are_loaded_by_name() -> None:
-    assert load("aos_gateway.arweave:arweave") is arweave
+    assert load("arweave") is arweave
     assert sorted(arweave.effects) == ["arweave/quote@1", "arweave/status@1", "arweave/upload@1"]
     assert arweave.effects["arweave/status@1"].concurrency == 256
     assert arweave.effects["arweave/upload@1"].blobs == ("data",)
@@ -122,7 +123,7 @@ def test_without_its_package_one_sentence_names_the_extra() -> None:
     )
 
     assert ran.stdout == (
-        "executors 'aos_gateway.arweave:arweave': the executors of Arweave need the package "
-        "pycryptodome, which is not installed: pip install 'aos-kernel[gateway]'\n"
+        f"executors 'arweave' of the package aos-kernel {aos.__version__}: the executors of "
+        "Arweave need the package pycryptodome, which is not installed: pip install 'aos-kernel[gateway]'\n"
     )
     assert ran.stderr == ""

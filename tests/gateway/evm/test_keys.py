@@ -120,7 +120,7 @@ sys.modules["eth_keys"] = None
 from aos.worker.load_executors import load
 from aos.errors import BadUsage
 try:
-    load("aos_gateway.evm:evm")
+    load("evm")
 except BadUsage as refused:
     print(refused)
 """
@@ -132,8 +132,7 @@ def test_without_its_packages_the_executor_names_the_extra_in_one_sentence() -> 
     )
 
     (line,) = done.stdout.splitlines()
-    assert line.startswith(
-        "executors 'aos_gateway.evm:evm': it needs packages that are not installed ("
-    )
+    assert line.startswith("executors 'evm' of the package aos-kernel ")
+    assert ": it needs packages that are not installed (" in line
     assert line.endswith("is missing): run pip install 'aos-kernel[gateway]'")
     assert done.stderr == ""

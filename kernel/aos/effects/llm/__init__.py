@@ -1,4 +1,4 @@
-"""Requests to language models: ``--executors aos.effects.llm:llm`` (spec/agentos.md, AG-70).
+"""Requests to language models: ``--executors llm`` (spec/agentos.md, AG-70).
 
 The effects ``sys/llm.*`` over any HTTP endpoint that speaks the chat completions of OpenAI.
 """

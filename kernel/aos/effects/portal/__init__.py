@@ -1,4 +1,4 @@
-"""Events to other worlds of this machine: ``--executors aos.effects.portal:portal``
+"""Events to other worlds of this machine: ``--executors portal``
 (spec/agentos.md, AG-85).
 
 The effect ``sys/portal.send@1``, through the socket of the world that gets the event.

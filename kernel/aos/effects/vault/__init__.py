@@ -1,4 +1,4 @@
-"""Secrets that workflows put: ``--executors aos.effects.vault:vault`` (spec/agentos.md, AG-80).
+"""Secrets that workflows put: ``--executors vault`` (spec/agentos.md, AG-80).
 
 The effects ``sys/vault.*`` write the file of ``--secrets``, which ``AOS_VAULT_FILE`` names.
 """

@@ -1,4 +1,4 @@
-"""The effects of AIR 2 on trees of files: ``--executors aos.effects.workspace:workspace``
+"""The effects of AIR 2 on trees of files: ``--executors workspace``
 (spec/agentos.md, AG-51 to AG-53).
 
 A tree is stored as blobs of the world, one for each folder. Writing makes a new root and changes no

@@ -1,4 +1,4 @@
-"""Uploads to Arweave: ``--executors aos_gateway.arweave:arweave`` (spec/arweave.md).
+"""Uploads to Arweave: ``--executors arweave`` (spec/arweave.md).
 
 An upload's bytes and ids are a function of its params, its secret and its content, so that it may
 be repeated after any crash. Needs the extra ``gateway`` of the distribution (AW-2).

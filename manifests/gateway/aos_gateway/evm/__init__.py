@@ -1,4 +1,4 @@
-"""Transactions and views of EVM chains, as effects: ``--executors aos_gateway.evm:evm``.
+"""Transactions and views of EVM chains, as effects: ``--executors evm``.
 
 Specified in ``spec/evm.md``. It needs the packages of ``aos-kernel[gateway]``.
 """

@@ -6,8 +6,11 @@ that it uses, is imported when that command is called (spec/cli.md, C-12).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
+
+from aos.errors import BadUsage
 
 RUN: Final = "Run"
 LOOK: Final = "Look"
@@ -28,6 +31,15 @@ class Command(NamedTuple):
     """Empty for a group. The path of a group's command begins with the group's path; so does that
     of a command below another command, such as ``checkpoint status`` below ``checkpoint``."""
 
+    is_writing: bool = False
+    """Of a command of an extension: whether it opens a world through ``open_writing``."""
+
+    is_builtin: bool = True
+    """Whether ``function`` is in ``commands``; the module of an extension has its whole name."""
+
+    package: str = ""
+    """Name and version of the package that registers it; empty for a command of aos."""
+
     @property
     def name(self) -> str:
         return self.path.rpartition(" ")[2]
@@ -37,9 +49,24 @@ class Command(NamedTuple):
         return not self.function
 
     def load(self) -> Any:
-        """Import the function behind the command."""
+        """Import the function behind the command.
+
+        Raises:
+            BadUsage: The package that registers it fails to import it.
+        """
         module, _, name = self.function.partition(":")
-        return getattr(import_module(f"aos_cli.commands.{module}"), name)
+        folder = "aos_cli.commands." if self.is_builtin else ""
+        try:
+            return getattr(import_module(f"{folder}{module}"), name)
+        except Exception as problem:
+            if not self.package:
+                raise
+            # Few commands are those of an extension.
+            from aos.extensions import import_failure  # noqa: PLC0415
+
+            raise BadUsage(
+                f"{self.path}: a command of the package {self.package}: {import_failure(problem)}"
+            ) from problem
 
 
 _HASH: Final = "blake3:14c6b26b8d2f06f21b2c8d731d0ea008787e9588d9ecd9e0f36a15c46b671e4b"
@@ -659,6 +686,6 @@ COMMANDS: Final = (
 )  # fmt: skip
 
 
-def below(path: str) -> tuple[Command, ...]:
+def below(path: str, commands: Iterable[Command] = COMMANDS) -> tuple[Command, ...]:
     """The commands of one group, or the top-level commands for the empty path."""
-    return tuple(command for command in COMMANDS if command.path.rpartition(" ")[0] == path)
+    return tuple(command for command in commands if command.path.rpartition(" ")[0] == path)

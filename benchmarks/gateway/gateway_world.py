@@ -19,8 +19,8 @@ from aos.errors import AosError, Unavailable
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import init_world, open_folder
-from aos_cli.gateway.keys import RECORD_KINDS
-from aos_cli.gateway.requests import Request
+from aos_gateway.keys import RECORD_KINDS
+from aos_gateway.requests import Request
 from benchmarks.changed_manifest import changed_manifest
 from benchmarks.gateway import MANIFEST
 from benchmarks.processes import Children

@@ -1,4 +1,4 @@
-"""The commands that installed packages register (spec/extending.md, EX-10 to EX-14).
+"""The commands that installed packages register (spec/extending.md, EP-10 to EP-14).
 
 Imported only for a word that ``aos`` does not know, and to list all commands: reading the entry
 points of an environment takes longer than a small command.
@@ -19,6 +19,7 @@ from aos_cli.extension import Command
 from aos_cli.output import note
 
 PANEL: Final = "Extensions"
+_PANEL_OF_GROUP: Final = "Commands"
 
 _WORD: Final = re.compile(r"[a-z][a-z0-9-]*")
 _FUNCTION: Final = re.compile(r"[\w.]+:\w+")
@@ -40,7 +41,7 @@ def commands_of(word: str) -> tuple[registry.Command, ...]:
     return tuple(
         registry.Command(
             command.path,
-            PANEL,
+            PANEL if command.path == word else _PANEL_OF_GROUP,
             command.help,
             command.examples,
             command.function,
@@ -62,12 +63,12 @@ def listed_words() -> tuple[str, ...]:
             _note_hidden(word)
             continue
         try:
-            is_ours = bool(commands_of(word)) and not commands_of(word)[0].package
+            command = commands_of(word)[0]
         except UnusableExtension as problem:
             note(f"aos: {problem}", style="yellow")
             continue
         words.append(word)
-        if is_ours:
+        if not command.package:
             _note_hidden(word)
     return tuple(words)
 
@@ -97,7 +98,7 @@ def _note_hidden(word: str) -> None:
 
 
 def _checked(registration: Registration, value: object) -> Sequence[Command]:
-    """The commands of a registration, if they are well-formed (EX-11)."""
+    """The commands of a registration, if they are well-formed (EP-11)."""
     if not isinstance(value, tuple | list) or not all(
         isinstance(command, Command) for command in value
     ):

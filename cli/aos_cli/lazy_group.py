@@ -107,7 +107,7 @@ class Group(TyperGroup):
 
 class RootGroup(Group):
     """The commands of ``aos`` itself, and those that installed packages register. The latter are
-    read only for a word that is not one of the former, and to list all commands (EX-2)."""
+    read only for a word that is not one of the former, and to list all commands (EP-2)."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)

@@ -2,7 +2,7 @@
 
 Reading the entry points of an environment takes 40 ms, and loading one runs code of its package.
 So callers ask for a name only if a user has given it, or list all of them only for a help text
-(EX-1, EX-2).
+(EP-1, EP-2).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Registration:
             ) from problem
 
     def _unmet_requirement(self) -> str | None:
-        """The requirement of aos that the running release does not satisfy (EX-6)."""
+        """The requirement of aos that the running release does not satisfy (EP-6)."""
         requirements = (self.entry.dist.requires if self.entry.dist is not None else None) or ()
         of_aos = [text for text in requirements if _required_name(text) == DISTRIBUTION]
         if not of_aos:
@@ -106,7 +106,7 @@ class Registration:
 def find(group: str, name: str, *, subject: str) -> Registration | None:
     """The registration of a name; None if no package has it.
 
-    A name of ``aos`` itself stays its own, whoever else registers it (EX-5).
+    A name of ``aos`` itself stays its own, although another package registers it (EP-5).
 
     Raises:
         UnusableExtension: Two packages register it.

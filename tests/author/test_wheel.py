@@ -128,7 +128,7 @@ def test_the_demo_runs_from_the_wheel(alone: Path, tmp_path: Path) -> None:
 
 def test_the_gateway_demo_has_its_files_in_the_wheel(alone: Path, tmp_path: Path) -> None:
     """C-126"""
-    [folder] = alone.glob("lib/python*/site-packages/aos_cli/demo/shipped/manifests/gateway")
+    [folder] = alone.glob("lib/python*/site-packages/aos_gateway/shipped/manifests/gateway")
     asked = aos(alone, "gateway", "demo", cwd=tmp_path, AOS_ANVIL=str(tmp_path / "none"))
     world = aos(alone, "init", "w", cwd=tmp_path)
     applied = aos(alone, "apply", folder, "--world", "w", cwd=tmp_path)
@@ -201,6 +201,7 @@ def test_the_metadata_name_licence_and_description(installed: Path) -> None:
     assert found["Summary"]
     assert str(found.get_payload()).startswith("# ")
     assert found.get_all("Project-URL") is found["Home-page"] is None
+    assert found.get_all("Provides-Extra") == ["evm", "gateway", "otel", "timestamp"]
 
 
 PAGE = re.compile(r"(?<!/v1/)\b(spec|manifests|modules|kernel|benchmarks)/\w|\w+\.md\b")

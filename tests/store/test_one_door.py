@@ -47,6 +47,7 @@ NOT_OF_A_WORLD: Final = {
     "kernel/aos/testing/scenario.py": "a scenario file of the author's project",
     "cli/aos_cli/demo/": "the folder of a demo, and the logs of its processes",
     "cli/aos_cli/output.py": "the null device",
+    "manifests/gateway/aos_gateway/demo/": "the folder of a demo",
 }
 """Folders and modules that open no file of a world, and what they open."""
 
@@ -61,7 +62,7 @@ NAMED_BY_THE_USER: Final = {
     ("cli/aos_cli/commands/linear.py", "file.read_text"): "a plan",
     ("kernel/aos/host/folder/folder.py", "path.mkdir"): "the folder of a new world",
     ("kernel/aos/host/retention/pruning.py", "path.parent.mkdir"): "the folder of an archive",
-    ("cli/aos_cli/gateway/requests.py", "file.open"): "the evidence of a record",
+    ("manifests/gateway/aos_gateway/requests.py", "file.open"): "the evidence of a record",
 }
 """Openings of files that the user names on the command line, which may be links."""
 

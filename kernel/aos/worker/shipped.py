@@ -12,7 +12,7 @@ SHIPPED: Final[Mapping[str, str]] = {
     "sys/vault.": "vault",
     "sys/portal.": "portal",
 }
-"""The beginning of an effect's name -> the name that ``--executors`` takes (EX-3)."""
+"""The beginning of an effect's name -> the name that ``--executors`` takes (EP-3)."""
 
 
 HOST: Final = "sys/host."

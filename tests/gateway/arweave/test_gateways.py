@@ -124,6 +124,7 @@ def test_without_its_package_one_sentence_names_the_extra() -> None:
 
     assert ran.stdout == (
         f"executors 'arweave' of the package aos-kernel {aos.__version__}: the executors of "
-        "Arweave need the package pycryptodome, which is not installed: pip install 'aos-kernel[gateway]'\n"
+        "Arweave need the package pycryptodome, which is not installed: pip install "
+        "'aos-kernel[gateway]'\n"
     )
     assert ran.stderr == ""

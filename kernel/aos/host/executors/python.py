@@ -21,7 +21,7 @@ from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE
 
 def path_flags(spec: str) -> Sequence[str]:
     """The flags of Python for a process that loads ``spec``: a name is that of an installed
-    package, so a package in the working directory must not be loaded instead (EX-4)."""
+    package, so a package in the working directory must not be loaded instead (EP-4)."""
     return () if ":" in spec else ("-P",)
 
 

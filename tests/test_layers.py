@@ -208,6 +208,21 @@ def test_nothing_imports_the_gateway_but_its_tests_and_its_benchmark() -> None:
     assert others == []
 
 
+SURFACE = frozenset(
+    re.findall(
+        r"^  `(aos_cli\.[\w.]+)`", (ROOT / "spec" / "extending.md").read_text("utf-8"), re.MULTILINE
+    )
+)
+"""The modules of the command line that are for extensions (EP-15)."""
+
+
+def test_the_gateway_uses_the_surface_for_extensions() -> None:
+    """EP-15. It is one, so others can be written."""
+    for path in FOLDERS["aos_gateway"].rglob("*.py"):
+        for name in imports(path):
+            assert not name.startswith("aos_cli") or name in SURFACE, f"{path} imports {name}"
+
+
 def test_the_product_imports_only_what_an_install_brings() -> None:
     """A package of the development group is missing from a default install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -12,6 +12,7 @@ from typing import Final
 
 from aos import extensions
 from aos.errors import AosError, BadUsage
+from aos.extensions import Registration
 from aos.manifest.names import NODE
 from aos.worker.api import EffectFunction
 from aos.worker.executors import Executors
@@ -33,14 +34,30 @@ def load(spec: str) -> Executors:
     """Import the object that ``spec`` names. One effect, or a list of them, becomes an Executors.
 
     For a module or file, adds the working directory to ``sys.path``, and for a file its folder. A
-    name without a colon is one that an installed package registers (EX-3).
+    name without a colon is one that an installed package registers (EP-3).
 
     Raises:
         BadUsage: The module, file, attribute or name is missing, fails to import, or has another
             type.
     """
-    if _NAME.fullmatch(spec):
-        return _executors(spec, spec, _registered(spec))
+    registration = _registration(spec) if _NAME.fullmatch(spec) else None
+    if registration is not None:
+        source, value = spec, registration.load()
+    else:
+        source, value = _imported(spec)
+    executors = _executors(source, value)
+    if executors is not None:
+        return executors
+    problem = (
+        f"expected an Executors, a list of effects or one effect, found {type(value).__name__}"
+    )
+    if registration is not None:
+        raise registration.unusable(problem)
+    raise BadUsage(f"executors {spec!r}: {problem}")
+
+
+def _imported(spec: str) -> tuple[str, object]:
+    """The module or file of ``spec``, and the object."""
     source, colon, attribute = spec.rpartition(":")
     if not colon or not source or not attribute:
         raise BadUsage(
@@ -51,10 +68,10 @@ def load(spec: str) -> Executors:
         sys.path.insert(0, cwd)
     is_file = source.endswith(".py")
     module = _from_file(spec, Path(source)) if is_file else _from_module(spec, source)
-    return _executors(spec, source, _attribute(spec, module, attribute))
+    return source, _attribute(spec, module, attribute)
 
 
-def _registered(name: str) -> object:
+def _registration(name: str) -> Registration:
     registration = extensions.find(extensions.EXECUTORS, name, subject=f"executors {name!r}")
     if registration is None:
         names = extensions.registered_names(extensions.EXECUTORS)
@@ -62,7 +79,7 @@ def _registered(name: str) -> object:
             f"executors {name!r}: expected MODULE:ATTR or FILE.py:ATTR, such as shop.effects:shop, "
             f"or a name that an installed package registers: {', '.join(names) or 'there is none'}"
         )
-    return registration.load()
+    return registration
 
 
 def _from_module(spec: str, name: str) -> ModuleType:
@@ -129,7 +146,8 @@ def _attribute(spec: str, module: ModuleType, dotted: str) -> object:
     return attribute
 
 
-def _executors(spec: str, source: str, value: object) -> Executors:
+def _executors(source: str, value: object) -> Executors | None:
+    """The ``Executors`` that a value is or makes; None if it is of another type."""
     if isinstance(value, Executors):
         return value
     name = _name_of(source)
@@ -137,10 +155,7 @@ def _executors(spec: str, source: str, value: object) -> Executors:
         return Executors(name, [value])
     if isinstance(value, list | tuple):
         return Executors(name, value)
-    raise BadUsage(
-        f"executors {spec!r}: expected an Executors, a list of effects or one effect, "
-        f"found {type(value).__name__}"
-    )
+    return None
 
 
 def _name_of(source: str) -> str:

@@ -191,6 +191,42 @@ def test_a_template_is_built_tested_and_applied_with_the_wheel_alone(
     assert applied.returncode == 0, applied.stderr
 
 
+EFFECTS = """
+from aos.worker import EffectContext, Executors, effect
+from aos_cli.extension import Command
+
+
+@effect("shop/charge@1")
+async def charge(params: dict[str, str], ctx: EffectContext) -> dict[str, str]:
+    return {"key": ctx.idempotency_key}
+
+
+shop: Executors = Executors("shop", [charge])
+command = Command("shop", "Sell.")
+"""
+
+
+def test_a_type_checker_finds_a_misspelled_name_in_code_of_a_user(
+    alone: Path, installed: Path, tmp_path: Path
+) -> None:
+    """The packages have their types."""
+    assert all((installed / name / "py.typed").is_file() for name in ("aos_cli", "aos_gateway"))
+    (tmp_path / "good.py").write_text(EFFECTS)
+    (tmp_path / "bad.py").write_text(EFFECTS.replace("ctx.idempotency_key", "ctx.idempotency_kye"))
+
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache",
+         "--python-executable", alone / "bin/python", "good.py", "bad.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert checked.stdout == (
+        'bad.py:8: error: "EffectContext" has no attribute "idempotency_kye"; maybe '
+        '"idempotency_key"?  [attr-defined]\n'
+        "Found 1 error in 1 file (checked 2 source files)\n"
+    )
+
+
 def test_the_metadata_name_licence_and_description(installed: Path) -> None:
     [file] = installed.glob("*.dist-info/METADATA")
     found = message_from_string(file.read_text())

@@ -36,6 +36,22 @@ def _version(is_asked: bool) -> None:
         raise typer.Exit
 
 
+def _install_completion(is_asked: bool) -> None:
+    if is_asked:
+        from aos_cli import completion_scripts  # noqa: PLC0415  # a user needs it once
+
+        output.line(completion_scripts.install_completion(completion_scripts.current_shell()))
+        raise typer.Exit
+
+
+def _show_completion(is_asked: bool) -> None:
+    if is_asked:
+        from aos_cli import completion_scripts  # noqa: PLC0415  # as above
+
+        output.write(completion_scripts.SCRIPTS[completion_scripts.current_shell()])
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     *,
@@ -43,6 +59,24 @@ def root(
         bool,
         typer.Option(
             "--version", help="Print the version and exit.", is_eager=True, callback=_version
+        ),
+    ] = False,
+    install_completion: Annotated[
+        bool,
+        typer.Option(
+            "--install-completion",
+            help="Install completion for your shell: bash, zsh or fish, by the variable SHELL.",
+            is_eager=True,
+            callback=_install_completion,
+        ),
+    ] = False,
+    show_completion: Annotated[
+        bool,
+        typer.Option(
+            "--show-completion",
+            help="Print the script of completion for your shell.",
+            is_eager=True,
+            callback=_show_completion,
         ),
     ] = False,
 ) -> None:

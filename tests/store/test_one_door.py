@@ -46,6 +46,7 @@ NOT_OF_A_WORLD: Final = {
     "kernel/aos/worker/host_root.py": "the system's list of mounts",
     "kernel/aos/testing/scenario.py": "a scenario file of the author's project",
     "cli/aos_cli/demo/": "the folder of a demo, and the logs of its processes",
+    "cli/aos_cli/completion_scripts.py": "files that the user's shell reads at its start",
     "cli/aos_cli/output.py": "the null device",
     "manifests/gateway/aos_gateway/demo/": "the folder of a demo",
 }

@@ -126,7 +126,7 @@ gateway-tools: $(READY)
 
 gateway-arlocal: $(READY)
 	$(BIN)/python manifests/gateway/arlocal/install
-	AOS_ARLOCAL=1 $(BIN)/python -m pytest tests/executors/arweave/test_arweave_scenarios.py
+	AOS_ARLOCAL=1 $(BIN)/python -m pytest tests/gateway/arweave/test_arweave_scenarios.py
 
 gateway-matrix: $(READY)
 	$(BIN)/python -m tests.gateway.matrix $(OPTIONS)

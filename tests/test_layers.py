@@ -30,18 +30,28 @@ OPTIONAL = {
     ("evm_packages.py", "eth_hash"), ("evm_packages.py", "eth_keys"), ("rsa_pss.py", "Crypto"),
 }  # fmt: skip
 """pytest itself loads its plugin; the front loads ``otlp.py`` if the extra ``otel`` is there; the
-others say that the extra ``evm`` is missing, and do not load."""
+others say that the extra ``gateway`` is missing, and do not load."""
 
 # A package may import from those after it, never the other way.
 LAYERS = (
-    "aos_cli", "aos.author", "aos.testing", "aos.executors", "aos.page", "aos.node",
+    "aos_gateway", "aos_cli", "aos.author", "aos.testing", "aos.effects", "aos.page", "aos.node",
     "aos.client", "aos.host", "aos.prove", "aos.read", "aos.worker", "aos.sealing", "aos.store",
     "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = (
-    "aos.manifest", "aos.values", "aos.errors", "aos.document_text", "aos.private_memory",
+    "aos.manifest", "aos.values", "aos.extensions", "aos.errors", "aos.document_text",
+    "aos.private_memory",
     "aos.boot_clock", "aos.process_limits", "aos.retry_after", "aos.shell_text",
 )  # fmt: skip
+
+FOLDERS = {
+    "aos_gateway": ROOT / "manifests" / "gateway" / "aos_gateway",
+    "aos_cli": ROOT / "cli" / "aos_cli",
+}
+"""Of the layers that are not in ``kernel``."""
+
+OF_THE_GATEWAY = ("tests/gateway/", "benchmarks/gateway/", "tests/benchmarks/test_gateway_bench.py")
+"""Who may import it. It is an extension: it can be taken away."""
 
 # Inside of a package: each room, or module in no room, and those that it may import. ``*`` is all.
 ROOMS: dict[str, dict[str, str]] = {
@@ -177,12 +187,40 @@ def test_the_core_and_the_verifier_of_proofs_reach_nothing_that_does_io(module: 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_imports_point_down(layer: str) -> None:
     above = LAYERS[: LAYERS.index(layer)]
-    folder = AOS.parent / Path(*layer.split("."))
-    if layer == "aos_cli":
-        folder = ROOT / "cli" / "aos_cli"
+    folder = FOLDERS.get(layer, AOS.parent / Path(*layer.split(".")))
+    assert folder.is_dir()
     for path in folder.rglob("*.py"):
         for name in imports(path):
             assert not name.startswith(above), f"{path} imports upwards: {name}"
+
+
+def test_nothing_imports_the_gateway_but_its_tests_and_its_benchmark() -> None:
+    importing = re.compile(r"^\s*(?:from|import) aos_gateway\b", re.MULTILINE)
+    others = [
+        name
+        for top in ("kernel", "cli", "manifests", "benchmarks", "tests", "modules", "spec")
+        for path in (ROOT / top).rglob("*.py")
+        if not path.is_relative_to(FOLDERS["aos_gateway"])
+        and not (name := str(path.relative_to(ROOT))).startswith(OF_THE_GATEWAY)
+        and importing.search(path.read_text("utf-8"))
+    ]
+
+    assert others == []
+
+
+SURFACE = frozenset(
+    re.findall(
+        r"^  `(aos_cli\.[\w.]+)`", (ROOT / "spec" / "extending.md").read_text("utf-8"), re.MULTILINE
+    )
+)
+"""The modules of the command line that are for extensions (EP-15)."""
+
+
+def test_the_gateway_uses_the_surface_for_extensions() -> None:
+    """EP-15. It is one, so others can be written."""
+    for path in FOLDERS["aos_gateway"].rglob("*.py"):
+        for name in imports(path):
+            assert not name.startswith("aos_cli") or name in SURFACE, f"{path} imports {name}"
 
 
 def test_the_product_imports_only_what_an_install_brings() -> None:
@@ -190,13 +228,13 @@ def test_the_product_imports_only_what_an_install_brings() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     named = {re.split(r"[^\w-]", each)[0].lower() for each in project["dependencies"]}
     installed = {IMPORTED_AS.get(each, each) for each in named}
-    for folder in (AOS, ROOT / "cli" / "aos_cli"):
+    for folder in (AOS, *FOLDERS.values()):
         for path in folder.rglob("*.py"):
             if "templates" in path.parts:
                 continue  # they are copied into projects, which run their tests under pytest
             for name in imports(path):
                 top = name.split(".")[0]
-                is_ours = top in sys.stdlib_module_names | {"aos", "aos_cli"}
+                is_ours = top in sys.stdlib_module_names | {"aos", *FOLDERS}
                 assert is_ours or top in installed or (path.name, top) in OPTIONAL, (
                     f"{path} imports {name}, which no dependency of the product brings"
                 )

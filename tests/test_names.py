@@ -55,7 +55,12 @@ EMPTY_NAMES_MAX_OF = {"client": 0.015}  # its parameters are those of the node's
 
 
 def test_names_say_what_they_hold() -> None:
-    packages = [*(path for path in AOS.iterdir() if path.is_dir()), AOS.parents[1] / "cli"]
+    root = AOS.parents[1]
+    packages = [
+        *(path for path in AOS.iterdir() if path.is_dir()),
+        root / "cli",
+        root / "manifests" / "gateway" / "aos_gateway",
+    ]
     for package in packages:
         names = Counter(
             name.lstrip("_").lower()

@@ -79,7 +79,7 @@ def test_a_decision_by_a_message_is_found(line: str) -> None:
 def test_no_message_is_searched_cut_or_compared() -> None:
     found = {
         (str(path.relative_to(ROOT)), text)
-        for package in ("kernel/aos", "cli/aos_cli")
+        for package in ("kernel/aos", "cli/aos_cli", "manifests/gateway/aos_gateway")
         for path in sorted((ROOT / package).rglob("*.py"))
         for text in parsed(path.read_text())
     }

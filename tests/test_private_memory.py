@@ -51,7 +51,7 @@ __all__ = ["template", "world"]
 def programs() -> dict[Path, ast.If]:
     """Each file that Python runs as a program, with the block that begins it."""
     found = {}
-    for top in ("kernel/aos", "cli"):
+    for top in ("kernel/aos", "cli", "manifests/gateway/aos_gateway"):
         for file in sorted((ROOT / top).rglob("*.py")):
             if "templates" in file.parts:
                 continue

@@ -19,15 +19,15 @@ from aos.errors import AosError, Unavailable
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import init_world, open_folder
-from aos_cli.gateway.keys import RECORD_KINDS
-from aos_cli.gateway.requests import Request
+from aos_gateway.keys import RECORD_KINDS
+from aos_gateway.requests import Request
 from benchmarks.changed_manifest import changed_manifest
 from benchmarks.gateway import MANIFEST
 from benchmarks.processes import Children
 
 READY_S: Final = 60.0
 POLL_S: Final = 0.2
-EXECUTORS: Final = ("aos.executors.evm:evm", "aos.executors.arweave:arweave")
+EXECUTORS: Final = ("evm", "arweave")
 RECORDS: Final = frozenset(kind.workflow for kind in RECORD_KINDS)
 ASKED: Final = "gw/TxRequested@1"
 NS_PER_S: Final = 1_000_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.values.cbor import Value
-from aos_cli.gateway.policy import policy_of
+from aos_gateway.policy import policy_of
 from benchmarks.bench_world import STAGES, BenchWorld, Turn
 from benchmarks.figures import median
 from benchmarks.gateway import MANIFEST

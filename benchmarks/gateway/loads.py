@@ -10,8 +10,8 @@ from chain import Account, Chain
 from chain_parts import CHAIN_ID
 from studio import receipt_of
 
-from aos_cli.gateway.keys import work_key
-from aos_cli.gateway.requests import Request, score_request, work_request
+from aos_gateway.keys import work_key
+from aos_gateway.requests import Request, score_request, work_request
 from benchmarks.gateway.bare_client import SCORES, calldata
 
 EPOCH: Final = 7

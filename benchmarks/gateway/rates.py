@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from chain import Chain, Settings
 
-from aos_cli.gateway.policy import policy_of
+from aos_gateway.policy import policy_of
 from benchmarks.figures import median
 from benchmarks.gateway.bare_client import BareClient
 from benchmarks.gateway.gateway_world import NS_PER_S, Batch, GatewayWorld

@@ -13,6 +13,8 @@ from aos.private_memory import keep_memory_private
 from aos.process_limits import check_limits
 
 INTERRUPTED = 130
+COMPLETE: Final = "--complete"
+"""The first word of the command line with which a shell asks for completions (C-14)."""
 
 GC_THRESHOLDS: Final = (100_000, 20, 100)
 """A small command ends before it has made so many objects."""
@@ -23,6 +25,11 @@ def main() -> None:
     try:
         check_limits()
         with _rare_collections():
+            if sys.argv[1:2] == [COMPLETE]:
+                from aos_cli.completion import print_candidates  # noqa: PLC0415  # without a parser
+
+                print_candidates(sys.argv[2:])
+                return
             from aos_cli.main import main as command  # noqa: PLC0415  # so that the except covers it
 
             command()

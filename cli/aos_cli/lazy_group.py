@@ -4,13 +4,15 @@ pydantic.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from aos.errors import BadUsage, either, sentence
 from aos_cli import registry
 
 _MAKERS: Final[dict[Any, Callable[[Any], Any]]] = {
@@ -32,9 +34,13 @@ class LeafCommand(TyperCommand):
 class LazyCommand(TyperCommand):
     """A command as its group's help shows it. ``load`` imports the command's module."""
 
-    def __init__(self, command: registry.Command) -> None:
+    def __init__(
+        self, command: registry.Command, commands: Sequence[registry.Command] = registry.COMMANDS
+    ) -> None:
+        """``commands`` has the command, and those below it."""
         super().__init__(command.name, help=command.help, rich_help_panel=command.panel)
         self._command = command
+        self._commands = commands
 
     def part(self, word: str) -> LazyCommand | None:
         """The command below this one that ``word`` names. A group finds its own commands."""
@@ -42,7 +48,11 @@ class LazyCommand(TyperCommand):
         if command.is_group:
             return None
         return next(
-            (LazyCommand(child) for child in registry.below(command.path) if child.name == word),
+            (
+                LazyCommand(child, self._commands)
+                for child in registry.below(command.path, self._commands)
+                if child.name == word
+            ),
             None,
         )
 
@@ -53,6 +63,7 @@ class LazyCommand(TyperCommand):
             return Group(
                 name=command.name,
                 path=command.path,
+                table=self._commands,
                 help=command.help,
                 epilog=_epilog(command),
                 no_args_is_help=True,
@@ -67,11 +78,17 @@ class LazyCommand(TyperCommand):
 
 
 class Group(TyperGroup):
-    """The commands below ``path``: of ``aos`` itself, or of a group in it."""
+    """The commands of ``table`` below ``path``: of ``aos`` itself, or of a group in it."""
 
-    def __init__(self, *, path: str = "", **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        path: str = "",
+        table: Sequence[registry.Command] = registry.COMMANDS,
+        **settings: Any,
+    ) -> None:
         settings["commands"] = {
-            command.name: LazyCommand(command) for command in registry.below(path)
+            command.name: LazyCommand(command, table) for command in registry.below(path, table)
         }
         super().__init__(**settings)
 
@@ -88,9 +105,45 @@ class Group(TyperGroup):
         return name, command.load(), remaining_args
 
 
+class RootGroup(Group):
+    """The commands of ``aos`` itself, and those that installed packages register. The latter are
+    read only for a word that is not one of the former, and to list all commands (EP-2)."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            return command
+        from aos_cli.extension_commands import commands_of  # noqa: PLC0415  # see above
+
+        commands = commands_of(cmd_name)
+        return LazyCommand(commands[0], commands) if commands else None
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        from aos_cli.extension_commands import listed_words  # noqa: PLC0415  # see above
+
+        return [*super().list_commands(ctx), *listed_words()]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        word = args[0]
+        is_option = word.startswith("-")
+        if not (is_option or ctx.resilient_parsing) and self.get_command(ctx, word) is None:
+            raise self._unknown(word)
+        return super().resolve_command(ctx, args)
+
+    def _unknown(self, word: str) -> BadUsage:
+        """The error for a word that is no command, with the commands like it."""
+        from aos.extensions import COMMANDS, registered_names  # noqa: PLC0415  # see above
+
+        near = get_close_matches(word, [*self.commands, *registered_names(COMMANDS)])
+        suggestion = f"; did you mean {either(near)}?" if near else ""
+        return BadUsage(
+            sentence(f"there is no command {word!r}{suggestion}", hint="see aos --help")
+        )
+
+
 def _command_function(command: registry.Command) -> Any:
     function = command.load()
-    if command.path not in registry.WRITING:
+    if command.path not in registry.WRITING and not command.is_writing:
         return function
     # Commands that only read do not need what makes the option.
     from aos_cli.open_writing import with_timeout  # noqa: PLC0415
@@ -100,6 +153,8 @@ def _command_function(command: registry.Command) -> Any:
 
 def _epilog(command: registry.Command) -> str:
     """The examples below the options. ``[`` is escaped, because rich reads it as markup."""
+    if not command.examples:
+        return ""
     title = "Examples:" if len(command.examples) > 1 else "Example:"
     lines = [title, *(f"  {example}" for example in command.examples)]
     return "\n".join(lines).replace("[", r"\[")

@@ -13,7 +13,7 @@ from typer.exceptions import TyperException
 import aos
 from aos.errors import AosError, BadUsage, sentence
 from aos_cli import output, registry
-from aos_cli.lazy_group import Group
+from aos_cli.lazy_group import RootGroup
 from aos_cli.output import note
 
 BUG = 70
@@ -22,7 +22,7 @@ WORLD_NAMES = ("--world", "-w")
 
 app = typer.Typer(
     name="aos",
-    cls=Group,
+    cls=RootGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -36,6 +36,22 @@ def _version(is_asked: bool) -> None:
         raise typer.Exit
 
 
+def _install_completion(is_asked: bool) -> None:
+    if is_asked:
+        from aos_cli import completion_scripts  # noqa: PLC0415  # a user needs it once
+
+        output.line(completion_scripts.install_completion(completion_scripts.current_shell()))
+        raise typer.Exit
+
+
+def _show_completion(is_asked: bool) -> None:
+    if is_asked:
+        from aos_cli import completion_scripts  # noqa: PLC0415  # as above
+
+        output.write(completion_scripts.SCRIPTS[completion_scripts.current_shell()])
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     *,
@@ -43,6 +59,24 @@ def root(
         bool,
         typer.Option(
             "--version", help="Print the version and exit.", is_eager=True, callback=_version
+        ),
+    ] = False,
+    install_completion: Annotated[
+        bool,
+        typer.Option(
+            "--install-completion",
+            help="Install completion for your shell: bash, zsh or fish, by the variable SHELL.",
+            is_eager=True,
+            callback=_install_completion,
+        ),
+    ] = False,
+    show_completion: Annotated[
+        bool,
+        typer.Option(
+            "--show-completion",
+            help="Print the script of completion for your shell.",
+            is_eager=True,
+            callback=_show_completion,
         ),
     ] = False,
 ) -> None:
@@ -85,8 +119,12 @@ def _exit_code(arguments: list[str]) -> int:
         return 0  # raised while help was printed and its reader had closed stdout
     except Exception:  # noqa: BLE001  # any other exception is a bug of ours, and reported as one
         traceback.print_exc()
+        package = _package_of(arguments)
         note(
-            "aos: this is a bug in aos; the journal of the world is not affected by it. "
+            f"aos: this is a bug in the package {package}; please report it to its authors, with "
+            "the text above."
+            if package
+            else "aos: this is a bug in aos; the journal of the world is not affected by it. "
             "Please report it with the text above.",
             style="red",
         )
@@ -95,6 +133,12 @@ def _exit_code(arguments: list[str]) -> int:
     if result == INTERRUPTED:
         return _interrupted()
     return result if isinstance(result, int) else 0
+
+
+def _package_of(arguments: list[str]) -> str:
+    """The package of an extension whose command was called, with its version; else empty."""
+    registered = sys.modules.get("aos_cli.extension_commands")
+    return registered.package_of(arguments[0]) if registered is not None and arguments else ""
 
 
 def say(error: AosError) -> None:

@@ -177,8 +177,9 @@ ExecutorSpecs = Annotated[
     typer.Option(
         "--executors",
         metavar="M:A",
-        help="Run Python effects in a process of their own: package.module:attribute or "
-        "path/to/file.py:attribute. May be given several times.",
+        help="Run Python effects in a process of their own: package.module:attribute, "
+        "path/to/file.py:attribute, or a name that a package registers, such as llm. May be given "
+        "several times.",
     ),
 ]
 

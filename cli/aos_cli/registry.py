@@ -6,8 +6,11 @@ that it uses, is imported when that command is called (spec/cli.md, C-12).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
+
+from aos.errors import BadUsage
 
 RUN: Final = "Run"
 LOOK: Final = "Look"
@@ -28,6 +31,15 @@ class Command(NamedTuple):
     """Empty for a group. The path of a group's command begins with the group's path; so does that
     of a command below another command, such as ``checkpoint status`` below ``checkpoint``."""
 
+    is_writing: bool = False
+    """Of a command of an extension: whether it opens a world through ``open_writing``."""
+
+    is_builtin: bool = True
+    """Whether ``function`` is in ``commands``; the module of an extension has its whole name."""
+
+    package: str = ""
+    """Name and version of the package that registers it; empty for a command of aos."""
+
     @property
     def name(self) -> str:
         return self.path.rpartition(" ")[2]
@@ -37,14 +49,27 @@ class Command(NamedTuple):
         return not self.function
 
     def load(self) -> Any:
-        """Import the function behind the command."""
+        """Import the function behind the command.
+
+        Raises:
+            BadUsage: The package that registers it fails to import it.
+        """
         module, _, name = self.function.partition(":")
-        return getattr(import_module(f"aos_cli.commands.{module}"), name)
+        folder = "aos_cli.commands." if self.is_builtin else ""
+        try:
+            return getattr(import_module(f"{folder}{module}"), name)
+        except Exception as problem:
+            if not self.package:
+                raise
+            # Few commands are those of an extension.
+            from aos.extensions import import_failure  # noqa: PLC0415
+
+            raise BadUsage(
+                f"{self.path}: a command of the package {self.package}: {import_failure(problem)}"
+            ) from problem
 
 
 _HASH: Final = "blake3:14c6b26b8d2f06f21b2c8d731d0ea008787e9588d9ecd9e0f36a15c46b671e4b"
-_STUDIO: Final = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
-_SIGNER: Final = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
 WRITING: Final = frozenset(
     {
@@ -56,8 +81,6 @@ WRITING: Final = frozenset(
         *("flow signal", "flow cancel", "flow resume"),
         *("gov propose", "gov approve", "gov reject", "gov withdraw", "gov submit", "gov apply"),
         "gov shadow",
-        *("gateway create-work", "gateway create-score", "gateway close-epoch", "gateway park"),
-        *("gateway resume", "gateway cancel"),
     }
 )
 """The paths of commands that open a world through ``open_writing``. Two more, ``flow start`` and
@@ -357,60 +380,6 @@ COMMANDS: Final = (
         ("aos batch stop b-1",), "batch:stop",
     ),
     Command(
-        "gateway", RUN, "Send works, scores and epochs to Arweave and an EVM chain, once each.",
-        (
-            "aos gateway list --stalled",
-            "aos gateway reconcile --all",
-        ),
-    ),
-    Command(
-        "gateway create-work", RUN, "Create a work: upload its evidence, submit and register it.",
-        (
-            f"aos gateway create-work --studio {_STUDIO} --epoch 7 --signer {_SIGNER} \
-  --evidence report.json",
-        ),
-        "gateway_create:create_work",
-    ),
-    Command(
-        "gateway create-score", RUN, "Create a score of a work, direct or by commit and reveal.",
-        (f'aos gateway create-score --work "$WORK" --validator {_SIGNER} --scores 80,90',),
-        "gateway_create:create_score",
-    ),
-    Command(
-        "gateway close-epoch", RUN, "Close an epoch of a studio.",
-        (f"aos gateway close-epoch --studio {_STUDIO} --epoch 7 --signer {_SIGNER}",),
-        "gateway_create:close_epoch",
-    ),
-    Command(
-        "gateway list", RUN, "List records and lanes, each with the reason if it waits.",
-        ("aos gateway list", "aos gateway list --type work --state FAILED"), "gateway:list_cells",
-    ),
-    Command(
-        "gateway show", RUN, "Show a record or a lane: attempts, why it waits, and what to do.",
-        ('aos gateway show "$WORK"', f"aos gateway show 31337/{_SIGNER}"), "gateway:show",
-    ),
-    Command(
-        "gateway park", RUN, "Stop records and lanes, with nothing open, until they are resumed.",
-        ("aos gateway park --all --why 'a new manifest'",), "gateway:park",
-    ),
-    Command(
-        "gateway resume", RUN, "Resume records and lanes that are stalled.",
-        ("aos gateway resume --all", 'aos gateway resume "$WORK"'), "gateway:resume",
-    ),
-    Command(
-        "gateway cancel", RUN, "Cancel records before their next step.",
-        ("""aos gateway cancel "$WORK" --why 'sent twice'""",), "gateway:cancel",
-    ),
-    Command(
-        "gateway reconcile", RUN, "Compare records and lanes with the chain now.",
-        ("aos gateway reconcile --all", "aos gateway reconcile --all --state COMPLETED"),
-        "gateway:reconcile",
-    ),
-    Command(
-        "gateway demo", RUN, "Run works on a chain where all goes wrong, and check everything.",
-        ("aos gateway demo", "aos gateway demo there --works 20 --scores 10"), "gateway_demo:demo",
-    ),
-    Command(
         "tasks", RUN, "Show the tasks of workers on other machines; release or retry them.",
         ("aos tasks list", "aos tasks retry --all-parked"),
     ),
@@ -659,6 +628,6 @@ COMMANDS: Final = (
 )  # fmt: skip
 
 
-def below(path: str) -> tuple[Command, ...]:
+def below(path: str, commands: Iterable[Command] = COMMANDS) -> tuple[Command, ...]:
     """The commands of one group, or the top-level commands for the empty path."""
-    return tuple(command for command in COMMANDS if command.path.rpartition(" ")[0] == path)
+    return tuple(command for command in commands if command.path.rpartition(" ")[0] == path)

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.executors.llm.stub_model import DONE, USAGE, Script, StubModel, chunk, head, stub_model
+from tests.effects.llm.stub_model import DONE, USAGE, Script, StubModel, chunk, head, stub_model
 
 ANSWER: Final = b'{"assistant_text":"forty-two"}'
 """The output of the model as the executor stores it."""
@@ -56,7 +56,7 @@ def outside(root: Path) -> Iterator[Outside]:
         with stub_model([*answer, chunk(usage=USAGE), DONE]) as model:
             options: tuple[str | Path, ...] = ("--allow-http", place, "--host-root", root)
             for name in ("llm", "workspace"):
-                options += ("--executors", f"aos.executors.{name}:{name}")
+                options += ("--executors", f"aos.effects.{name}:{name}")
             env = {"AOS_LLM_ENDPOINTS": f"local={model.url}"}
             yield Outside(options, env, f"http://{place}", model)
     finally:

@@ -17,8 +17,8 @@ from tests.agentos.asking_world import AskingWorld, asking_world, new_world
 from tests.agentos.world import ASK, THEIRS, WORKSPACES, nodes, published
 from tests.cli.shell import here, start
 from tests.cli.test_halts import a_bank
-from tests.executors.llm.model_calls import KEY
-from tests.executors.llm.stub_model import StubModel, streamed, stub_model
+from tests.effects.llm.model_calls import KEY
+from tests.effects.llm.stub_model import StubModel, streamed, stub_model
 
 NO_BLOB: Final = "sha256:" + 64 * "0"
 OTHER_WORLD: Final = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
@@ -161,7 +161,7 @@ def views(world: AskingWorld) -> None:
 
 def test_the_effects_of_workspaces(tmp_path: Path) -> None:
     """AG-16, AG-52 to AG-57."""
-    with asking_world(tmp_path, "--executors", "aos.executors.workspace:workspace") as world:
+    with asking_world(tmp_path, "--executors", "workspace") as world:
         trees(world)
         world.check_hashes(*NO_BLOBS)
 
@@ -341,7 +341,7 @@ def test_the_effects_of_models_the_vault_and_the_portal(tmp_path: Path) -> None:
         }
         options: list[str | Path] = ["--secrets", values]
         for name in ("llm", "vault", "portal"):
-            options += ["--executors", f"aos.executors.{name}:{name}"]
+            options += ["--executors", f"aos.effects.{name}:{name}"]
         with asking_world(tmp_path, *options, env=env, files=folder) as world:
             messages(world, model)
             stored(world)

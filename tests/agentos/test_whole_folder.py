@@ -24,8 +24,8 @@ from tests.agentos.agent_surroundings import ANSWER, Outside, outside
 from tests.agentos.world import AGENT, published, write_folder
 from tests.cli.shell import here, run, start
 from tests.copies import copied
-from tests.executors.workspace.editor_world import contents, history, named
-from tests.executors.workspace.trees import Trees
+from tests.effects.workspace.editor_world import contents, history, named
+from tests.effects.workspace.trees import Trees
 
 AGENTS: Final = tuple(f"a{number}" for number in range(6))
 STAGES: Final = (

@@ -128,7 +128,7 @@ def test_the_demo_runs_from_the_wheel(alone: Path, tmp_path: Path) -> None:
 
 def test_the_gateway_demo_has_its_files_in_the_wheel(alone: Path, tmp_path: Path) -> None:
     """C-126"""
-    [folder] = alone.glob("lib/python*/site-packages/aos_cli/demo/shipped/manifests/gateway")
+    [folder] = alone.glob("lib/python*/site-packages/aos_gateway/shipped/manifests/gateway")
     asked = aos(alone, "gateway", "demo", cwd=tmp_path, AOS_ANVIL=str(tmp_path / "none"))
     world = aos(alone, "init", "w", cwd=tmp_path)
     applied = aos(alone, "apply", folder, "--world", "w", cwd=tmp_path)
@@ -191,6 +191,42 @@ def test_a_template_is_built_tested_and_applied_with_the_wheel_alone(
     assert applied.returncode == 0, applied.stderr
 
 
+EFFECTS = """
+from aos.worker import EffectContext, Executors, effect
+from aos_cli.extension import Command
+
+
+@effect("shop/charge@1")
+async def charge(params: dict[str, str], ctx: EffectContext) -> dict[str, str]:
+    return {"key": ctx.idempotency_key}
+
+
+shop: Executors = Executors("shop", [charge])
+command = Command("shop", "Sell.")
+"""
+
+
+def test_a_type_checker_finds_a_misspelled_name_in_code_of_a_user(
+    alone: Path, installed: Path, tmp_path: Path
+) -> None:
+    """The packages have their types."""
+    assert all((installed / name / "py.typed").is_file() for name in ("aos_cli", "aos_gateway"))
+    (tmp_path / "good.py").write_text(EFFECTS)
+    (tmp_path / "bad.py").write_text(EFFECTS.replace("ctx.idempotency_key", "ctx.idempotency_kye"))
+
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache",
+         "--python-executable", alone / "bin/python", "good.py", "bad.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert checked.stdout == (
+        'bad.py:8: error: "EffectContext" has no attribute "idempotency_kye"; maybe '
+        '"idempotency_key"?  [attr-defined]\n'
+        "Found 1 error in 1 file (checked 2 source files)\n"
+    )
+
+
 def test_the_metadata_name_licence_and_description(installed: Path) -> None:
     [file] = installed.glob("*.dist-info/METADATA")
     found = message_from_string(file.read_text())
@@ -201,6 +237,7 @@ def test_the_metadata_name_licence_and_description(installed: Path) -> None:
     assert found["Summary"]
     assert str(found.get_payload()).startswith("# ")
     assert found.get_all("Project-URL") is found["Home-page"] is None
+    assert found.get_all("Provides-Extra") == ["evm", "gateway", "otel", "timestamp"]
 
 
 PAGE = re.compile(r"(?<!/v1/)\b(spec|manifests|modules|kernel|benchmarks)/\w|\w+\.md\b")
@@ -219,7 +256,7 @@ def texts(file: Path) -> Iterator[str]:
 def test_no_help_message_or_template_names_a_page_that_is_not_installed(installed: Path) -> None:
     of_packages = {
         file: "\n".join(texts(file))
-        for package in ("aos", "aos_cli")
+        for package in ("aos", "aos_cli", "aos_gateway")
         for file in (installed / package).rglob("*.py")
         if "shipped" not in file.parts
     }

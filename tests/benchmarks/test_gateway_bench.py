@@ -29,16 +29,16 @@ from benchmarks.gateway.tables import gateway_aims, gateway_tables
 from chain import Chain, ChainError
 from studio import receipt_of
 
-from aos.executors.evm.blocks import Blocks
-from aos.executors.evm.chain_reads import ChainReads
-from aos.executors.evm.fate_wait import Pacing, await_fate
-from aos.executors.evm.inputs import call_params, quote_params, receipt_params, submit_params
-from aos.executors.evm.json_rpc import RpcCall, RpcError
-from aos.executors.evm.rpc_connections import RpcConnections, RpcNode, parse_nodes
-from aos.executors.evm.tx_quote import quote
-from aos.executors.evm.tx_submit import submit
-from aos.executors.evm.view_call import call_view
 from aos.sandbox.stack import run_on_big_stack
+from aos_gateway.evm.blocks import Blocks
+from aos_gateway.evm.chain_reads import ChainReads
+from aos_gateway.evm.fate_wait import Pacing, await_fate
+from aos_gateway.evm.inputs import call_params, quote_params, receipt_params, submit_params
+from aos_gateway.evm.json_rpc import RpcCall, RpcError
+from aos_gateway.evm.rpc_connections import RpcConnections, RpcNode, parse_nodes
+from aos_gateway.evm.tx_quote import quote
+from aos_gateway.evm.tx_submit import submit
+from aos_gateway.evm.view_call import call_view
 from benchmarks import report, scratch
 from tests.benchmarks.test_report import MACHINE
 from tests.gateway.real_chain import chain_up, require_anvil

@@ -19,11 +19,13 @@ from aos.read.views.flow_reading import SHOWN_STATUSES
 from aos.read.views.intent_view import INTENT_STATUSES
 from aos.read.views.journal_view import KINDS
 from aos_cli import registry
+from aos_cli.extension_commands import PANEL
 from aos_cli.lazy_group import LazyCommand
+from tests.cli.all_commands import ALL_COMMANDS
 from tests.cli.shell import ROOT, Aos
 
 SPEC = (ROOT / "spec" / "cli.md").read_text()
-GROUPS = {each.path for each in registry.COMMANDS if each.is_group}
+GROUPS = {each.path for each in ALL_COMMANDS if each.is_group}
 WITHOUT_WORLD = {
     "aos demo", "aos init", "aos import", "aos new", "aos build", "aos dev", "aos test",
     "aos sdk update", "aos gateway demo", "aos help", "aos version", "aos worker",
@@ -41,11 +43,11 @@ EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout"}
 
 
 COMMANDS = {
-    f"aos {command.path}": LazyCommand(command).load()
-    for command in registry.COMMANDS
+    f"aos {command.path}": LazyCommand(command, ALL_COMMANDS).load()
+    for command in ALL_COMMANDS
     if not command.is_group
 }
-EXAMPLES = {f"aos {each.path}": each.examples for each in registry.COMMANDS}
+EXAMPLES = {f"aos {each.path}": each.examples for each in ALL_COMMANDS}
 
 
 def options(command: Any) -> set[str]:
@@ -71,7 +73,13 @@ def test_a_command_is_documented_with_every_option(path: str) -> None:
 def test_nothing_is_documented_that_is_not_there() -> None:
     known = {word for command in COMMANDS.values() for word in options(command)}
     words = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", SPEC))
-    assert words <= known | {"--help", "--version"}
+    assert words <= known | {
+        "--help",
+        "--version",
+        "--complete",
+        "--install-completion",
+        "--show-completion",
+    }
 
     named = set(re.findall(r"`(aos [a-z][a-z-]*(?: [a-z][a-z-]*)?)", SPEC))
     groups = {" ".join(path.split()[:2]) for path in COMMANDS}
@@ -137,7 +145,7 @@ def test_a_reading_command_has_json_and_a_world(path: str) -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES)
 def test_a_command_says_what_it_does_in_one_line_that_begins_with_a_verb(path: str) -> None:
-    text = next(each.help for each in registry.COMMANDS if f"aos {each.path}" == path)
+    text = next(each.help for each in ALL_COMMANDS if f"aos {each.path}" == path)
 
     assert text.endswith(".")
     assert "\n" not in text
@@ -166,22 +174,23 @@ def test_help_shows_the_examples(aos: Aos, path: str) -> None:
         assert " ".join(example.split()) in shown
 
 
-def test_help_lists_every_command_in_one_of_five_panels(aos: Aos) -> None:
-    """C-9"""
+def test_help_lists_every_command_in_one_of_five_panels_and_those_of_extensions(aos: Aos) -> None:
+    """C-9, EP-12"""
     found = aos("--help").out
 
-    places = [found.index(f"\u2500 {panel} \u2500") for panel in registry.PANELS]
+    panels = [*registry.PANELS, PANEL]
+    places = [found.index(f"\u2500 {panel} \u2500") for panel in panels]
     assert places == sorted(places)
     assert {each.panel for each in registry.COMMANDS} == set(registry.PANELS)
-    for each in registry.below(""):
+    for each in registry.below("", ALL_COMMANDS):
         place = found.index(f"\u2502 {each.name} ")
-        index = registry.PANELS.index(each.panel)
+        index = panels.index(each.panel)
         assert places[index] < place < [*places, len(found)][index + 1]
 
 
 def test_a_command_is_one_verb_or_belongs_to_a_group_of_things() -> None:
     """C-9a"""
-    for each in registry.COMMANDS:
+    for each in ALL_COMMANDS:
         group, _, verb = each.path.rpartition(" ")
         assert not group or group in GROUPS or each.path == "checkpoint status"
         assert verb.replace("-", "").isalpha()
@@ -196,8 +205,8 @@ def test_the_help_of_a_group_lists_its_commands(aos: Aos, group: str) -> None:
     """C-9a"""
     found = aos(group, "--help").out
 
-    assert registry.below(group)
-    for each in registry.below(group):
+    assert registry.below(group, ALL_COMMANDS)
+    for each in registry.below(group, ALL_COMMANDS):
         assert f"\u2502 {each.name} " in found
 
 

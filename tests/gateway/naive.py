@@ -10,11 +10,11 @@ import asyncio
 import dataclasses
 from typing import Any
 
-from aos.executors.evm.effects import EvmNodes, call, connected, quote, receipt, submit
-from aos.executors.evm.hex_values import quantity
-from aos.executors.evm.inputs import receipt_params, submit_params
-from aos.executors.evm.tx_submit import submit as submit_transaction
 from aos.worker import EffectContext, Executors, effect
+from aos_gateway.evm.evm_effects import EvmNodes, call, connected, quote, receipt, submit
+from aos_gateway.evm.hex_values import quantity
+from aos_gateway.evm.inputs import receipt_params, submit_params
+from aos_gateway.evm.tx_submit import submit as submit_transaction
 
 Plain = dict[str, Any]
 

@@ -24,8 +24,8 @@ from chain_state import is_whole
 from eth_account import Account
 from studio import receipt_of
 
-from aos.executors.arweave.upload_keys import read_keys
 from aos.host.folder.secrets import read_secrets
+from aos_gateway.arweave.upload_keys import read_keys
 from tests.gateway import GATEWAY
 from tests.gateway.real_chain import INSTANT, MANUAL, chain_up, environment, require_anvil
 from tests.gateway.studio_calls import send, view

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from aos.errors import Unavailable
-from aos_cli.commands import gateway_demo as command
-from aos_cli.demo import gateway_chain, gateway_story
+from aos_gateway.commands import demo as command
+from aos_gateway.demo import chain as demo_chain
+from aos_gateway.demo import story as demo_story
 from tests.cli.conftest import aos
 from tests.cli.shell import ROOT, Aos, run, start
 from tests.cli.test_demo import living
@@ -111,7 +112,7 @@ def test_a_signal_while_the_chain_starts_leaves_no_process(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-class FailingStory(gateway_story.GatewayStory):
+class FailingStory(demo_story.GatewayStory):
     def tell(self) -> None:
         self._check("one is two", holds=False)
 
@@ -122,7 +123,7 @@ def no_chain(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def chain_of(files: Any, folder: Path, *_: str) -> Any:
         names = ("STUDIO", "SIGNER", "SIGNER2", "SIGNER3", "SIGNER4")
-        return gateway_chain.LocalChain(files, folder, dict.fromkeys(names, "0x0"))
+        return demo_chain.LocalChain(files, folder, dict.fromkeys(names, "0x0"))
 
     class Silent:
         def __init__(self, *words: Any) -> None:
@@ -135,7 +136,7 @@ def no_chain(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
     monkeypatch.setattr(command, "local_chain", Silent)
-    monkeypatch.setattr(gateway_chain, "_find_anvil", lambda _: None)
+    monkeypatch.setattr(demo_chain, "_find_anvil", lambda _: None)
 
 
 @pytest.mark.usefixtures("no_chain")
@@ -201,18 +202,18 @@ def test_without_the_packages_one_sentence_names_the_extra(
     aos: Aos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-126"""
-    monkeypatch.setattr(gateway_chain, "PACKAGES", ("no_such_package",))
+    monkeypatch.setattr(demo_chain, "PACKAGES", ("no_such_package",))
 
     found = aos("gateway", "demo", tmp_path / "d")
 
     assert (found.code, found.out) == (4, "")
     assert found.err == (
         "aos: the demo needs packages that are not installed (no_such_package is missing): run pip "
-        "install 'aos-kernel[evm]'\n"
+        "install 'aos-kernel[gateway]'\n"
     )
     assert not (tmp_path / "d").exists()
 
 
 def test_a_node_that_refuses_is_an_error_with_its_words(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1: expected an answer to .*method"):
-        gateway_chain.post("http://127.0.0.1:1", {"method": "x"}, is_shown=False)
+        demo_chain.post("http://127.0.0.1:1", {"method": "x"}, is_shown=False)

@@ -21,7 +21,7 @@ from aos.page.send_form import example_value
 from aos.testing import World
 from aos.testing.problems import InputRefused
 from tests.cli.shell import Result, here
-from tests.executors.portal.test_portal import HERE, failing, given
+from tests.effects.portal.test_portal import HERE, failing, given
 from tests.node.test_node_process import Started, started
 from tests.page.form_browser import FormBrowser, made
 

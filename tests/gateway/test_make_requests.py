@@ -8,9 +8,9 @@ import subprocess
 import sys
 from typing import Any
 
-from aos_cli.gateway.keys import read_key, read_work_key
-from aos_cli.gateway.policy import FIELDS
-from aos_cli.gateway.requests import content_type, score_request, work_request
+from aos_gateway.keys import read_key, read_work_key
+from aos_gateway.policy import FIELDS
+from aos_gateway.requests import content_type, score_request, work_request
 from tests.gateway import GATEWAY
 
 STUDIO = f"0x{'ab' * 20}"

@@ -10,7 +10,7 @@ import pytest
 from blake3 import blake3
 from chain import Chain
 
-from aos_cli.gateway.waits import CODES, HELD
+from aos_gateway.waits import CODES, HELD
 from tests.cookbook import typed
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT

@@ -21,10 +21,12 @@ import typer.main
 import wasmtime
 from typer.exceptions import TyperException
 
+from aos.errors import BadUsage
 from aos.host.folder.folder import init_world
 from aos.read.where.condition import EXAMPLE
 from aos_cli import registry
 from aos_cli.main import app
+from tests.cli.all_commands import ALL_COMMANDS
 from tests.cli.shell import here
 from tests.cookbook.worlds import ROOT, recipe
 from tests.guides.code_blocks import SPEC, CodeBlock, code_blocks
@@ -152,7 +154,7 @@ def read_command(words: list[str]) -> None:
             if not hasattr(command, "resolve_command"):
                 return
             name, command, left = command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
-    except (TyperException, SystemExit) as problem:
+    except (BadUsage, TyperException, SystemExit) as problem:
         raise AssertionError(f"aos {shlex.join(words)}: {problem}") from None
 
 
@@ -179,7 +181,7 @@ def command_lines() -> Iterator[tuple[str, list[str]]]:
     for block in BLOCKS:
         if block.language == "sh":
             yield from ((block.name, words) for words in commands(block.code))
-    for command in registry.COMMANDS:
+    for command in ALL_COMMANDS:
         for example in command.examples:
             yield from ((f"aos {command.path} --help", words) for words in commands(example))
 
@@ -206,7 +208,7 @@ def test_the_condition_of_the_help_texts_is_that_of_the_page() -> None:
         assert EXAMPLE in here(*words.split(), "--help", env={"COLUMNS": "400"}).out, words
 
 
-@pytest.mark.parametrize("command", registry.COMMANDS, ids=lambda each: each.path)
+@pytest.mark.parametrize("command", ALL_COMMANDS, ids=lambda each: each.path)
 def test_the_examples_of_a_help_text_can_be_read(command: registry.Command) -> None:
     for example in command.examples:
         read_shell(example)

@@ -105,8 +105,8 @@ def test_the_table_has_all_effects_with_their_options() -> None:
         runner, option = (cell.strip("`") for cell in found[effect])
         if EFFECTS[effect]["impl"] == {"executor": "kernel"}:
             assert (runner, option) == ("the kernel", "-"), effect
-        elif (spec := shipped_executors(effect)) is not None:
-            assert (runner, option) == (spec.partition(":")[2], option_for(effect)), effect
+        elif (name := shipped_executors(effect)) is not None:
+            assert (runner, option) == (name, option_for(effect)), effect
         else:
             assert runner == "the process of the world", effect
             is_http = effect == "sys/http.request@1"

@@ -37,7 +37,7 @@ MODE: Final = re.compile(r"[rwaxbt+]{1,4}")
 
 NOT_OF_A_WORLD: Final = {
     "kernel/aos/author/": "the author's own project, and the scratch world that aos dev made",
-    "kernel/aos/executors/machine/": "files below a root, which is apart from every world (AG-60)",
+    "kernel/aos/effects/machine/": "files below a root, which is apart from every world (AG-60)",
     "kernel/aos/read/index/cached_index.py": "the user's cache of indexes, outside of every world",
     "kernel/aos/manifest/cron_times.py": "rules of time zones, in a package that is installed",
     "kernel/aos/manifest/packages.py": "the packages that AOS ships",
@@ -46,7 +46,9 @@ NOT_OF_A_WORLD: Final = {
     "kernel/aos/worker/host_root.py": "the system's list of mounts",
     "kernel/aos/testing/scenario.py": "a scenario file of the author's project",
     "cli/aos_cli/demo/": "the folder of a demo, and the logs of its processes",
+    "cli/aos_cli/completion_scripts.py": "files that the user's shell reads at its start",
     "cli/aos_cli/output.py": "the null device",
+    "manifests/gateway/aos_gateway/demo/": "the folder of a demo",
 }
 """Folders and modules that open no file of a world, and what they open."""
 
@@ -54,14 +56,14 @@ NAMED_BY_THE_USER: Final = {
     ("kernel/aos/host/apply/manifest_files.py", "os.open"): "a manifest",
     ("kernel/aos/host/folder/secrets.py", "os.open"): "a file of secrets",
     ("kernel/aos/host/folder/secrets.py", "open"): "that file, by its descriptor",
-    ("kernel/aos/executors/vault/vault_file.py", "os.open"): "the folder of a vault, to lock it",
+    ("kernel/aos/effects/vault/vault_file.py", "os.open"): "the folder of a vault, to lock it",
     ("kernel/aos/store/bundle/reader.py", "os.open"): "a bundle or an archive",
     ("cli/aos_cli/commands/send.py", "Path(name).open"): "JSON lines",
     ("cli/aos_cli/replay_against.py", "path.open"): "a candidate build",
     ("cli/aos_cli/commands/linear.py", "file.read_text"): "a plan",
     ("kernel/aos/host/folder/folder.py", "path.mkdir"): "the folder of a new world",
     ("kernel/aos/host/retention/pruning.py", "path.parent.mkdir"): "the folder of an archive",
-    ("cli/aos_cli/gateway/requests.py", "file.open"): "the evidence of a record",
+    ("manifests/gateway/aos_gateway/requests.py", "file.open"): "the evidence of a record",
 }
 """Openings of files that the user names on the command line, which may be links."""
 
@@ -144,7 +146,7 @@ def openings(source: str) -> Iterator[tuple[int, str]]:
 def all_openings() -> list[tuple[str, int, str]]:
     """The module, line and function of each."""
     found: list[tuple[str, int, str]] = []
-    for package in ("kernel/aos", "cli/aos_cli"):
+    for package in ("kernel/aos", "cli/aos_cli", "manifests/gateway/aos_gateway"):
         for path in sorted((ROOT / package).rglob("*.py")):
             name = str(path.relative_to(ROOT))
             if name != DOOR:

@@ -11,7 +11,7 @@ from aos.host.executors.backlog import Backlog, Death, Work, WorkStage
 from aos.host.executors.limiter import Limit
 from aos.host.executors.task import Halted, Task
 from aos.values.cbor import encode
-from tests.executors.builtin_effects import effects, params_of
+from tests.effects.builtin_effects import effects, params_of
 from tests.worker.stage import intent_of, task
 
 PORTAL: Final = "sys/portal.send@1"

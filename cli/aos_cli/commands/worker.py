@@ -24,7 +24,8 @@ def worker(
         list[str],
         typer.Argument(
             metavar="M:A...",
-            help="Functions: package.module:attribute or path/to/file.py:attribute.",
+            help="Functions: package.module:attribute, path/to/file.py:attribute, or a name that "
+            "a package registers.",
         ),
     ],
     *,

@@ -52,26 +52,25 @@ class Files:
 
 
 def find_files() -> Files:
-    """Find the files of the orders. Raises Unavailable as ``find_folder``."""
-    return Files(find_folder(FOLDER, _NEEDED))
+    """Find the files of the orders, in the checkout that this package was installed from, else in
+    the package. Raises Unavailable as ``find_folder``."""
+    package = Path(aos_cli.__file__).resolve().parent
+    return Files(find_folder((package.parents[1] / FOLDER, package / SHIPPED / FOLDER), _NEEDED))
 
 
-def find_folder(folder: Path, names: Sequence[str]) -> Path:
-    """Find a folder of the repository in the checkout that this package was installed from, else in
-    the package.
+def find_folder(folders: Sequence[Path], names: Sequence[str]) -> Path:
+    """Find the first of ``folders`` that has all files of ``names``.
 
     Raises:
-        Unavailable: In neither has it the needed files.
+        Unavailable: None has them; the last one should have been installed.
     """
-    package = Path(aos_cli.__file__).resolve().parent
-    folders = [root / folder for root in (package.parents[1], package / SHIPPED)]
     for candidate in folders:
         if all((candidate / name).is_file() for name in names):
             return short(candidate)
     raise Unavailable(
         sentence(
             "the demo's files are missing",
-            location=str(folders[1]),
+            location=str(folders[-1]),
             expected=", ".join(names),
             hint="install aos again",
         )

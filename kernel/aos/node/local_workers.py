@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import BadUsage, Refused, Unavailable
+from aos.host.executors.python import path_flags
 from aos.host.executors.supervisor import (
     BACKOFF_S,
     BACKOFF_S_MAX,
@@ -25,7 +26,7 @@ from aos.host.executors.supervisor import (
 )
 from aos.host.executors.task import Report
 
-COMMAND: Final = (sys.executable, "-m", "aos.node.worker.local_worker")
+MODULE: Final = "aos.node.worker.local_worker"
 
 DRAIN_S: Final = 10.0
 """Seconds that the workers may take to end what runs once the node stops; the node takes results
@@ -97,7 +98,7 @@ class LocalWorkers:
         """Run one worker from its start to its end; return its exit code. Raises OSError."""
         paths = os.pathsep.join(path for path in sys.path if path)
         process = self._processes[spec] = await asyncio.create_subprocess_exec(
-            *COMMAND, str(self._world), spec,
+            sys.executable, *path_flags(spec), "-m", MODULE, str(self._world), spec,
             stdin=subprocess.PIPE,
             # Ctrl-C is for the kernel process, which lets the workers end what runs.
             start_new_session=True,

@@ -1,6 +1,6 @@
 """The folder of ``--host-root``, apart from the world's own, and how it reaches a process (AG-60).
 
-The executor ``aos.executors.machine`` reads both variables. Only ``aos run``, ``aos dev`` and ``aos
+The executor ``aos.effects.machine`` reads both variables. Only ``aos run``, ``aos dev`` and ``aos
 node`` set them; for ``aos worker``, its user does.
 """
 
@@ -23,6 +23,7 @@ STATE_FOLDER: Final = "machine"
 """In the world's folder: the sessions of this machine (AG-69)."""
 
 MACHINE: Final = SHIPPED["sys/host."]
+_MACHINE_SPECS: Final = frozenset({MACHINE, "aos.effects.machine:machine"})
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
@@ -30,7 +31,7 @@ _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 def with_machine(specs: Sequence[str], root: Path | None) -> list[str]:
     """The ``--executors`` of a process: with ``--host-root``, the machine's too."""
-    return [*specs, *([MACHINE] if root is not None and MACHINE not in specs else ())]
+    return [*specs, *([MACHINE] if root is not None and _MACHINE_SPECS.isdisjoint(specs) else ())]
 
 
 def host_environment(root: Path | None, world: Path) -> Mapping[str, str] | None:

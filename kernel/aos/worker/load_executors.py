@@ -1,4 +1,4 @@
-"""``package.module:attr`` or ``path/to/file.py:attr`` -> Executors (X-41)."""
+"""``package.module:attr``, ``path/to/file.py:attr`` or a registered name -> Executors (X-41)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ import importlib
 import importlib.util
 import re
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from aos import extensions
 from aos.errors import AosError, BadUsage
+from aos.extensions import Registration
 from aos.manifest.names import NODE
 from aos.worker.api import EffectFunction
 from aos.worker.executors import Executors
 from aos.worker.redacted_output import show
+
+_MOVED: Final = {
+    f"aos.executors.{name}": name
+    for name in ("arweave", "evm", "llm", "machine", "portal", "vault", "workspace")
+}
+"""Modules that an earlier release had -> the name that ``--executors`` takes instead."""
+
+_NAME: Final = re.compile(r"[^:/]+(?<!\.py)")
+"""A name that a package registers: no MODULE:ATTR, and no path of a file."""
 
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -23,11 +33,31 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 def load(spec: str) -> Executors:
     """Import the object that ``spec`` names. One effect, or a list of them, becomes an Executors.
 
-    Adds the working directory to ``sys.path``, and for a file its folder.
+    For a module or file, adds the working directory to ``sys.path``, and for a file its folder. A
+    name without a colon is one that an installed package registers (EP-3).
 
     Raises:
-        BadUsage: The module, file or attribute is missing, fails to import, or has another type.
+        BadUsage: The module, file, attribute or name is missing, fails to import, or has another
+            type.
     """
+    registration = _registration(spec) if _NAME.fullmatch(spec) else None
+    if registration is not None:
+        source, value = spec, registration.load()
+    else:
+        source, value = _imported(spec)
+    executors = _executors(source, value)
+    if executors is not None:
+        return executors
+    problem = (
+        f"expected an Executors, a list of effects or one effect, found {type(value).__name__}"
+    )
+    if registration is not None:
+        raise registration.unusable(problem)
+    raise BadUsage(f"executors {spec!r}: {problem}")
+
+
+def _imported(spec: str) -> tuple[str, object]:
+    """The module or file of ``spec``, and the object."""
     source, colon, attribute = spec.rpartition(":")
     if not colon or not source or not attribute:
         raise BadUsage(
@@ -38,7 +68,18 @@ def load(spec: str) -> Executors:
         sys.path.insert(0, cwd)
     is_file = source.endswith(".py")
     module = _from_file(spec, Path(source)) if is_file else _from_module(spec, source)
-    return _executors(spec, source, _attribute(spec, module, attribute))
+    return source, _attribute(spec, module, attribute)
+
+
+def _registration(name: str) -> Registration:
+    registration = extensions.find(extensions.EXECUTORS, name, subject=f"executors {name!r}")
+    if registration is None:
+        names = extensions.registered_names(extensions.EXECUTORS)
+        raise BadUsage(
+            f"executors {name!r}: expected MODULE:ATTR or FILE.py:ATTR, such as shop.effects:shop, "
+            f"or a name that an installed package registers: {', '.join(names) or 'there is none'}"
+        )
+    return registration
 
 
 def _from_module(spec: str, name: str) -> ModuleType:
@@ -47,6 +88,10 @@ def _from_module(spec: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or name
         if name == missing or name.startswith(f"{missing}."):
+            if name in _MOVED:
+                raise BadUsage(
+                    f"executors {spec!r}: these executors are now --executors {_MOVED[name]}"
+                ) from error
             raise BadUsage(
                 f"executors {spec!r}: no module {missing!r} is importable from {Path.cwd()} "
                 "(check the name, or give the file: path/to/file.py:attr)"
@@ -82,17 +127,7 @@ def _from_file(spec: str, path: Path) -> ModuleType:
 
 def _failed(spec: str, error: Exception) -> BadUsage:
     show(error)
-    return BadUsage(
-        f"executors {spec!r}: importing it failed{_location(error)}: {type(error).__name__}: "
-        f"{error}"
-    )
-
-
-def _location(error: Exception) -> str:
-    if isinstance(error, SyntaxError):  # its frames are those of Python's importer
-        return "" if error.filename is None else f" at {error.filename}:{error.lineno}"
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return BadUsage(f"executors {spec!r}: {extensions.import_failure(error)}")
 
 
 def _attribute(spec: str, module: ModuleType, dotted: str) -> object:
@@ -111,7 +146,8 @@ def _attribute(spec: str, module: ModuleType, dotted: str) -> object:
     return attribute
 
 
-def _executors(spec: str, source: str, value: object) -> Executors:
+def _executors(source: str, value: object) -> Executors | None:
+    """The ``Executors`` that a value is or makes; None if it is of another type."""
     if isinstance(value, Executors):
         return value
     name = _name_of(source)
@@ -119,10 +155,7 @@ def _executors(spec: str, source: str, value: object) -> Executors:
         return Executors(name, [value])
     if isinstance(value, list | tuple):
         return Executors(name, value)
-    raise BadUsage(
-        f"executors {spec!r}: expected an Executors, a list of effects or one effect, "
-        f"found {type(value).__name__}"
-    )
+    return None
 
 
 def _name_of(source: str) -> str:

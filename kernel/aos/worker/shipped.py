@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 SHIPPED: Final[Mapping[str, str]] = {
-    "sys/workspace.": "aos.executors.workspace:workspace",
-    "sys/host.": "aos.executors.machine:machine",
-    "sys/llm.": "aos.executors.llm:llm",
-    "sys/vault.": "aos.executors.vault:vault",
-    "sys/portal.": "aos.executors.portal:portal",
+    "sys/workspace.": "workspace",
+    "sys/host.": "machine",
+    "sys/llm.": "llm",
+    "sys/vault.": "vault",
+    "sys/portal.": "portal",
 }
-"""The beginning of an effect's name -> what ``--executors`` takes."""
+"""The beginning of an effect's name -> the name that ``--executors`` takes (EP-3)."""
 
 
 HOST: Final = "sys/host."
@@ -26,6 +26,6 @@ def option_for(effect: str) -> str:
 
 
 def shipped_executors(effect: str) -> str | None:
-    """Return the ``--executors`` argument whose functions run a built-in effect; None for an effect
+    """Return the name of the executors whose functions run a built-in effect; None for an effect
     that AOS ships no executor for."""
-    return next((spec for begin, spec in SHIPPED.items() if effect.startswith(begin)), None)
+    return next((name for begin, name in SHIPPED.items() if effect.startswith(begin)), None)

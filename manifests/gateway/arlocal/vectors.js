@@ -1,7 +1,7 @@
 // Items, bundles and data roots as the packages arbundles and arweave make them: the independent
 // implementation that the tests of the executor compare with. Prints one JSON document.
 //
-//     node vectors.js > ../../../tests/executors/arweave/vectors.json
+//     node vectors.js > ../../../tests/gateway/arweave/vectors.json
 
 "use strict";
 

@@ -1,4 +1,4 @@
-//! The three effects of `aos.executors.arweave` (`spec/arweave.md`). Any workflow can use them.
+//! The three effects of `aos_gateway.arweave` (`spec/arweave.md`). Any workflow can use them.
 
 use aos_sdk::prelude::*;
 use aos_sdk::SecretRef;

@@ -1,4 +1,4 @@
-//! The four effects of `aos.executors.evm` (`spec/evm.md`). Any workflow can use them.
+//! The four effects of `aos_gateway.evm` (`spec/evm.md`). Any workflow can use them.
 //!
 //! Addresses and hashes are text: `0x` and lower-case hex. Wei are whole decimals, fees per unit of
 //! gas are in wei.

@@ -12,11 +12,11 @@ from typing import Any, Final, Self
 
 from aos.core.journal.frame import Head
 from aos.core.pending import Sealed
-from aos.executors.evm import fate_wait, tx_receipt
-from aos.executors.evm.chain_reads import ChainReads
 from aos.store.lmdb_store import LmdbStore
 from aos.worker.job import AttemptResult
 from aos.worker.outbox import Outbox
+from aos_gateway.evm import fate_wait, tx_receipt
+from aos_gateway.evm.chain_reads import ChainReads
 
 SUBMIT: Final = "evm/tx.submit@1"
 

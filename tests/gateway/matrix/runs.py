@@ -22,8 +22,8 @@ from tests.gateway.matrix.scenes import POLICY, Asked, asked_in
 from tests.gateway.matrix.site import CHAIN_ID, MANIFEST, Site
 from tests.gateway.matrix.verdict import end_of, verdict
 
-EXECUTORS: Final = "aos.executors.evm:evm"
-ARWEAVE: Final = "aos.executors.arweave:arweave"
+EXECUTORS: Final = "evm"
+ARWEAVE: Final = "arweave"
 KILLED: Final = -signal.SIGKILL
 COMPLETED: Final = frozenset({"COMPLETED"})
 

@@ -113,8 +113,8 @@ def _end(folder: Path) -> None:
 
 def _jobs() -> dict[str, Callable[..., int]]:
     """Import all that the lives need, once."""
-    import aos.executors.arweave
-    import aos.executors.evm  # noqa: F401
+    import aos_gateway.arweave
+    import aos_gateway.evm  # noqa: F401
     from tests.gateway import naive  # noqa: F401
     from tests.gateway.matrix import judging, lives
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.executors.evm.studio import Reverted, Sender, Studio
+from tests.gateway.evm.studio import Reverted, Sender, Studio
 from tests.gateway.reducers.inputs import GWEI, STUDIO, tag
 
 BASE_FEE: Final = 10 * GWEI

@@ -13,7 +13,7 @@ from typing import Any, Final
 from aos.manifest.load import Loaded
 from aos.testing import After, Fail, Timeout, World
 from aos.testing.scripts import NEVER
-from tests.executors.evm.studio import Studio
+from tests.gateway.evm.studio import Studio
 from tests.gateway.reducers import inputs
 from tests.gateway.reducers.inputs import ADMIN, GWEI, STUDIO, VALIDATOR, WORKER, Event, tag
 from tests.gateway.reducers.model_chain import ModelChain, ModelNode, Transaction

@@ -13,7 +13,7 @@ from eth_abi.abi import encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.executors.evm.studio import calldata, commitment
+from tests.gateway.evm.studio import calldata, commitment
 from tests.gateway.reducers import inputs
 from tests.gateway.reducers.cell import Cell
 from tests.gateway.reducers.inputs import ROOT, SCORE_KEY, VALIDATOR, WORKER

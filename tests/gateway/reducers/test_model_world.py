@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.executors.evm.studio import SCORED, Studio
+from tests.gateway.evm.studio import SCORED, Studio
 from tests.gateway.reducers import inputs
 from tests.gateway.reducers.inputs import ADMIN, VALIDATOR, WORKER, gateway
 from tests.gateway.reducers.laws import AFTER_THE_END

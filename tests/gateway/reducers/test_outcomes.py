@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from aos.testing import Transition
-from tests.executors.evm.studio import calldata, custom, panic, required
+from tests.gateway.evm.studio import calldata, custom, panic, required
 from tests.gateway.reducers import inputs
 from tests.gateway.reducers.cell import Cell
 from tests.gateway.reducers.inputs import MINUTE, SECOND, tag

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tests.executors.evm.studio import custom
+from tests.gateway.evm.studio import custom
 from tests.gateway.reducers import inputs
 from tests.gateway.reducers.cell import TIMER, Cell
 from tests.gateway.reducers.inputs import MINUTE, POLICY

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.executors.evm.studio import calldata
+from tests.gateway.evm.studio import calldata
 from tests.gateway.reducers import inputs
 from tests.gateway.reducers.inputs import MINUTE, SECOND, WORKER, tag
 from tests.gateway.reducers.way import (

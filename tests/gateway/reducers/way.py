@@ -15,7 +15,7 @@ from eth_abi.abi import encode
 
 from aos.testing import Transition
 from aos.values.digests import content_hash, hash_text
-from tests.executors.evm.studio import calldata, commitment
+from tests.gateway.evm.studio import calldata, commitment
 from tests.gateway.reducers import inputs as given
 from tests.gateway.reducers.cell import Cell
 from tests.gateway.reducers.inputs import ADMIN, VALIDATOR, WORKER, tag

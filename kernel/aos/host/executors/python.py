@@ -19,8 +19,15 @@ from aos.worker.failure import AttemptFailure
 from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE
 
 
+def path_flags(spec: str) -> Sequence[str]:
+    """The flags of Python for a process that loads ``spec``: a name is that of an installed
+    package, so a package in the working directory must not be loaded instead (EP-4)."""
+    return () if ":" in spec else ("-P",)
+
+
 class PythonExecutor(ChildExecutor):
-    """``spec`` is ``package.module:attr`` or ``path/to/file.py:attr``, from the working directory.
+    """``spec`` is ``package.module:attr`` or ``path/to/file.py:attr``, from the working directory,
+    or a name that an installed package registers.
 
     ``limits`` are those of a node, by effect. ``read`` reads the store for ``ctx.blob``, and
     ``secrets`` has the values for ``ctx.secret``. ``environment`` is that of the process (default:
@@ -41,7 +48,7 @@ class PythonExecutor(ChildExecutor):
     ) -> None:
         super().__init__(
             label=spec,
-            command=[sys.executable, "-m", "aos.worker.child", spec],
+            command=[sys.executable, *path_flags(spec), "-m", "aos.worker.child", spec],
             world=world,
             report=report,
             limits=limits,

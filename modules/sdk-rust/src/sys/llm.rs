@@ -1,4 +1,4 @@
-//! Requests to a language model: `sys/llm.*@1`, with `--executors aos.executors.llm:llm`.
+//! Requests to a language model: `sys/llm.*@1`, with `--executors llm`.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
 //! Events for other worlds of the machine: `sys/portal.send@1`, with
-//! `--executors aos.executors.portal:portal`.
+//! `--executors portal`.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Values that become secrets: `sys/vault.*@1`, with `--executors aos.executors.vault:vault`.
+//! Values that become secrets: `sys/vault.*@1`, with `--executors vault`.
 
 use alloc::string::String;
 

@@ -1,6 +1,6 @@
 //! Trees of files as blobs: `sys/workspace.*@1`, and the event with which a tree becomes a version of a workspace.
 //!
-//! The kernel answers [`Resolve`]; the others need `--executors aos.executors.workspace:workspace`.
+//! The kernel answers [`Resolve`]; the others need `--executors workspace`.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md is short, and the paths that it names are there."""
+"""README.md and ARCHITECTURE.md are short, and the paths that they name are there."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BYTES_MAX = 12_000
+WORDS_MAX = 1_200
 BASES = (ROOT, ROOT / "kernel" / "aos", ROOT / "cli")
 
 
 def test_the_map_is_at_most_12_kilobytes() -> None:
     """Details belong to the page of spec/ about the thing, or to a docstring."""
     assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= BYTES_MAX
+
+
+def test_the_readme_has_at_most_1200_words() -> None:
+    """``aos --help`` lists the commands, and the guides are in spec/guides."""
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= WORDS_MAX
+
+
+def test_every_link_of_the_readme_leads_somewhere() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
+
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_the_map_names_no_file_that_is_not_there() -> None:

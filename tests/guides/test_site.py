@@ -20,9 +20,31 @@ from tests.cookbook.worlds import ROOT
 from tests.page.in_browser.chromium import browser
 from tests.tools import missing
 
+EVERY = list(pages.repository_pages())
 DOCS = ROOT / ".venv" / "docs"
 LOADED = re.compile(r"""<(?:script|img|iframe|source)[^>]*\ssrc="?([^"\s>]+)|<link[^>]*>""")
 """Elements that make a browser load something. A link that a reader follows is none."""
+
+
+FOR_DEVELOPERS = re.compile(
+    r"kernel/aos|\btests/|cite (?:these )?(?:rules|numbers)|\bA test \w+s\b"
+)
+FIRST_WORDS = re.compile(r".*?(?=\n## |\n\||\n```|\Z)", re.DOTALL)
+
+
+def test_no_guide_begins_with_the_code_or_the_tests_of_aos() -> None:
+    """Their readers use AOS, and the first words are for them."""
+    groups = {name: group for part in pages.navigation(EVERY) for name, group in part.items()}
+    beginnings = {
+        path: FIRST_WORDS.match((ROOT / path).read_text("utf-8"))
+        for name in ("Start", "Guides", "Tutorials")
+        for path in flat(groups[name])
+    }
+
+    assert len(beginnings) > 15
+    assert [
+        path for path, text in beginnings.items() if text and FOR_DEVELOPERS.search(text[0])
+    ] == []
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +53,18 @@ def reference() -> Mapping[str, str]:
 
 
 def test_every_page_is_in_one_group_with_the_guides_first_and_the_rules_last() -> None:
-    every = list(pages.repository_pages())
-
-    groups = pages.navigation(every)
+    groups = pages.navigation(EVERY)
 
     names = [name for group in groups for name in group]
     assert names[:2] == ["Start", "Guides"]
     assert names[-1] == "Rules"
-    assert sorted(flat(groups)) == sorted(every)
+    assert sorted(flat(groups)) == sorted(EVERY)
 
 
 def test_a_new_page_of_the_specification_and_of_the_cookbook_is_on_the_site() -> None:
     new = ["spec/guides/new.md", "spec/new.md", "manifests/cookbook/new/README.md"]
 
-    placed = set(flat(pages.navigation([*pages.repository_pages(), *new])))
+    placed = set(flat(pages.navigation([*EVERY, *new])))
 
     assert placed >= set(new)
 

@@ -43,9 +43,9 @@ _FATES: Final = {
     KEPT: "at rest, kept on their version (their state does not fit the new one)",
     IN_PLACE: "in flight, on the new version at their next step",
     MIGRATED: "taken over by the new module",
-    WAITED_FOR: "in flight, to be waited for",
+    WAITED_FOR: "in flight: must end before the apply",
     FAILED: "failed, on the new version when they are retried",
-    LEFT: "left without their workflow",
+    LEFT: "kept without a workflow",
 }
 
 _STYLES: Final = {"+": "green", "-": "red", "~": "yellow"}

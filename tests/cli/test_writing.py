@@ -278,7 +278,7 @@ def test_apply_leaves_cells_only_when_it_is_told_to(aos: Aos, world: Path, tmp_p
 
     assert (refused.code, dry.code, left.code) == (1, 0, 0)
     assert "workflow_has_cells, it is removed, and has 1 cell" in refused.err
-    assert "host/puppet@1: 1 left without their workflow" in dry.out
+    assert "host/puppet@1: 1 kept without a workflow" in dry.out
     assert "workflow is gone" in aos("inspect", "cells", world=world).out
 
 

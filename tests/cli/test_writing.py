@@ -243,8 +243,8 @@ def test_apply_pins_what_is_in_flight(aos: Aos, lived_in: Path, tmp_path: Path) 
     assert (dry.code, applied.code, wrong.code) == (0, 0, 2)
     assert wrong.err.startswith("aos: --mode: expected strict, pin or migrate")
     assert (
-        "  host/puppet@1: 2 at rest, next on the new version, 1 in flight, pinned to their "
-        "version, 1 failed, on the new version when they are retried\n" in dry.out
+        "  host/puppet@1: 2 at rest (continue on the new version), 1 in flight (finish on their "
+        "version), 1 failed (use the new version when retried)\n" in dry.out
     )
     assert as_json["fates"] == {"host/puppet@1": {"goes_on": 2, "pinned": 1, "failed": 1}}
     cells = aos("inspect", "cells", world=world).out

@@ -13,12 +13,13 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-gateway test test-long test-api test-clients pm4py browser page-shots sim fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
 	@echo "make demo-node  the same through a node with three workers, each kind of process killed"
 	@echo "make demo-gateway  works and scores on a local chain where everything goes wrong (2 minutes; needs Node.js)"
+	@echo "make docs     a site of all documents in build/site: searchable, without a network"
 	@echo "make test     every test, formatter, linter and type checker"
 	@echo "make test-long  the long forms of the tests that have one (15 minutes; PART=2/4 runs a quarter)"
 	@echo "make test-api  a node against the document of its API, by schemathesis (2 minutes)"
@@ -43,7 +44,7 @@ help:
 	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"
 	@echo "make gateway-arlocal  the scenarios of uploads on arlocal (3 minutes the first time; needs Node.js, its headers, g++)"
 	@echo "make gateway-matrix  worlds of the gateway killed everywhere, on a local EVM node (8 minutes; OPTIONS='--part 1/8')"
-	@echo "make lock     resolve the dependencies again and write requirements.lock"
+	@echo "make lock     resolve the dependencies again and write requirements.lock, and that of make docs"
 
 demo: $(READY)
 	$(BIN)/aos demo
@@ -53,6 +54,11 @@ demo-node: $(READY)
 
 demo-gateway: gateway-tools
 	$(BIN)/aos gateway demo
+
+docs: $(READY) $(VENV)/docs/.ready
+	$(BIN)/python -m spec.site.pages build
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet --strict --config-file build/site-pages.yml
+	@echo "open build/site/index.html"
 
 test: check
 	$(BIN)/python -m pytest $(TESTS) -n $(JOBS) --dist worksteal
@@ -134,6 +140,8 @@ gateway-matrix: $(READY)
 lock:
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --output-file requirements.lock --upgrade
+	$(BIN)/uv pip compile spec/site/requirements.in --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-annotate --no-emit-index-url --output-file spec/site/requirements.txt --upgrade
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "AOS needs Python 3.11 or newer, found " + sys.version.split()[0])'
@@ -159,6 +167,12 @@ $(VENV)/clients/.ready: $(READY) tests/api/clients/requirements.txt tests/api/cl
 	$(VENV)/clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/api/clients/requirements.txt
 	cp tests/api/clients/package.json tests/api/clients/package-lock.json $(VENV)/clients
 	npm ci --prefix $(VENV)/clients --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# Its own environment: only the site needs MkDocs.
+$(VENV)/docs/.ready: spec/site/requirements.txt
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r spec/site/requirements.txt
 	@touch $@
 
 # Its own environment: pm4py is licensed under the AGPL, and must be no dependency.

@@ -38,14 +38,14 @@ FLOWS_SHOWN: Final = 10
 RULE: Final = "flows_diverge"
 
 _FATES: Final = {
-    GOES_ON: "at rest, next on the new version",
-    PINNED: "in flight, pinned to their version",
-    KEPT: "at rest, kept on their version (their state does not fit the new one)",
-    IN_PLACE: "in flight, on the new version at their next step",
-    MIGRATED: "taken over by the new module",
-    WAITED_FOR: "in flight, to be waited for",
-    FAILED: "failed, on the new version when they are retried",
-    LEFT: "left without their workflow",
+    GOES_ON: "at rest (continue on the new version)",
+    PINNED: "in flight (finish on their version)",
+    KEPT: "at rest (stay on their version: their state does not fit the new one)",
+    IN_PLACE: "in flight (continue on the new version at their next step)",
+    MIGRATED: "converted by the new module",
+    WAITED_FOR: "in flight (must end first)",
+    FAILED: "failed (use the new version when retried)",
+    LEFT: "kept without a workflow",
 }
 
 _STYLES: Final = {"+": "green", "-": "red", "~": "yellow"}

@@ -87,7 +87,7 @@ def _list(order: Order, instances: list[ChosenCell], *, json: bool) -> None:
     missing = [instance.cell.text for instance in instances if instance.status is None]
     if missing:
         names = ", ".join(missing[:REFUSALS_SHOWN])
-        raise Refused(f"there is no such cell: {names}: nothing has reached it, or it was deleted")
+        raise Refused(f"there is no such cell: {names}: no event has reached it, or it was deleted")
     mail = sum(instance.mail for instance in instances)
     open_ones = sum(instance.open_effects for instance in instances)
     if json:
@@ -176,7 +176,7 @@ def _show(order: Order, ended: list[Answered]) -> None:
     mail = sum(admission.dropped for admission in answers)
     if open_ones:
         line(f"  {count(open_ones, 'open effect')} canceled: no instance waits for a receipt")
-        note("an effect may have run all the same; only its executor knows")
+        note("an effect may have run nevertheless; only its executor knows")
     if mail:
         line(f"  {count(mail, 'event')} in the mailbox dropped")
 

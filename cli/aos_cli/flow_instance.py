@@ -200,7 +200,7 @@ def refuse_to_begin(view: View, flow: NamedInstance, schema: str, value: object)
         if is_other_flow and message_route.creates and id not in view.state.cells:
             raise Refused(
                 f"{schema} is also a message of {id[0]}, which has no instance of this key: there "
-                "it would wait for a start (to send it all the same: aos send)"
+                "it would wait for a start (to send it anyway: aos send)"
             )
 
 

@@ -540,7 +540,7 @@ def _receipt(receipt: Document) -> list[tuple[str, str]]:
         return [
             ("settled", f"record {receipt['seq']}"),
             ("receipt", f"{receipt['status']}, {kernel_cause(receipt)}"),
-            ("signed by", "no executor: the core made it"),
+            ("signed by", "no executor: the kernel made it"),
         ]
     duration = span_text(receipt["finished_ns"] - receipt["started_ns"])
     batch = receipt["batch"]

@@ -110,7 +110,9 @@ GroupBy = Annotated[
 WaitTimeout = Annotated[
     int | None,
     typer.Option(
-        metavar="D", parser=span, help="With --wait: at most so long (default: no limit)."
+        metavar="D",
+        parser=span,
+        help="With --wait: how long to wait at most, such as 30s (default: no limit).",
     ),
 ]
 

@@ -232,7 +232,7 @@ COMMANDS: Final = (
         ("aos effects retry --parked", "aos effects cancel 7b7cfd51842d"),
     ),
     Command(
-        "effects settle", RUN, "Settle an open effect with a receipt that you state.",
+        "effects settle", RUN, "Settle an open effect with a result that you give.",
         (
             """aos effects settle 7b7cfd51842d --ok '{"ref": "p-17"}'""",
             "aos effects settle 7b7cfd51842d --error bank_closed 'The bank is gone'",
@@ -519,7 +519,7 @@ COMMANDS: Final = (
         "audit:audit",
     ),
     Command(
-        "rebuild", PROVE, "Write the derived rows again, from a journal that verifies.",
+        "rebuild", PROVE, "Rebuild the derived rows of the store from a valid journal.",
         ("aos rebuild",), "rebuild:rebuild",
     ),
     Command(
@@ -569,7 +569,7 @@ COMMANDS: Final = (
         ("aos keyring new cards.keyring",), "keyring:new",
     ),
     Command(
-        "keyring rotate", RUN, "Add a key that seals from now on; the others still open.",
+        "keyring rotate", RUN, "Add a key, which seals from now on; earlier keys still open.",
         ("aos keyring rotate cards.keyring",), "keyring:rotate",
     ),
     Command(
@@ -577,7 +577,7 @@ COMMANDS: Final = (
         ("aos keyring show cards.keyring",), "keyring:show",
     ),
     Command(
-        "keyring drop", RUN, "Remove a key, so that this file opens nothing it sealed.",
+        "keyring drop", RUN, "Remove a key; the file then opens no value that the key sealed.",
         ("aos keyring drop cards.keyring 9c0f5a1be3d27a44",), "keyring:drop",
     ),
     Command(

@@ -23,7 +23,7 @@ from aos_cli.replay_start import open_source, snapshot_named, until_interrupted
 STEPS_SHOWN: Final = 10
 PLACES_SHOWN: Final = 8
 _ADVICE: Final = (
-    "such steps say nothing of what it decides: declare a migration (aos build --migration "
+    "such steps cannot be compared: declare a migration (aos build --migration "
     "WORKFLOW writes one), and compare with the manifest that has it (aos replay --against PATH)"
 )
 

@@ -95,7 +95,7 @@ class RunStart:
     def _tell(self) -> None:
         new, self._waiting = self._waiting, []
         if new:
-            note("effects for which this process lacks something stay open:")
+            note("this process cannot run these effects, which stay open:")
         for text in new:
             note(f"  {text}")
 

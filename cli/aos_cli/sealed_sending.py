@@ -20,7 +20,7 @@ Seal = Annotated[
     typer.Option(
         "--seal",
         metavar="KEYRING",
-        help="Seal the sealed places of each event with the current key of this keyring.",
+        help="Encrypt the sealed fields of each event with the current key of this keyring.",
     ),
 ]
 

@@ -62,7 +62,7 @@ def test_other_schemas_are_named_once_with_what_helps(
     assert (
         f"  {PUPPET}: 6 steps\n"
         "  the candidate's schemas differ from the recorded ones: host/Count@1 (6 steps)\n"
-        "  such steps say nothing of what it decides: declare a migration (aos build --migration "
+        "  such steps cannot be compared: declare a migration (aos build --migration "
         "WORKFLOW writes one), and compare with the manifest that has it "
         "(aos replay --against PATH)\n"
     ) in ran.out

@@ -36,8 +36,8 @@ VERBS = {
     "Add", "Allow", "Apply", "Approve", "Build", "Cancel", "Check", "Close", "Compare", "Cosign",
     "Create",
     "Delete", "End", "Erase", "Execute", "List", "Look", "Move", "Pause", "Print", "Propose",
-    "Reject", "Remove", "Replace", "Resume", "Run", "Send", "Settle", "Show", "Start", "Stop",
-    "Submit", "Trigger", "Update", "Validate", "Withdraw", "Write",
+    "Rebuild", "Reject", "Remove", "Replace", "Resume", "Run", "Send", "Settle", "Show", "Start",
+    "Stop", "Submit", "Trigger", "Update", "Validate", "Withdraw", "Write",
 }  # fmt: skip
 EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout"}
 

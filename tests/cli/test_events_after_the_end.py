@@ -115,7 +115,7 @@ def last_step(path: Path, key: str) -> int:
 
 def refusal(path: Path, key: str, status: str) -> str:
     return (
-        f"shop/order@1 {key} is {status}: it takes no message any more, and its last step is "
+        f"shop/order@1 {key} is {status}: it accepts no more messages, and its last step is "
         f"record {last_step(path, key)} (aos flow show shop/order@1 {key})"
     )
 
@@ -162,7 +162,7 @@ def test_a_message_to_a_flow_that_has_ended_is_refused_by_every_way_in(
     )
     assert [each["problem"] for each in batch.json()["items"]] == [problem, problem]
     assert form.status_code == 409
-    assert f"{key} is {status}: it takes no message any more" in form.text
+    assert f"{key} is {status}: it accepts no more messages" in form.text
     assert last_record(path) == before
 
 
@@ -265,7 +265,7 @@ def test_a_form_from_before_the_end_is_answered_with_its_record(
 
     assert record_of(again) == seq
     assert changed.status_code == 409
-    assert "form is completed: it takes no message any more" in changed.text
+    assert "form is completed: it accepts no more messages" in changed.text
     assert "&#34;cents&#34;: 4" in changed.text, "the text is kept"
     assert here("flow", "show", "order", "form", "--json", "-w", path).json["inbox"] == []
 
@@ -333,5 +333,5 @@ def test_a_cancel_reaches_an_ended_flow_that_a_fault_stops(world: Path) -> None:
 
     assert before == "faulted"
     assert message.code == 1
-    assert "odd is completed: it takes no message any more" in message.err
+    assert "odd is completed: it accepts no more messages" in message.err
     assert canceled.code == 0, canceled

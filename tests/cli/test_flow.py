@@ -322,7 +322,7 @@ def test_the_key_of_a_message_is_filled_in(aos: Aos, lived: Path) -> None:
         (("o-1", "Cancel", '{"order_id": "o-1", "why": 7}'), 1, "shop/Cancel@1: $.why"),
         (("o-1", "Cancel", "[]"), 2, "shop/Cancel@1: expected an object, found list"),
         (("done", "Cancel", '{"why": ""}'), 1,
-         "shop/order@1 done is completed: it takes no message any more"),
+         "shop/order@1 done is completed: it accepts no more messages"),
     ],
 )  # fmt: skip
 def test_a_message_that_the_flow_cannot_take_is_refused(
@@ -402,7 +402,7 @@ def test_a_flow_that_is_over_or_never_was_is_not_cancelled(aos: Aos, lived: Path
     assert done == (1, "", "aos: shop/order@1 done is completed: there is nothing to cancel\n")
     assert gone == (0, "shop/order@1 gone is canceled already\n", "")
     assert never.code == 1
-    assert "there is no shop/order@1 never: nothing has reached it" in never.err
+    assert "there is no shop/order@1 never: no event has reached it" in never.err
     assert events(aos, lived, shop.CONTROL) == []
 
 
@@ -571,7 +571,7 @@ def test_show_a_divergence_with_what_to_do(aos: Aos, lived: Path) -> None:
     reason = found["reasons"][0]
     assert reason["text"].count("charge: expected step charge, found step pay") == 1
     assert "apply code that fits the history (" in reason["next"]
-    assert "then aos flow resume shop/order@1 bad (or, to drop" in reason["next"]
+    assert "then aos flow resume shop/order@1 bad (or, to skip" in reason["next"]
     assert faults[0]["advice"].startswith("apply code that fits the history (")
     assert faults[0]["retry"].startswith("aos flow resume shop/order@1 bad")
     assert [each["path"] for each in found["operations"]] == ["charge", "ship-or-cancel"]

@@ -187,7 +187,7 @@ def test_a_flow_whose_start_has_not_run_is_pending_and_says_what_it_waits_for(wo
     text = here("flow", "show", "probe", "a", "--world", world).out
     listed = here("flow", "list", "--world", world).out
     assert "status\tpending\n" in text
-    assert "mail waits to be run: 1 event" in text
+    assert "events wait to be handled: 1 event" in text
     assert "1970" not in text + listed
 
 

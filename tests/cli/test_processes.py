@@ -86,7 +86,7 @@ def test_ctrl_c_stops_a_run_cleanly(world: Path) -> None:
     assert out == b"stopped at record 3: 0 steps, 0 receipts, 0 effects open\n"
     assert err.decode().splitlines() == [
         f"running {world} from record 2 (Ctrl-C stops it)",
-        "effects for which this process lacks something stay open:",
+        "this process cannot run these effects, which stay open:",
         "  host/echo@1: no executor (--executors MODULE:ATTR)",
     ]
 
@@ -178,8 +178,8 @@ def test_the_work_of_executors_is_shown_while_a_process_runs_the_world(
         text,
         re.MULTILINE,
     )
-    assert re.search(r"; in its first attempt, since .*, limit 30 s ▸ to give it up: ", why[0])
-    assert "; the process that runs the world has it queued ▸ to give it up: " in why[1]
+    assert re.search(r"; in its first attempt, since .*, limit 30 s ▸ to cancel it: ", why[0])
+    assert "; the process that runs the world has it queued ▸ to cancel it: " in why[1]
     assert not any("aos run" in each for each in why)
     after = aos("inspect", "world", "--json", world=world).json
     assert after["process"] is None

@@ -153,7 +153,10 @@ def test_inspect_cell(aos: Aos, lived_in: Path) -> None:
     assert "\nstate\n  1\n" in waits.out
     assert waits.err == "its history: aos trace host/puppet@1 wait\n"
     assert "failed: fault output_malformed at record 12" in failed.out
-    assert "; then aos cells retry host/puppet@1 bad (or, to drop what it failed on: " in failed.out
+    assert (
+        "; then aos cells retry host/puppet@1 bad (or, to skip the entry that failed: "
+        in failed.out
+    )
     assert ["mail", "1 kept"] in rows(failed.out)
     assert ["7", "host/Do@1", '{"key":"bad","out":"/w==","trap":null}'] in rows(failed.out)
     assert list(document)[: len(ROW)] == ROW
@@ -214,7 +217,7 @@ def test_inspect_faults(aos: Aos, lived_in: Path) -> None:
     document = aos("inspect", "faults", "--json", world=lived_in).json
 
     assert rows(found.out)[1][:3] == ["12", "host/puppet@1 bad", "output_malformed"]
-    assert found.err.startswith("output_malformed ▸ mend its module")
+    assert found.err.startswith("output_malformed ▸ fix its module")
     assert (other.code, other.err) == (0, "no faults\n")
     assert document["faults"][0]["record"] == 12
 
@@ -279,11 +282,11 @@ def test_trace_shows_what_follows_and_why_it_waits(aos: Aos, lived_in: Path) -> 
     assert record[2].startswith('   └─ asks host/echo@1 {"word":"hello"} · blake3:')
     assert record[3] == "host/puppet@1 wait is waiting"
     assert (
-        "▸ drive the world with executor test, with a function for host/echo@1: aos run"
+        "▸ run the world with an executor named test that has a function for host/echo@1: aos run"
         in record[4]
     )
     assert "host/puppet@1 bad is failed\n└─ failed: fault output_malformed" in cell
-    assert "▸ mend its module" in cell
+    assert "▸ fix its module" in cell
     assert list(intent) == ["target", "roots", "earlier", "cases"]
     assert intent["target"] == f"intent {row['intent']}"
 

@@ -44,7 +44,9 @@ def test_a_keyring_is_made_rotated_shown_and_a_key_is_dropped(aos: Aos, tmp_path
     made = aos("keyring", "new", file)
     assert made.code == 0
     assert re.fullmatch(rf"{ID}  {AT}  seals and opens\n", made.out)
-    assert made.err == "keep a copy: without the file, no one can open what it seals\n"
+    assert (
+        made.err == "keep a copy: without the file, no one can decrypt the values that it seals\n"
+    )
 
     rotated = aos("keyring", "rotate", file)
     assert re.fullmatch(rf"{ID}  {AT}  opens\n{ID}  {AT}  seals and opens\n", rotated.out)

@@ -243,8 +243,8 @@ def test_apply_pins_what_is_in_flight(aos: Aos, lived_in: Path, tmp_path: Path) 
     assert (dry.code, applied.code, wrong.code) == (0, 0, 2)
     assert wrong.err.startswith("aos: --mode: expected strict, pin or migrate")
     assert (
-        "  host/puppet@1: 2 at rest, next on the new version, 1 in flight, pinned to their "
-        "version, 1 failed, on the new version when they are retried\n" in dry.out
+        "  host/puppet@1: 2 at rest (continue on the new version), 1 in flight (finish on their "
+        "version), 1 failed (use the new version when retried)\n" in dry.out
     )
     assert as_json["fates"] == {"host/puppet@1": {"goes_on": 2, "pinned": 1, "failed": 1}}
     cells = aos("inspect", "cells", world=world).out
@@ -278,7 +278,7 @@ def test_apply_leaves_cells_only_when_it_is_told_to(aos: Aos, world: Path, tmp_p
 
     assert (refused.code, dry.code, left.code) == (1, 0, 0)
     assert "workflow_has_cells, it is removed, and has 1 cell" in refused.err
-    assert "host/puppet@1: 1 left without their workflow" in dry.out
+    assert "host/puppet@1: 1 kept without a workflow" in dry.out
     assert "workflow is gone" in aos("inspect", "cells", world=world).out
 
 

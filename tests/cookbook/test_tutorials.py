@@ -43,7 +43,8 @@ SHOWN: Final = (
     r"emits shop/Delayed@1 [^\n]*slow-3",
 )
 README: Final = ROOT / "README.md"
-SECTION: Final = re.compile(r"^## Write your own\n(.*?)^## ", re.MULTILINE | re.DOTALL)
+FIRST_WORKFLOW: Final = re.compile(r"^## A first workflow\n(.*?)^## ", re.MULTILINE | re.DOTALL)
+FIRST_FLOW: Final = re.compile(r"^## A first flow\n(.*?)^## ", re.MULTILINE | re.DOTALL)
 INDENTED: Final = re.compile(r"(?:^    \S.*\n)+", re.MULTILINE)
 
 
@@ -133,7 +134,7 @@ def test_a_newcomer_gets_to_a_running_workflow_with_the_commands_of_the_readme(
     lang: str, bin_: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     need_tools(lang)
-    section = SECTION.search(README.read_text())
+    section = FIRST_WORKFLOW.search(README.read_text())
     assert section is not None
     plain = re.sub(r"^```.*?^```", "", section[1], flags=re.MULTILINE | re.DOTALL)
     typed = [_unindented(block) for block in INDENTED.findall(plain)]
@@ -152,8 +153,22 @@ def test_a_newcomer_gets_to_a_running_workflow_with_the_commands_of_the_readme(
     assert "byte-identical" in found
 
 
+@pytest.mark.long
+@others_day("flow", NEWCOMERS)
+def test_a_newcomer_gets_to_a_flow_that_sleeps_with_the_commands_of_the_readme(bin_: Path) -> None:
+    need_tools("rust")
+    section = FIRST_FLOW.search(README.read_text())
+    assert section is not None
+    [typed] = INDENTED.findall(section[1])
+
+    found = follow(_unindented(typed), bin_=bin_)
+
+    assert re.search(r"month\tsleep\trunning", found)
+    assert re.search(r"charge\tstep\tcompleted", found)
+
+
 BLOCK: Final = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
-FIRST_WORLD: Final = re.compile(r"^## A first world\n(.*?)^## Commands", re.MULTILINE | re.DOTALL)
+FIRST_WORLD: Final = re.compile(r"^## Install\n(.*?)^## A first workflow", re.MULTILINE | re.DOTALL)
 CURL: Final = """\
 import sys, time
 import httpx
@@ -173,7 +188,10 @@ while True:
 def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
     section = FIRST_WORLD.search(README.read_text())
     assert section is not None
-    (path, *typed) = [dedent(block) for block in BLOCK.findall(section[1])]
+    (setup, path, *typed) = [dedent(block) for block in BLOCK.findall(section[1])]
+    makefile = (ROOT / "Makefile").read_text()
+    for line in setup.splitlines():
+        assert f"\n{line.split()[1]}:" in makefile
     assert path == 'export PATH="$PWD/.venv/bin:$PATH"\n'
     for name in ("manifests", "modules"):
         Path(name).symlink_to(ROOT / name)

@@ -594,7 +594,7 @@ def test_frames_that_are_refused_are_counted_and_told_once(monkeypatch: pytest.M
     (line,) = [line for line in journal.lines if "progress" in line]
     assert line.endswith(
         "test/quick-retried@1: progress is dropped: stream_is_too_fast: expected at most 100 "
-        "(nothing else is; this is told once)"
+        "(only progress; this is reported once)"
     )
 
 

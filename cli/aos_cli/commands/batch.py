@@ -30,7 +30,9 @@ Workflow = Annotated[
 ]
 Rate = Annotated[
     str | None,
-    typer.Option(metavar="N/UNIT", help="At most so many in a second, minute or hour: 50/s."),
+    typer.Option(
+        metavar="N/UNIT", help="Maximum rate, per second, minute or hour: 50/s (default: no limit)."
+    ),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Count the cells and show the first; change nothing.")

@@ -48,7 +48,7 @@ Pattern = Annotated[
 ]
 Reason = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="The reason, which the journal keeps (at most 1,024 bytes)."),
+    typer.Option(metavar="TEXT", help="The reason, for the journal (at most 1,024 bytes)."),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="List the instances and their work; change nothing.")
@@ -126,7 +126,7 @@ def end(
         typer.Option(
             "--as",
             metavar="|".join(TERMINAL),
-            help="Status that they have then: completed (default) or failed.",
+            help="Status of the ended instances: completed (default) or failed.",
         ),
     ] = "completed",
     why: Reason = None,

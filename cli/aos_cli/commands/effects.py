@@ -44,7 +44,7 @@ def cancel(
         return
     line(f"record {seq:,} cancels {document['effect']} of {_cell(document)}")
     line(f"  {document['intent']}")
-    note("the effect may have run all the same; only its executor knows")
+    note("the effect may have run nevertheless; only its executor knows")
 
 
 def settle(

@@ -139,7 +139,8 @@ def cancel(
     key: Key,
     *,
     no_rollback: Annotated[
-        bool, typer.Option("--no-rollback", help="Run no compensation: leave what was done.")
+        bool,
+        typer.Option("--no-rollback", help="Run no compensations; completed steps are not undone."),
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -171,7 +172,7 @@ def _existing(target: NamedInstance) -> SeenFlow:
     """Return the instance itself. Raises Refused if there is none."""
     if target.reading is None:
         raise Refused(
-            f"there is no {target.text}: nothing has reached it (aos flow list --flow "
+            f"there is no {target.text}: no event has reached it (aos flow list --flow "
             f"{target.id[0]} shows those that there are)"
         )
     return target.reading
@@ -236,7 +237,7 @@ def resume(
     skip: Annotated[
         bool,
         typer.Option(
-            "--skip", help="Leave out the compensation that is stuck, or the entry that failed."
+            "--skip", help="Skip the compensation that is stuck, or the entry that failed."
         ),
     ] = False,
     world: World = DEFAULT_WORLD,
@@ -321,7 +322,7 @@ def show(
         bool,
         typer.Option(
             "--history",
-            help="Also show the operations that its state no longer has, from the journal.",
+            help="Also show operations that are only in the journal.",
         ),
     ] = False,
     at: At = None,

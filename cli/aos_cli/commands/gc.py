@@ -20,7 +20,7 @@ WORDS: Final = {
     SNAPSHOT: "parts of the snapshots that are kept",
     RECORD: "values that records refer to",
     NAMED: "named by a field of type hash",
-    PUT: "told to instances that are not over, by records that were pruned",
+    PUT: "sent to instances that have not ended, by records that were pruned",
     BASE: "needed to rebuild other blobs, which are stored as deltas",
 }
 
@@ -79,7 +79,7 @@ def _show(collection: Collected) -> None:
         style="bold",
     )
     if collection.spared:
-        line(f"  {count(collection.spared, 'blob')} of these came again meanwhile and stayed")
+        line(f"  {count(collection.spared, 'blob')} of these were written again and are kept")
     if collection.snapshots_gone:
         seqs = ", ".join(f"{seq:,}" for seq in collection.snapshots_gone)
         line(f"  {count(len(collection.snapshots_gone), 'snapshot')} with them, of record {seqs}")

@@ -109,7 +109,7 @@ def inspect_cells(
         str | None,
         typer.Option(
             metavar="PLACE",
-            help="Continue after this place: next_after of the page before (--json).",
+            help="Continue after this position: next_after of the previous page (--json).",
         ),
     ] = None,
     limit: Limit = LIMIT,

@@ -33,7 +33,7 @@ def new(
     content = new_keyring(file, secret=os.urandom(SECRET_BYTES), created=_now())
     _print(file, content, json=json)
     if not json:
-        note("keep a copy: without the file, no one can open what it seals")
+        note("keep a copy: without the file, no one can decrypt the values that it seals")
 
 
 def rotate(file: KeyringPath, *, json: Json = False) -> None:

@@ -64,7 +64,7 @@ def start(
         str,
         typer.Option(
             metavar="MODE",
-            help="standard, or source: the source's rules as they are, without ours.",
+            help="standard (default), or source: without what AOS adds to the original rules.",
         ),
     ] = "standard",
     wait: Annotated[

@@ -51,11 +51,11 @@ def proof(
         typer.Option(
             "--checkpoint",
             metavar="FILE",
-            help="Prove by this checkpoint, such as one with cosignatures (default: the newest).",
+            help="Use this checkpoint, such as one with cosignatures (default: the newest).",
         ),
     ] = None,
     bare: Annotated[
-        bool, typer.Option("--bare", help="Of an intent: leave values and manifest out.")
+        bool, typer.Option("--bare", help="Of an intent: omit values and manifest.")
     ] = False,
     snapshot: Annotated[
         bool,
@@ -66,7 +66,7 @@ def proof(
     ] = False,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="With --snapshot: show keys of other cells without asking."),
+        typer.Option("--yes", help="With --snapshot: reveal keys of other cells without asking."),
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,

@@ -138,28 +138,32 @@ def create(
         str | None, typer.Option(metavar="JSON", help="The context of --plan (default: {}).")
     ] = None,
     start: Annotated[
-        str | None, typer.Option(metavar="TIME", help="No time before it: 2026-12-01T00:00:00Z.")
+        str | None,
+        typer.Option(metavar="TIME", help="First possible time, such as 2026-12-01T00:00:00Z."),
     ] = None,
-    end: Annotated[str | None, typer.Option(metavar="TIME", help="No time after it.")] = None,
+    end: Annotated[str | None, typer.Option(metavar="TIME", help="Last possible time.")] = None,
     catchup: Annotated[
         int | None,
         typer.Option(
             metavar="D",
             parser=span,
-            help="Make up times that were missed, at most this long ago (default: 1h).",
+            help="Make up for missed times that are at most this long ago (default: 1h).",
         ),
     ] = None,
     overlap: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="allow, or skip: no event before the last one is done."),
+        typer.Option(
+            metavar="RULE",
+            help="allow (default), or skip: emit no event while the last one is in progress.",
+        ),
     ] = None,
     jitter: Annotated[
         int | None,
         typer.Option(metavar="D", parser=span, help="Delay each event at random by up to this."),
     ] = None,
-    paused: Annotated[bool, typer.Option("--paused", help="Begin in a pause.")] = False,
+    paused: Annotated[bool, typer.Option("--paused", help="Create the schedule paused.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Give an existing schedule this definition.")
+        bool, typer.Option("--replace", help="Replace the definition of an existing schedule.")
     ] = False,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,

@@ -184,7 +184,7 @@ class _Lines:
             try:
                 data: bytes = self.file.read1(CHUNK_BYTES)  # type: ignore[attr-defined]  # every buffered file has it
             except OSError as error:
-                self.problem = Unavailable(f"{self.name}: cannot be read on: {error.strerror}")
+                self.problem = Unavailable(f"{self.name}: cannot be read further: {error.strerror}")
                 return []
             *lines, tail = data.split(b"\n")
             if lines:

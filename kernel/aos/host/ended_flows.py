@@ -41,8 +41,8 @@ class EndedFlow:
         key = as_json(workflow.key, self.id[1])
         return Refusal(
             rule=Rule.CELL_HAS_ENDED,
-            message=f"{workflow.name} {key_text(key)} is {self.status}: it takes no message any "
-            f"more, and its last step is record {self.last_seq:,} "
+            message=f"{workflow.name} {key_text(key)} is {self.status}: it accepts no more "
+            f"messages, and its last step is record {self.last_seq:,} "
             f"(aos flow show {command_words(workflow.name, key)})",
         )
 

@@ -132,7 +132,8 @@ def check_scope(caller: Token | None, route: ApiRoute) -> Token:
         )  # fmt: skip
     if route.scope is not None and not caller.allows(route.scope):
         hint = (
-            " (on loopback without tokens nothing is operated: make a token with this scope)"
+            " (without a token, requests from this machine may not operate the world: make a "
+            "token with aos token create NAME --scope operate)"
             if caller is LOCAL
             else ""
         )

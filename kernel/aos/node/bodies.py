@@ -65,7 +65,7 @@ class BodyRoom:
             if size > self._free:
                 raise Problem(
                     429, "bodies_have_no_room",
-                    "the bodies of all requests together have no more room (send again in a "
+                    "the node has no memory left for bodies of requests (send again in a "
                     "moment)", retry_after_s=1,
                 )  # fmt: skip
             self._free -= size
@@ -111,7 +111,9 @@ async def receive_body(
                     return b"".join(parts)
     except TimeoutError:
         raise Problem(
-            408, "body_is_late", f"the body did not arrive within {seconds:g} s (send it at once)"
+            408,
+            "body_is_late",
+            f"the body did not arrive within {seconds:g} s (send it without pauses)",
         ) from None
 
 

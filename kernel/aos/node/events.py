@@ -187,7 +187,8 @@ async def sent_events(services: Services, items: Sequence[Item]) -> list[Answer]
         remaining_answers = iter(answers)
         return [event if isinstance(event, Refusal) else next(remaining_answers) for event in spelt]
     raise Problem(
-        503, "manifest_changes", "another manifest came into force again and again (send again)",
+        503, "manifest_changes",
+        "the manifest changed several times during this request (send it again)",
         retry_after_s=1,
     )  # fmt: skip
 

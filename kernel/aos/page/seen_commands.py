@@ -106,7 +106,7 @@ async def carry_out(services: Services, command: SeenCommand, seen_seq: int) -> 
             return seq
         await asyncio.sleep(PAUSE_S)
     raise Problem(
-        503, "commands_are_busy", "other commands came in again and again (send it again)",
+        503, "commands_are_busy", "other commands came first several times (send it again)",
         retry_after_s=1,
     )  # fmt: skip
 

@@ -60,7 +60,7 @@ def state_of(store: Store, row: SnapshotRow, *, limits: Limits = LIMITS) -> Stat
     ):
         raise Damage(
             f"record {row.seq} says of no snapshot after record {row.at}, and its row does "
-            "(aos verify tells more)"
+            "(run aos verify for details)"
         )
     state = load(row.document, store.blob, find=_finding(store), limits=limits)
     if state.tip.seq != row.at or state.tip.frame != record.frame:

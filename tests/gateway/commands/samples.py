@@ -201,7 +201,7 @@ def cell(key: Key, state: State | None, **more: Any) -> GatewayCell:
 def effect(name: str, **more: Any) -> OpenEffect:
     found: Any = {
         "text": f"waits for {name}: no answer for 3.0 s",
-        "next": "to give it up: aos effects cancel 0123456789ab",
+        "next": "to cancel it: aos effects cancel 0123456789ab",
         "is_stuck": False,
         "code": None,
         "is_runnable": True,

@@ -428,7 +428,7 @@ def test_a_task_that_names_a_secret_is_held(tmp_path: Path, has_secrets: bool) -
             assert halt is not None
             assert halt.code == "secret_unavailable"
             assert halt.problem is not None
-            assert halt.problem.startswith("secret t/key@1: a worker elsewhere gets no values")
+            assert halt.problem.startswith("secret t/key@1: a worker on another machine gets no")
 
     play(tmp_path, scene, world=keyed_world(has_secrets=has_secrets))
     assert len(began) == (0 if has_secrets else 1)

@@ -42,7 +42,7 @@ QUESTIONS: Final = (
         ('main a[href$="/faults"]',),
         (
             PANIC,
-            "To mend it: mend its module",
+            "Remedy: fix its module",
             f"aos cells retry {SCORING} cus-004",
             "newest first",
         ),

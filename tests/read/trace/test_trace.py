@@ -172,7 +172,7 @@ def test_a_cell_has_a_timeline_of_all_its_inputs() -> None:
     emitted = found.roots[3].children[0].children[0]
     assert (emitted.kind, emitted.children) == ("emitted", ())
     assert found.earlier == 0
-    assert found.cases[0].reasons[0].text == "its module declared it completed"
+    assert found.cases[0].reasons[0].text == "its workflow declared it completed"
 
 
 def test_the_timeline_of_a_cell_fed_by_others_says_by_whom() -> None:
@@ -384,9 +384,9 @@ def test_a_case_that_waits_for_an_executor_says_for_which() -> None:
     assert reason.text.endswith("): no answer for 13 s")
     digits = a_shop().intent_of("ord-3").intent.hex()[:12]
     assert reason.next == (
-        f"drive the world with executor test, with a function for {CHARGE}: "
+        f"run the world with an executor named test that has a function for {CHARGE}: "
         "aos run --executors MODULE:ATTRIBUTE; "
-        f"or give it up: aos effects cancel {digits}"
+        f"or cancel it: aos effects cancel {digits}"
     )
     assert not reason.is_stuck
 
@@ -403,7 +403,7 @@ def while_running(effects: set[str], *tasks: RunningTask) -> Reason:
 def test_a_case_that_a_process_works_on_says_how_far_it_is_and_does_not_advise_to_run_it() -> None:
     """A-51a."""
     now_ns = a_shop().now_ns + 12 * SECOND
-    give_up = f"aos effects cancel {a_shop().intent_of('ord-3').intent.hex()[:12]}"
+    cancel = f"aos effects cancel {a_shop().intent_of('ord-3').intent.hex()[:12]}"
 
     at_work = while_running({CHARGE}, RunningTask("running", 2, now_ns - 116 * SECOND))
     pausing = while_running({CHARGE}, RunningTask("backoff", 3, now_ns + 8 * SECOND))
@@ -415,11 +415,11 @@ def test_a_case_that_a_process_works_on_says_how_far_it_is_and_does_not_advise_t
     )
     assert pausing.text.endswith(": no answer for 13 s; its third attempt begins in 8.0 s")
     assert queued.text.endswith("; the process that runs the world has it queued")
-    assert at_work.next == pausing.next == queued.next == f"to give it up: {give_up}"
-    assert without.text.endswith("; the process that runs the world has no function for it")
+    assert at_work.next == pausing.next == queued.next == f"to cancel it: {cancel}"
+    assert without.text.endswith("; the process that runs the world has no executor for it")
     assert without.next == (
-        "restart that process with one: aos run --executors MODULE:ATTRIBUTE (executor test); "
-        f"or give it up: {give_up}"
+        "restart that process with an executor named test: aos run --executors MODULE:ATTRIBUTE; "
+        f"or cancel it: {cancel}"
     )
 
 
@@ -482,8 +482,8 @@ def test_a_fault_says_where_and_what_to_do() -> None:
         kind="fault",
         text="failed: fault trap at record 18: step: an unreachable instruction is reached",
         is_stuck=True,
-        next="mend its module, or do not send it what it cannot take; look at aos trace 18; then "
-        f"aos cells retry {ORDER} ord-4 (or, to drop what it failed on: "
+        next="fix its module, or do not send this input; look at aos trace 18; then "
+        f"aos cells retry {ORDER} ord-4 (or, to skip the entry that failed: "
         f"aos cells retry {ORDER} ord-4 --skip)",
     )
 
@@ -499,7 +499,7 @@ def test_mail_behind_a_fault_is_counted() -> None:
 
     (reason,) = reasons(world, "ord-1")
 
-    assert reason.text.endswith("; mail waits behind it and does not run: 2 events")
+    assert reason.text.endswith("; blocked in its mailbox until it is resumed: 2 events")
     found = trace(view_of(world), ["order", "ord-1"])
     assert [root.status for root in found.roots] == ["delivered", "waiting", "waiting"]
     assert found.roots[1].note == f"{ORDER} ord-1 does not run it: it failed at record 5"
@@ -515,7 +515,7 @@ def test_a_declared_failure_points_to_the_state() -> None:
 
     (reason,) = reasons(world, "ord-1")
 
-    assert reason.text == f"its module declared it failed, by record {world.state.next_seq - 1}"
+    assert reason.text == f"its workflow declared it failed, by record {world.state.next_seq - 1}"
     assert reason.next == f"its state says why: aos inspect cell {ORDER} ord-1"
     assert reason.is_stuck
 
@@ -548,7 +548,7 @@ def test_mail_that_no_process_runs_is_stuck() -> None:
     assert found.roots[0].note == f"waits in the mailbox of {ORDER} ord-1"
     # It has not run, so that only a trace of the cell itself speaks of it.
     (reason,) = reasons(world, "ord-1")
-    assert (reason.kind, reason.next) == ("ready", "drive the world: aos run")
+    assert (reason.kind, reason.next) == ("ready", "run the world: aos run")
 
 
 def test_an_event_that_no_route_takes_says_so() -> None:
@@ -568,7 +568,7 @@ def test_a_cell_that_is_not_there_says_how_it_comes_to_be() -> None:
     (reason,) = traced("order", "ord-99").cases[0].reasons
 
     assert reason.kind == "absent"
-    assert reason.next == f"an event reaches it by aos send {PLACED}"
+    assert reason.next == f"send it an event: aos send {PLACED}"
 
 
 def test_an_idle_cell_waits_for_an_event() -> None:

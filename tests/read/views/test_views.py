@@ -327,8 +327,8 @@ def test_mail_that_waits_is_shown_before_it_runs() -> None:
     assert found["mail"][0]["kind"] == "receipt"
     assert (found["mail"][0]["effect"], found["mail"][0]["status"]) == (CHARGE, "ok")
     assert found["reasons"][0] == {
-        "kind": "ready", "text": "mail waits to be run: 1 event", "is_stuck": True,
-        "next": "drive the world: aos run",
+        "kind": "ready", "text": "events wait to be handled: 1 event", "is_stuck": True,
+        "next": "run the world: aos run",
     }  # fmt: skip
 
 
@@ -346,7 +346,7 @@ def test_faults_are_listed_with_advice() -> None:
         ("ord-5", "stack", 19), ("ord-4", "trap", 18),
     ]  # fmt: skip
     assert found["faults"][0]["environmental"] is True
-    assert found["faults"][1]["advice"].startswith("mend its module")
+    assert found["faults"][1]["advice"].startswith("fix its module")
     assert faults(view(), CellSelection(fault="trap", workflow="order"))["total"] == 1
     with pytest.raises(BadUsage, match="no fault kind is 'bad luck'"):
         faults(view(), CellSelection(fault="bad luck"))

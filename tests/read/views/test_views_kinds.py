@@ -220,9 +220,10 @@ def test_a_retried_effect_shows_its_attempt() -> None:
 
     assert found["text"].endswith("; attempt 2 of 2")
     assert found["next"] == (
-        f"drive the world with executor test, with a function for {paying.effect.name}: "
+        f"run the world with an executor named test that has a function for "
+        f"{paying.effect.name}: "
         "aos run --executors MODULE:ATTRIBUTE; "
-        f"or give it up: aos effects cancel {paying.intent.hex()[:12]}"
+        f"or cancel it: aos effects cancel {paying.intent.hex()[:12]}"
     )
     assert of_cell("a", world)["attempt"] == 2
 
@@ -254,12 +255,13 @@ def test_an_effect_that_may_run_only_once_shows_whether_it_has_begun() -> None:
     begun = reason_of(world, "a")
 
     assert before["text"].endswith("; it may run only once, and has not begun")
-    assert before["next"].startswith("drive the world with executor test")
+    assert before["next"].startswith("run the world with an executor named test")
     assert begun["text"].endswith(
         "; it may run only once, and has begun: it is unknown whether it still runs"
     )
     assert begun["next"].startswith(
-        "let who runs it finish; where that process is gone, aos run settles it as unknown_outcome"
+        "wait for the process that runs it; if that process is gone, aos run settles it as "
+        "unknown_outcome"
     )
 
 
@@ -287,7 +289,7 @@ def test_a_receipt_that_the_core_owes_is_shown_as_such(why: str) -> None:
     assert (found["kind"], found["is_stuck"]) == ("core", False)
     assert found["text"].startswith("waits for the kernel, which owes it a receipt for ")
     assert found["text"].endswith(f": {said}")
-    assert found["next"].endswith("with the next run or write of the world: aos run")
+    assert found["next"].endswith("when the world runs next, or is written to: aos run")
 
 
 INTROSPECT_HEAD = "sys/introspect.journal_head@1"
@@ -308,9 +310,11 @@ def test_a_failed_cell_shows_the_commands_that_resume_it() -> None:
     [row] = faults(view_of(world))["faults"]
 
     retry = f"aos cells retry {DESK} 'a b'"
-    assert found["next"].endswith(f"; then {retry} (or, to drop what it failed on: {retry} --skip)")
+    assert found["next"].endswith(
+        f"; then {retry} (or, to skip the entry that failed: {retry} --skip)"
+    )
     assert row["retry"] == retry
-    assert found["text"].endswith("; mail waits behind it and does not run: 3 events")
+    assert found["text"].endswith("; blocked in its mailbox until it is resumed: 3 events")
 
 
 def test_mail_past_the_limit_is_told_from_mail_that_is_kept() -> None:
@@ -320,8 +324,8 @@ def test_mail_past_the_limit_is_told_from_mail_that_is_kept() -> None:
 
     assert (found["mailbox"], found["mail_uncounted"]) == (2, 2)
     assert found["reasons"][0]["text"].endswith(
-        "; mail waits behind it and does not run: 1 event; past the limit of its mailbox, in the "
-        "journal alone: 2 events"
+        "; blocked in its mailbox until it is resumed: 1 event; not delivered because its mailbox "
+        "is full, only journaled: 2 events"
     )
 
 

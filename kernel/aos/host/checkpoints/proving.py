@@ -154,8 +154,8 @@ class _Proving:
         if not request.snapshot:
             if last is None:
                 raise BadUsage(
-                    f"{cell[0]}: there is no such cell (that there is none, only a snapshot can "
-                    "show: --snapshot)"
+                    f"{cell[0]}: there is no such cell (to prove that it does not exist, "
+                    "add --snapshot)"
                 )
             return self._maker([last], request).cell(*cell, last)
         shot = self._shot(state, cell)
@@ -163,9 +163,9 @@ class _Proving:
         if not request.may_show(shown_count):
             raise Refused(
                 sentence(
-                    "the index of a snapshot is not salted, so that the proof shows others too",
+                    "the proof also reveals other cells: the index of a snapshot is not salted",
                     actual=f"keys and the hashes of states of {shown_count} other cells",
-                    hint="--yes shows them; without --snapshot, no other is shown",
+                    hint="accept this with --yes; without --snapshot no other cell is revealed",
                 )
             )
         return self._maker([shot.seq, shot.last or 0], request).cell(*cell, shot.last, shot)
@@ -245,7 +245,7 @@ class _Proving:
                     location=str(file),
                     expected=f"the root {base64.b64encode(checkpoint.root).decode()}",
                     actual="another",
-                    hint="aos verify --checkpoint FILE tells more",
+                    hint="run aos verify --checkpoint FILE for details",
                 )
             )
         return log, checkpoint, CheckpointAnchor(note=text, timestamp=self._stamp_of(file, text))

@@ -95,7 +95,7 @@ class Line:
                 except (BrokenPipeError, ConnectionResetError) as error:
                     raise NotSent(
                         f"{self._path}: the world went away: {error.strerror}; the request was "
-                        "not taken"
+                        "not accepted"
                     ) from error
                 answer = await self._receive()
             is_whole = True

@@ -70,7 +70,7 @@ RECONNECTS_MAX: Final = 3
 """How often one request is sent again because its connection was closed while idle (H-51b)."""
 
 UNKNOWN: Final = (
-    "whether the request was taken is not known (events with submission ids may be sent again)"
+    "it is unknown whether the request was accepted (events with submission ids can be sent again)"
 )
 
 
@@ -247,7 +247,7 @@ class Remote:
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise NotSent(
                     f"{self._path_text}: the world went away: {error.strerror}; the request was "
-                    "not taken"
+                    "not accepted"
                 ) from error
             size = length(self._receive(LENGTH_BYTES, until_s))
             return unpack(self._receive(size, until_s))

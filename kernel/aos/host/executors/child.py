@@ -429,7 +429,7 @@ class ChildExecutor:
             )
             return
         if is_held:
-            then = "it stays open, and runs when the world is run with what it lacks"
+            then = "it stays open, and runs when the world runs with what is missing"
         elif work.task.is_once:
             then = (
                 "it stays open: it has run and may run only once; find out what it did, then: "

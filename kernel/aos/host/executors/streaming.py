@@ -48,5 +48,5 @@ class Streaming:
             self._reported_reasons.add(reason)
             self._report(
                 f"executor {self._name}: {effect}: progress is dropped: {cause.text} "
-                "(nothing else is; this is told once)"
+                "(only progress; this is reported once)"
             )

@@ -244,7 +244,7 @@ class _Prune:
                     "nothing was pruned",
                     expected=hash_text(root),
                     actual=hash_text(row.document),
-                    hint="aos verify tells more",
+                    hint="run aos verify for details",
                 )
             )
         return state_of(store, row)

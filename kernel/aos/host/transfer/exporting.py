@@ -143,7 +143,7 @@ def _signed(folder: WorldFolder, export: Export, head: Head | None, key: Signing
                 sentence(
                     "the journal does not end as its head says",
                     location=str(folder.path),
-                    hint="aos verify tells more",
+                    hint="run aos verify for details",
                 )
             )
         return head
@@ -155,7 +155,7 @@ def _signed(folder: WorldFolder, export: Export, head: Head | None, key: Signing
                 location=str(folder.path / KEYS / "world.key"),
                 expected=key_text(export.world_key),
                 actual=key_text(bytes(key.verify_key)),
-                hint="put the right one back, or leave out --to",
+                hint="restore the world's own key, or leave out --to",
             )
         )
     return exported_head.signed(key)

@@ -202,7 +202,7 @@ class Intake:
                     location=self.source_path,
                     expected=f"hash {sealed.frame.hash.hex()[:16]}",
                     actual=frame.hash.hex()[:16],
-                    hint="aos verify tells more",
+                    hint="run aos verify for details",
                 )
             )
 

@@ -204,7 +204,7 @@ def lease_is_over() -> Problem:
         409,
         "lease_is_over",
         "this worker does not have the task under this epoch: another attempt follows or has "
-        "begun (forget the task; its result is not taken)",
+        "begun (drop the task: its result is not accepted)",
     )
 
 

@@ -561,7 +561,7 @@ def _no_value_of(secret: str) -> dict[str, str]:
     return {
         "phase": "held",
         "code": UNAVAILABLE,
-        "problem": f"secret {secret}: a worker elsewhere gets no values of secrets: run the effect "
+        "problem": f"secret {secret}: a worker on another machine gets no secrets: run the effect "
         "in the process of the world (--executors and --secrets of aos run or aos node)",
     }
 

@@ -121,7 +121,7 @@ def _frames(journal: Journal, head: Head) -> Iterator[Frame]:
     expected = first_kept(journal)
     for frame in journal.frames(expected, head.seq):
         if frame.header.first != expected:
-            raise Damage(f"frame {expected} is missing (aos verify tells more)")
+            raise Damage(f"frame {expected} is missing (run aos verify for details)")
         yield frame
         expected = frame.header.last + 1
 

@@ -25,29 +25,29 @@ INTENTS_SAID: Final = 8
 """How many open intents of one cell are described; the others are counted."""
 
 ADVICE: Final[Mapping[FaultKind, str]] = {
-    FaultKind.TRAP: "mend its module, or do not send it what it cannot take",
-    FaultKind.FUEL: "raise limits.fuel of the workflow, or let one step do less",
-    FaultKind.MEMORY: "raise limits.memory_bytes of the workflow, or let it need less",
+    FaultKind.TRAP: "fix its module, or do not send this input",
+    FaultKind.FUEL: "raise limits.fuel of the workflow, or do less in one step",
+    FaultKind.MEMORY: "raise limits.memory_bytes of the workflow, or use less memory",
     FaultKind.OUTPUT_TOO_LARGE: "raise limits.output_bytes of the workflow, or return less",
-    FaultKind.OUTPUT_MALFORMED: "mend its module: what it returned is no output envelope",
-    FaultKind.STATE_INVALID: "make the state that its module returns fit the state schema",
-    FaultKind.ANNOTATION_INVALID: "make its annotations fit the annotations schema",
-    FaultKind.EVENT_INVALID: "make the event that it emits fit a schema of the manifest",
-    FaultKind.KEY_INVALID: "make the event that it emits carry a key that its route can read",
+    FaultKind.OUTPUT_MALFORMED: "fix its module: it did not return a valid output envelope",
+    FaultKind.STATE_INVALID: "fix its module: the state that it returns does not fit its schema",
+    FaultKind.ANNOTATION_INVALID: "fix its module: its annotations do not fit their schema",
+    FaultKind.EVENT_INVALID: "fix its module: an event that it emits fits no schema",
+    FaultKind.KEY_INVALID: "fix its module: an event that it emits has no key for its route",
     FaultKind.EFFECT_UNDECLARED: "add the effect to effects_emitted of the workflow",
-    FaultKind.PARAMS_INVALID: "make the params that it asks with fit the effect's schema",
+    FaultKind.PARAMS_INVALID: "fix its module: the parameters of an effect do not fit its schema",
     FaultKind.TOO_MANY_EVENTS: "raise limits.events of the workflow, or emit fewer in a step",
-    FaultKind.TOO_MANY_EFFECTS: "raise limits.effects of the workflow, or ask for fewer in a step",
-    FaultKind.IDEMPOTENCY_CONFLICT: "use a new idempotency key where the params are new",
-    FaultKind.OPEN_WORK_EXCEEDED: "wait for effects to settle before asking for more",
-    FaultKind.DELETED_WITH_EFFECTS: "do not ask for effects in the step that deletes the cell",
-    FaultKind.CASCADE_TOO_DEEP: "look for workflows that emit events to each other for ever",
-    FaultKind.CASCADE_TOO_LONG: "look for workflows that emit events to each other for ever",
-    FaultKind.GUEST: "its module said so itself: read the message",
-    FaultKind.RECEIPT_INVALID: "make the executor answer as the effect's receipt schema says, or "
-    "give the workflow's event an arm for sys/EffectReceiptRejected@1",
-    FaultKind.OVERLOADED: "send to it more slowly, or raise limits.mailbox of the world",
-    FaultKind.STACK: "let its module recurse less",
+    FaultKind.TOO_MANY_EFFECTS: "raise limits.effects of the workflow, or request fewer in a step",
+    FaultKind.IDEMPOTENCY_CONFLICT: "use a new idempotency key when the parameters change",
+    FaultKind.OPEN_WORK_EXCEEDED: "wait for effects to settle before requesting more",
+    FaultKind.DELETED_WITH_EFFECTS: "do not request effects in the step that deletes the cell",
+    FaultKind.CASCADE_TOO_DEEP: "look for workflows that send events to each other in a loop",
+    FaultKind.CASCADE_TOO_LONG: "look for workflows that send events to each other in a loop",
+    FaultKind.GUEST: "the workflow's own code reported it: read the message",
+    FaultKind.RECEIPT_INVALID: "make the executor return a value of the effect's receipt schema, "
+    "or add a case for sys/EffectReceiptRejected@1 to the workflow's event",
+    FaultKind.OVERLOADED: "send events more slowly, or raise limits.mailbox of the world",
+    FaultKind.STACK: "use less recursion in its module",
     FaultKind.HOST_MEMORY: "run the world on a machine with more memory",
     FaultKind.WATCHDOG: "run the world on a machine that is less busy",
 }
@@ -131,7 +131,7 @@ def _idle(cell: Cell, words: str, records: Records | None) -> Reason:
     have waited for that timer alone."""
     canceled = None if records is None else _canceled_timer(cell, records)
     if canceled is None:
-        text = "idle: nothing is owed to it, it waits for an event"
+        text = "idle: it has no open work, and waits for an event"
         return Reason(kind="idle", text=text, is_stuck=False)
     return Reason(
         kind="idle",
@@ -162,9 +162,9 @@ def _absent(state: State, id: CellId) -> Reason:
     events = sorted({route.event for route in routes if route.workflow == id[0]})
     return Reason(
         kind="absent",
-        text="there is no such cell: nothing has reached it, or it was deleted",
+        text="there is no such cell: no event has reached it, or it was deleted",
         is_stuck=False,
-        next=f"an event reaches it by aos send {' or '.join(events)}" if events else None,
+        next=f"send it an event: aos send {' or '.join(events)}" if events else None,
     )
 
 
@@ -185,9 +185,9 @@ def _reasons(
     if cell.fault is None and cell.mailbox:
         yield Reason(
             kind="ready",
-            text=f"mail waits to be run: {count(len(cell.mailbox), 'event')}",
+            text=f"events wait to be handled: {count(len(cell.mailbox), 'event')}",
             is_stuck=running is None,
-            next="drive the world: aos run" if running is None else None,
+            next="run the world: aos run" if running is None else None,
         )
     open_ones = [state.intents[intent] for intent in cell.inflight]
     for intent in open_ones[:INTENTS_SAID]:
@@ -208,10 +208,10 @@ def _fault(state: State, cell: Cell, words: str) -> Reason:
     text = f"failed: fault {fault.kind.value} at record {cell.fault_seq}: {fault.message}"
     behind = len(cell.mailbox) - fault.by_entry
     if behind:
-        text += f"; mail waits behind it and does not run: {count(behind, 'event')}"
+        text += f"; blocked in its mailbox until it is resumed: {count(behind, 'event')}"
     if cell.mail_uncounted:
         text += (
-            f"; past the limit of its mailbox, in the journal alone: "
+            f"; not delivered because its mailbox is full, only journaled: "
             f"{count(cell.mail_uncounted, 'event')}"
         )
     retry, skip = resume_commands(fault, words, is_flow=is_flow(state, cell))
@@ -220,7 +220,7 @@ def _fault(state: State, cell: Cell, words: str) -> Reason:
         text=text,
         is_stuck=True,
         next=f"{advice_on(fault)}; look at aos trace {cell.fault_seq}; then {retry}"
-        + ("" if skip is None else f" (or, to drop what it failed on: {skip})"),
+        + ("" if skip is None else f" (or, to skip the entry that failed: {skip})"),
     )
 
 
@@ -249,10 +249,10 @@ def _declared(cell: Cell, words: str, ended_by: Control | None) -> Reason:
     if ended_by is not None:
         return Reason(kind="declared", text=ending_text(ended_by), is_stuck=False)
     if cell.declared == "completed":
-        return Reason(kind="declared", text="its module declared it completed", is_stuck=False)
+        return Reason(kind="declared", text="its workflow declared it completed", is_stuck=False)
     return Reason(
         kind="declared",
-        text=f"its module declared it failed, by record {cell.last_seq}",
+        text=f"its workflow declared it failed, by record {cell.last_seq}",
         is_stuck=True,
         next=f"its state says why: aos inspect cell {words}",
     )
@@ -285,13 +285,13 @@ def open_intent(
     if running is not None and (may_repeat or intent.intent in running.tasks):
         progress, advice = _at_work(intent, running, now_ns)
         run = progress or run
-    give_up = f"give it up: aos effects cancel {digits}"
+    cancel = f"cancel it: aos effects cancel {digits}"
     return Reason(
         kind="effect",
         text=f"waits{at} for {name} ({short(hash_text(intent.intent), 18)}): no answer for "
         f"{since}{run}",
         is_stuck=False,
-        next=f"{advice}; or {give_up}" if advice else f"to {give_up}",
+        next=f"{advice}; or {cancel}" if advice else f"to {cancel}",
     )
 
 
@@ -299,9 +299,9 @@ def _at_work(intent: OpenIntent, running: Running, now_ns: int) -> tuple[str, st
     """Return what the process that runs the world does with an intent, and what to do."""
     effect = intent.effect
     if effect.name not in running.effects:
-        return "; the process that runs the world has no function for it", (
-            f"restart that process with one: aos run --executors MODULE:ATTRIBUTE (executor "
-            f"{effect.executor})"
+        return "; the process that runs the world has no executor for it", (
+            f"restart that process with an executor named {effect.executor}: "
+            "aos run --executors MODULE:ATTRIBUTE"
         )
     task = running.tasks.get(intent.intent)
     if task is None:
@@ -321,13 +321,13 @@ def _ordinal(number: int) -> str:
 def _halted(intent: OpenIntent, halt: Halt, now_ns: int, running: Running | None) -> Reason:
     """Return why an open intent is held or parked, and the remedy (K-99)."""
     digits = intent.intent.hex()[:INTENT_DIGITS]
-    retry, cancel = f"aos effects retry {digits}", f"give it up: aos effects cancel {digits}"
+    retry, cancel = f"aos effects retry {digits}", f"cancel it: aos effects cancel {digits}"
     start = "run the world" if running is None else "restart the process that runs the world"
     if halt.phase == "held":
-        then = f"{start} with what it lacks; if it has that by now: {retry}; or {cancel}"
+        then = f"{start} with what is missing; if it is there already: {retry}; or {cancel}"
     elif intent.effect.delivery == "at_most_once":
         then = (
-            "it has run and may run only once: find out what it did, then report that: "
+            "it has run and may run only once: find out what it did, then settle it: "
             f"aos effects settle {digits} --ok JSON | --error CODE MESSAGE; or {cancel}"
         )
     else:
@@ -351,7 +351,7 @@ def _inherited(intent: OpenIntent) -> Reason:
         f"({short(hash_text(intent.intent), 18)}), which was "
         "requested before this world was forked: no executor carries it out here",
         is_stuck=True,
-        next=f"give it up: aos effects cancel {intent.intent.hex()[:INTENT_DIGITS]}",
+        next=f"cancel it: aos effects cancel {intent.intent.hex()[:INTENT_DIGITS]}",
     )
 
 
@@ -363,7 +363,7 @@ def _owed(intent: OpenIntent, owed: Owed, running: Running | None) -> Reason:
         is_stuck=False,
         next=None
         if running
-        else "the kernel makes it with the next run or write of the world: aos run",
+        else "the kernel makes it when the world runs next, or is written to: aos run",
     )
 
 
@@ -383,13 +383,13 @@ def _attempts(state: State, intent: OpenIntent) -> tuple[str, bool]:
 def _executor_words(intent: OpenIntent, may_repeat: bool) -> str:
     if not may_repeat:
         return (
-            "let who runs it finish; where that process is gone, aos run settles it as "
-            "unknown_outcome"
+            "wait for the process that runs it; if that process is gone, aos run settles it "
+            "as unknown_outcome"
         )
     if intent.effect.executor != NODE:
         return (
-            f"drive the world with executor {intent.effect.executor}, with a function for "
-            f"{intent.effect.name}: aos run --executors MODULE:ATTRIBUTE"
+            f"run the world with an executor named {intent.effect.executor} that has a function "
+            f"for {intent.effect.name}: aos run --executors MODULE:ATTRIBUTE"
         )
     by = "the node answers it while it runs: aos run"
     # Most commands need no package of workers.

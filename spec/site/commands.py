@@ -1,22 +1,35 @@
-"""The command reference: one page for each command of ``aos``, from the command line itself."""
+"""The command reference: one page for each command of ``aos``, from the command line itself.
+
+The extensions that ship with AOS have pages, too; those of other packages do not.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain
 from typing import Any, Final
 
-from aos_cli import registry
+from aos_cli import extension_commands, registry
 from aos_cli.lazy_group import LazyCommand
 
 FOLDER: Final = "commands"
+EXTENSIONS: Final = ("gateway",)
+PANELS: Final = (*registry.PANELS, extension_commands.PANEL)
+
+
+@cache
+def _commands() -> tuple[registry.Command, ...]:
+    shipped = (extension_commands.commands_of(word) for word in EXTENSIONS)
+    return (*registry.COMMANDS, *chain.from_iterable(shipped))
 
 
 def command_pages() -> Mapping[str, str]:
     """The path of each page below ``FOLDER`` -> its text, in the order of ``aos --help``."""
     pages = {"README.md": "".join(_overview())}
-    for panel in registry.PANELS:
-        for command in registry.below(""):
+    for panel in PANELS:
+        for command in registry.below("", _commands()):
             if command.panel == panel:
                 pages[f"{command.name}.md"] = "".join(_page(command))
     return pages
@@ -27,9 +40,9 @@ def _overview() -> Iterator[str]:
         "# Commands\n\nEvery command of `aos`, as `aos COMMAND --help` shows it. Exit codes and "
         "the documents of `--json` are in [The command line](../spec/cli.md).\n"
     )
-    for panel in registry.PANELS:
+    for panel in PANELS:
         yield f"\n## {panel}\n\n| command | does |\n|---|---|\n"
-        for command in registry.below(""):
+        for command in registry.below("", _commands()):
             if command.panel == panel:
                 yield f"| [`aos {command.path}`]({command.name}.md) | {_plain(command.help)} |\n"
 
@@ -38,11 +51,11 @@ def _page(command: registry.Command) -> Iterator[str]:
     yield f"# aos {command.path}\n\n{_plain(command.help)}\n"
     if command.is_group:
         yield "\n| command | does |\n|---|---|\n"
-        for part in registry.below(command.path):
+        for part in registry.below(command.path, _commands()):
             yield f"| [`aos {part.path}`](#{_anchor(part)}) | {_plain(part.help)} |\n"
     else:
         yield from _body(command)
-    for part in registry.below(command.path):
+    for part in registry.below(command.path, _commands()):
         yield f"\n## aos {part.path} {{ #{_anchor(part)} }}\n\n{_plain(part.help)}\n"
         yield from _body(part)
 

@@ -101,13 +101,25 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     ]
 
 
+def _is_its_day(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("rotated")
+    if mark is None:
+        return True
+    [count] = mark.args
+    return Part(run_seed() % count + 1, count).has(item.nodeid)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A property test has a long form: more examples (``tests/run_seed.py``)."""
+    """A property test has a long form: more examples (``tests/run_seed.py``). Of the rotated tests
+    a run of all tests has those of its day."""
     for item in items:
-        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if is_property or item.get_closest_marker("rotated"):
             item.add_marker("long")
     kept = config.stash[_PART].of(items)
+    if _is_whole(config):
+        kept = [item for item in kept if _is_its_day(item)]
     if len(kept) < len(items):
         chosen = set(kept)
         config.hook.pytest_deselected(items=[each for each in items if each not in chosen])

@@ -13,6 +13,8 @@ from benchmarks.audit.tables import GROWTH_MIB, audit_aims, audit_tables
 
 from benchmarks import report
 
+pytestmark = pytest.mark.rotated(3)
+
 ITEMS = 16
 RECORDS = 8
 """Of one item: an event, four steps and three receipts."""

@@ -17,6 +17,8 @@ from benchmarks.flow.turns import SPREAD, STEPS
 from aos.sandbox.stack import run_on_big_stack
 from benchmarks import child, report
 
+pytestmark = pytest.mark.rotated(3)
+
 TINY = Options(
     finished=(1, 4), iterations=(2, 100), branches=(3,), space=(4, 40), rounds=2, turns=10,
     sleepers=20,

@@ -43,6 +43,8 @@ from benchmarks import report, scratch
 from tests.benchmarks.test_report import MACHINE
 from tests.gateway.real_chain import chain_up, require_anvil
 
+pytestmark = pytest.mark.rotated(3)
+
 CHAIN = 31337
 
 

@@ -24,6 +24,8 @@ from aos.values.cbor import encode
 from benchmarks import report
 from tests.benchmarks.test_report import MACHINE
 
+pytestmark = pytest.mark.rotated(3)
+
 TINY = Options(
     rounds=1, instances=4, workers=4, most=(3,), paced=2, core_events=20, cells=250, pages=3,
     module_instances=1,

@@ -12,6 +12,8 @@ from benchmarks.node.tables import DBOS, TABLE, node_aims, node_tables
 
 from benchmarks import report
 
+pytestmark = pytest.mark.rotated(3)
+
 POINT = {"cells": "fresh", "in_flight": 2, "seconds": 0.2, "warm_s": 0.0}
 TINY = Options(rounds=1, seconds=0.1, tasks=20, claims=2, core_events=20, cells=10)
 

@@ -28,6 +28,8 @@ from aos_cli.main import app
 from benchmarks import report
 from tests.benchmarks.test_report import MACHINE
 
+pytestmark = pytest.mark.rotated(3)
+
 SMALL = replace(
     QUICK, cells=90, small=30, every=60, seconds=0.2, shares=(0.1, 0.5), steady_share=0.1,
     since=600, reads=20, commands=1, waiting=40,

@@ -16,6 +16,8 @@ from tests.cookbook.worlds import ROOT
 from tests.host import puppet
 from tests.host.upgrades import TIMER, migrating_files
 
+pytestmark = pytest.mark.rotated(3)
+
 __all__ = ["bin_"]
 
 PAGE: Final = ROOT / "spec" / "changing.md"

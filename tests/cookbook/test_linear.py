@@ -14,6 +14,8 @@ from tests.cookbook.test_tutorials import free_ports
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT, recipe
 
+pytestmark = pytest.mark.rotated(3)
+
 __all__ = ["bin_"]
 
 FOLDER: Final = recipe("linear")

@@ -28,6 +28,8 @@ from tests.copies import copied
 from tests.node.test_node_process import WAIT_S, started, wait_until
 from tests.tools import missing
 
+pytestmark = pytest.mark.rotated(3)
+
 __all__ = ["bin_", "template"]
 
 FOLDER: Final = recipe("typescript")

@@ -25,6 +25,8 @@ from tests.cookbook.worlds import ROOT, executors, recipe
 from tests.node.test_node_process import WAIT_S, started, wait_until
 from tests.tools import missing
 
+pytestmark = pytest.mark.rotated(3)
+
 __all__ = ["bin_"]
 
 FOLDER: Final = recipe("workers")

@@ -22,6 +22,8 @@ from tests.client.conftest import running_trips, template
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.copies import copied
 
+pytestmark = pytest.mark.rotated(3)
+
 __all__ = ["bin_", "template"]
 
 PAGE: Final = Path(__file__).parents[2] / "spec" / "guides" / "backup.md"

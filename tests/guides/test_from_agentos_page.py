@@ -20,6 +20,8 @@ from tests.cli.shell import here
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT
 
+pytestmark = pytest.mark.rotated(3)
+
 __all__ = ["bin_"]
 
 PAGE: Final = ROOT / "spec" / "guides" / "from_agentos.md"

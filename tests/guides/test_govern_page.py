@@ -14,6 +14,8 @@ import pytest
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT
 
+pytestmark = pytest.mark.rotated(3)
+
 __all__ = ["bin_"]
 
 PAGE: Final = ROOT / "spec" / "guides" / "govern.md"

@@ -20,6 +20,8 @@ from tests.cookbook.typed import bin_, follow
 from tests.cookbook.worlds import ROOT
 from tests.guides.code_blocks import blocks_of
 
+pytestmark = pytest.mark.rotated(3)
+
 __all__ = ["bin_"]
 
 ORDER: Final = (

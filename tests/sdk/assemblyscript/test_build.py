@@ -17,6 +17,8 @@ from tests.modules.guests import ROOT
 from tests.sdk.assemblyscript.asc import require_compiler
 from tests.tools import long_form
 
+pytestmark = pytest.mark.rotated(3)
+
 SCRIPT = ROOT / "modules/build-assemblyscript"
 RECORD = ROOT / "modules/BUILD-assemblyscript.json"
 LEFT_OUT = shutil.ignore_patterns("target", "*.rs", "__pycache__", "node_modules")

@@ -18,6 +18,8 @@ from tests.modules.guests import CRATES_WITH_TESTS, ROOT
 from tests.run_seed import rotated
 from tests.tools import missing
 
+pytestmark = pytest.mark.rotated(3)
+
 HERE: Final = Path(__file__).parent
 MODULES: Final = ROOT / "modules"
 TARGET: Final = MODULES / "target/host"

@@ -28,10 +28,10 @@ from aos.host.world.snapshots import Every
 from aos.manifest.load import load
 from aos.prove.event_log.event_log import OCEL, write_event_log
 from aos.prove.replay.replay_store import replay_store
-from aos.prove.shadow.report_document import read_report
 from aos.prove.shadow.shadow_source import chosen_range, source_of_store
 from aos.prove.shadow.shadow_state import Proposed
 from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
+from aos.read.views.report_form import read_report
 from aos.store.lmdb_store import LmdbStore
 from aos.store.stored_world import empty_state
 from benchmarks.audit.frames import checkpoint, make_frames, proofs

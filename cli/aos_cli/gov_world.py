@@ -20,7 +20,6 @@ from aos.core.journal.records import Principal
 from aos.core.state.proposals import OpenProposal, Proposal
 from aos.errors import BadUsage, Refused, sentence
 from aos.host.apply.apply import left_by
-from aos.host.apply.report import journaled_report, proposal_report, proposed_manifest
 from aos.host.apply.signed_governance import declined
 from aos.host.apply.vote_file import VoteFile
 from aos.host.door.governance_signing import governance_for, proposal_for
@@ -29,6 +28,7 @@ from aos.manifest.effective import Effective
 from aos.manifest.keys import parse_key
 from aos.manifest.load import Loaded
 from aos.manifest.patch import Patch
+from aos.read.views.proposal_view import journaled_report, proposal_report, proposed_manifest
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text, parse_hash

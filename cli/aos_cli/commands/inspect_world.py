@@ -102,7 +102,7 @@ def inspect_manifest(
 def _manifest(view: View, name: str | None, since: int | None) -> Document:
     if since is None:
         return world_view.manifest(view, name)
-    from aos.host.apply.report import manifest_changes  # noqa: PLC0415  # imports much
+    from aos.read.views.manifest_changes import manifest_changes  # noqa: PLC0415  # imports much
 
     return manifest_changes(view, since)
 

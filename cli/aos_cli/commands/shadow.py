@@ -20,7 +20,6 @@ from aos.host.checkpoints.named_files import read_named
 from aos.host.executors.carrying import carry_out
 from aos.host.folder.folder import open_folder
 from aos.manifest.effective import Effective
-from aos.prove.shadow.report_document import read_report
 from aos.prove.shadow.shadow_answers import (
     ANSWERS_BYTES_MAX,
     ScriptAnswers,
@@ -34,6 +33,7 @@ from aos.prove.shadow.shadow_source import (
 )
 from aos.prove.shadow.shadow_state import Proposed
 from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
+from aos.read.views.report_form import read_report
 from aos.store.bundle.reader import open_bundle
 from aos.store.store import Store
 from aos.values.digests import Hash

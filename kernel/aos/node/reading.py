@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.errors import BadUsage
-from aos.host.apply.report import journaled_report, manifest_changes, proposal_report
 from aos.node.batches.batch_files import batch_items
 from aos.read.trace.render import DRAWN_BYTES_MAX, lines, to_documents
 from aos.read.trace.trace import trace
@@ -28,6 +27,8 @@ from aos.read.views import (
     world_view,
 )
 from aos.read.views.cell_selection import CellSelection
+from aos.read.views.manifest_changes import manifest_changes
+from aos.read.views.proposal_view import journaled_report, proposal_report
 from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT, Running, RunningTask, View
 from aos.values.digests import hash_text

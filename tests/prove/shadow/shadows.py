@@ -11,12 +11,12 @@ from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded
 from aos.prove.shadow import shadow_source
 from aos.prove.shadow.pairs import recorded_keys
-from aos.prove.shadow.report_document import read_report
 from aos.prove.shadow.shadow import Shadow
 from aos.prove.shadow.shadow_answers import read_script_answers
 from aos.prove.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
 from aos.prove.shadow.shadow_state import Proposed
 from aos.prove.shadow.shadowing import Making, ShadowRequest, shadow_of
+from aos.read.views.report_form import read_report
 from tests.memory_world import MemoryWorld, Module, PythonRunner
 from tests.prove.journals import store_of
 

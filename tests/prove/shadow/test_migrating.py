@@ -11,10 +11,10 @@ from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import ApplyMode
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import load
-from aos.prove.shadow.report_document import read_report
 from aos.prove.shadow.shadow_source import chosen_range, source_of_store
 from aos.prove.shadow.shadow_state import Proposed
 from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
+from aos.read.views.report_form import read_report
 from aos.testing import World
 from tests.prove.replay.test_against_manifest import (
     THREE,

@@ -16,10 +16,10 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest
 from aos.host.executors.carrying import carry_out
 from aos.manifest.effective import Effective
-from aos.prove.shadow.report_document import read_report
 from aos.prove.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
 from aos.prove.shadow.shadow_state import Proposed
 from aos.prove.shadow.shadowing import ShadowRequest, run_shadow, shadow_of
+from aos.read.views.report_form import read_report
 from aos.testing import World
 from aos.testing.scenario import read_scenario
 from aos.values.digests import Hash, content_hash, hash_text

@@ -12,10 +12,10 @@ from aos.core.decide.answers import Admitted
 from aos.host.apply.manifest_files import load_manifest_files, read_manifest_files
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded, load
-from aos.prove.shadow.report_document import read_report
 from aos.prove.shadow.shadow_source import ShadowSource, chosen_range, source_of_store
 from aos.prove.shadow.shadow_state import Proposed
 from aos.prove.shadow.shadowing import ShadowRequest, run_shadow
+from aos.read.views.report_form import read_report
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from tests.modules.guests import WasmWorld

@@ -14,8 +14,8 @@ from aos.host.folder.folder import init_world
 from aos.prove.replay.difference import FieldDifference
 from aos.prove.shadow import shadow_report
 from aos.prove.shadow.course import DIFFERENCES_KEPT, FirstDifference, ShadowTally
-from aos.prove.shadow.report_document import read_report
 from aos.prove.shadow.shadow_source import source_of_store
+from aos.read.views.report_form import read_report
 from tests.cli.shell import here
 from tests.memory_world import MemoryWorld
 from tests.prove.journals import PLACED, SECOND, store_of

@@ -173,7 +173,7 @@ def _term(name: str, operator: str, word: str, kind: str) -> Term:
 
 
 def instance(view: View, id: str) -> Document:
-    """An instance with all rows of its plan, its context, and what is next.
+    """An instance with all rows of its plan, its context, and its next event.
 
     Raises:
         Refused: There is no such instance.
@@ -241,7 +241,7 @@ def _row(state: LinearState) -> Document:
 
 
 def _next(state: LinearState, row: Any) -> str:
-    """What happens next, as a sentence without its end."""
+    """The next event, as a sentence without its end."""
     if status_of(state) != "RUNNING":
         return "nothing: it has ended"
     match row["status"]["$tag"]:

@@ -16,6 +16,7 @@ from aos.errors import AosError, BadUsage
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.adopting import origin_at
 from aos.read.views import world_view
+from aos.read.views.process_view import process_document
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos_cli import inspect_text as text
@@ -54,18 +55,7 @@ def _process(world: Path) -> Document | None:
         status = ask_running(world, "status")
     except AosError:
         return None
-    work = work_of(world)
-    phases = {} if work is None else work["executors"]
-    return {
-        **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
-        "executors": {
-            executor: {
-                phase: {"number": number, "since_ns": since_ns}
-                for phase, (number, since_ns) in phase_counts.items()
-            }
-            for executor, phase_counts in phases.items()
-        },
-    }
+    return process_document(status, work_of(world))
 
 
 def inspect_manifest(

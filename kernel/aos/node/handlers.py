@@ -32,10 +32,7 @@ from aos.node.reading import (
     NAMING,
     SEARCHING,
     is_long,
-    process_document,
     read_document,
-    running_of,
-    work_document,
 )
 from aos.node.routes import TEXT
 from aos.node.schedule_requests import command_schedule, create_schedule
@@ -50,6 +47,7 @@ from aos.node.work_requests import (
     settle_tasks,
 )
 from aos.read.views.clock_view import ahead_ns, ahead_text
+from aos.read.views.process_view import process_document, running_of, work_document
 from aos.read.views.record_view import Document
 from aos.read.views.value_view import value_bytes
 from aos.read.views.view import View

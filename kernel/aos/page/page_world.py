@@ -25,15 +25,13 @@ from aos.node.reading import (
     ASKING,
     MINUTES,
     is_long,
-    process_document,
     read_document,
-    running_of,
-    work_document,
 )
 from aos.node.refusals import REFUSED
 from aos.node.search.kept_index import KeptIndex
 from aos.page.bundle_reading import BundleReading
 from aos.read.views.cell_selection import BY_KEY
+from aos.read.views.process_view import process_document, running_of, work_document
 from aos.read.views.record_view import Document
 from aos.read.views.value_view import value_bytes
 from aos.read.views.view import View

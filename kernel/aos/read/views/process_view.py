@@ -56,3 +56,11 @@ def running_of(work: Document | None) -> Running | None:
             for task in work["tasks"]
         },
     )
+
+
+def with_process(
+    world: Document, process: Document | None, origin: str | None, *, path: str | None
+) -> Document:
+    """Return the document of a world with the process that runs it, how the world came here, and
+    its folder, if the reader may know that."""
+    return {"path": path, **world, "process": process, "origin": origin}

@@ -16,17 +16,18 @@ from aos.errors import BadUsage, Refused
 from aos.host.door.remote import retry_running
 from aos.manifest.sealed_places import sealing_problem
 from aos.read.lens.words import count
-from aos.read.views import intent_view
+from aos.read.operations.intent_reads import READ_INTENT, READ_INTENTS
 from aos.read.views.record_view import Document, name_cell
-from aos.read.views.view import LIMIT_MAX, View
+from aos.read.views.view import LIMIT_MAX
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos_cli.node_option import NodeUrl, client_of, from_node
+from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
+from aos_cli.world_reading import WorldReading, reading_of
 
 Intent = Annotated[
     str,
@@ -149,12 +150,12 @@ def _retried(world: Path, node: str | None, intents: Sequence[str]) -> list[str]
     return None if runs is None else [hash_text(run) for run in runs]
 
 
-def _pages(view: View, *, effect: str | None, code: str | None) -> Iterator[Document]:
+def _parked(world: WorldReading, *, effect: str | None, code: str | None) -> Iterator[Document]:
+    """Yield the rows of effects that are held or parked, page by page."""
+    query = {"parked": True, "effect": effect, "code": code, "limit": LIMIT_MAX}
     offset = 0
     while True:
-        page = intent_view.intents(
-            view, halted=True, effect=effect, code=code, limit=LIMIT_MAX, offset=offset
-        )
+        page = world.document(READ_INTENTS, {**query, "offset": offset})
         yield from page["intents"]
         offset += LIMIT_MAX
         if offset >= page["total"]:
@@ -174,17 +175,9 @@ def _halted(
     Raises:
         Refused: A named intent is neither parked nor held.
     """
-    if node is not None:
-        from aos_cli import node_world  # noqa: PLC0415  # it imports much
-
-        if not intents:
-            return list(node_world.parked(node, effect=effect, code=code))
-        rows = [_intent(world, node, intent) for intent in intents]
-    else:
-        with looking_at(world) as view:
-            if not intents:
-                return list(_pages(view, effect=effect, code=code))
-            rows = [intent_view.intent(view, intent) for intent in intents]
+    if not intents:
+        return list(_parked(reading_of(world, node), effect=effect, code=code))
+    rows = [_intent(world, node, intent) for intent in intents]
     for row in rows:
         if row["halt"] is None:
             raise Refused(
@@ -196,10 +189,7 @@ def _halted(
 
 def _intent(world: Path, node: str | None, intent: str) -> Document:
     """The document of an intent. Raises BadUsage if there is none."""
-    if node is not None:
-        return from_node(node, "/v1/intent", intent=intent)
-    with looking_at(world) as view:
-        return intent_view.intent(view, intent)
+    return reading_of(world, node).document(READ_INTENT, {"intent": intent})
 
 
 def _parsed(text: str) -> object:

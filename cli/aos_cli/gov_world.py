@@ -17,7 +17,7 @@ from aos.core.decide.approved import open_proposal
 from aos.core.journal.governing import PROPOSE, GovernanceInput, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.records import Principal
-from aos.core.state.proposals import OpenProposal, Proposal
+from aos.core.state.proposals import OpenProposal
 from aos.errors import BadUsage, Refused, sentence
 from aos.host.apply.apply import left_by
 from aos.host.apply.signed_governance import declined
@@ -31,7 +31,6 @@ from aos.manifest.patch import Patch
 from aos.read.operations.proposal_reads import READ_PROPOSAL
 from aos.read.views.proposal_view import proposed_manifest
 from aos.read.views.record_view import Document
-from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.spelling import base64_text
 from aos_cli.apply_target import ApplyTarget
@@ -231,15 +230,23 @@ def in_force(world: Path, node: str | None) -> Effective:
     return manifest
 
 
-def stored(world: Path, number: int) -> tuple[Proposal, Loaded]:
-    """Return an open proposal and its manifest. The modules are in the world.
+def proposed(world: Path, node: str | None, number: int) -> tuple[Loaded | None, str, bool]:
+    """Return the manifest of an open proposal, its mode, and whether it leaves cells, as an
+    ``ApplyTarget`` takes them: a node has all three itself. The modules are in the world.
 
     Raises:
         BadUsage: There is no such proposal.
         Refused: It is closed.
     """
+    if node is not None:
+        return None, STRICT, False
     with looking_at(world) as view:
-        return _proposal_and_manifest(view, number)
+        proposal = open_proposal(view.state, number)
+        if isinstance(proposal, Refusal):
+            raise declined(proposal)
+        manifest = proposed_manifest(view, proposal.document.hash)
+    loaded = Loaded(effective=manifest, modules={})
+    return loaded, proposal.mode or STRICT, bool(proposal.leaves)
 
 
 def proposal_document(world: Path, node: str | None, number: int) -> Document:
@@ -251,18 +258,8 @@ def proposal_document(world: Path, node: str | None, number: int) -> Document:
     document = reading_of(world, node).document(READ_PROPOSAL, {"proposal": number})
     if document["missing"] is None:
         return document | NO_WAY
-    loaded, mode, leaves = None, STRICT, False
-    if node is None:  # a node takes the manifest and the mode of the proposal itself
-        stored_proposal, loaded = stored(world, number)
-        mode, leaves = stored_proposal.mode or STRICT, bool(stored_proposal.leaves)
+    loaded, mode, leaves = proposed(world, node, number)
     report = ApplyTarget(world, node, number).apply(
         loaded, dry_run=True, mode=mode, leave_cells=leaves, show=0, allow_diverged=False
     )
     return document | {name: report[name] for name in NO_WAY}
-
-
-def _proposal_and_manifest(view: View, number: int) -> tuple[Proposal, Loaded]:
-    proposal = open_proposal(view.state, number)
-    if isinstance(proposal, Refusal):
-        raise declined(proposal)
-    return proposal, Loaded(effective=proposed_manifest(view, proposal.document.hash), modules={})

@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from aos.client import Client
-from aos.client.node_errors import NoSuchInstance
 from aos.client.sending import SendAnswer
-from aos.errors import BadUsage, Refused
+from aos.errors import BadUsage
 from aos.host.door.writer import Item
 from aos.read.views.record_view import Document
-from aos.read.views.view import LIMIT_MAX
 from aos_cli.node_option import client_of, node_token
 
 RECORDS: Final = 200
@@ -29,46 +27,6 @@ CHUNK_BYTES: Final = 4 * 1024 * 1024
 
 RETRY_S: Final = 2.0
 """Seconds for which a request is sent again, under the same submission ids."""
-
-
-def document(node: str, path: str, **query: object) -> Document:
-    """Return the document of a reading route. Raises as ``Client``."""
-    with client_of(node) as client:
-        return client.document(path, **query)
-
-
-def one_cell(node: str, workflow: str, key: str | None) -> Document:
-    """Return the document of a cell.
-
-    Raises:
-        Refused: There is no such cell.
-    """
-    try:
-        return document(node, "/v1/cell", workflow=workflow, key=key)
-    except NoSuchInstance as problem:
-        raise Refused(str(problem)) from problem
-
-
-def cells(node: str, *, workflow: str | None, pinned: bool | None = None) -> Iterator[Document]:
-    """Yield the rows of ``aos inspect cells``, by workflow and key. Raises as ``Client``."""
-    yield from _listed_rows(node, "cells", workflow=workflow, pinned=pinned)
-
-
-def faults(node: str, *, workflow: str | None) -> Iterator[Document]:
-    """Yield the rows of ``aos inspect faults``, the latest first. Raises as ``Client``."""
-    yield from _listed_rows(node, "faults", workflow=workflow)
-
-
-def _listed_rows(node: str, name: str, **query: object) -> Iterator[Document]:
-    """Yield the rows of a list, page by page."""
-    offset = 0
-    with client_of(node) as client:
-        while True:
-            page = client.document(f"/v1/{name}", limit=LIMIT_MAX, offset=offset, **query)
-            yield from page[name]
-            offset += LIMIT_MAX
-            if offset >= page["total"]:
-                return
 
 
 def records(

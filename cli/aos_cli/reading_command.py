@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from aos.errors import BadUsage, either
-from aos.read.operations.operation import SPELLED, Operation, Parameter, Query
+from aos.read.operations.operation import SPELLED, Parameter, Query, ReadOperation
 from aos.read.views.record_view import Document
 from aos_cli.node_option import NodeUrl
 from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
@@ -40,14 +40,14 @@ class ReadingCall:
     """One call of such a command. ``query`` has all parameters; those that are not given are
     None."""
 
-    operation: Operation
+    operation: ReadOperation
     query: Mapping[str, Any]
     world: Path
     node: str | None
     json: bool
 
     def document(
-        self, operation: Operation | None = None, *, more: Query | None = None
+        self, operation: ReadOperation | None = None, *, more: Query | None = None
     ) -> Document:
         """Return the document, or that of another operation with the same parameters and ``more``
         of them. Values are for people unless it is printed as JSON."""
@@ -66,7 +66,7 @@ class ReadingCall:
 
 
 def reading(
-    operation: Operation, *, also: Sequence[Parameter] = (), without: Collection[str] = ()
+    operation: ReadOperation, *, also: Sequence[Parameter] = (), without: Collection[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a command of a function that prints a document. The function gets a ``ReadingCall``,
     and the options that it names itself: one with the name of a parameter takes its place.
@@ -109,7 +109,7 @@ def reading(
     return decorated
 
 
-def printed(operation: Operation, words: Callable[[Document], None]) -> Callable[..., Any]:
+def printed(operation: ReadOperation, words: Callable[[Document], None]) -> Callable[..., Any]:
     """Make the command of an operation that prints its document as it is."""
 
     @reading(operation)
@@ -120,8 +120,8 @@ def printed(operation: Operation, words: Callable[[Document], None]) -> Callable
 
 
 def counted_list(
-    operation: Operation,
-    counting: Operation,
+    operation: ReadOperation,
+    counting: ReadOperation,
     words: Callable[[Document], None],
     noun: str,
 ) -> Callable[..., Any]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from aos.host.transfer.adopting import origin_at
-from aos.read.operations.operation import Operation, names_fields
+from aos.read.operations.operation import Query, ReadOperation, names_fields
 from aos.read.views.process_view import with_process
 from aos.read.views.record_view import Document
-from aos_cli.node_option import client_of, from_node
+from aos.read.views.view import LIMIT_MAX
+from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at, process_of, search_names
 
 
 class WorldReading(Protocol):
     """Reads one world."""
 
-    def document(self, operation: Operation, query: Mapping[str, Any]) -> Document:
+    def document(self, operation: ReadOperation, query: Query) -> Document:
         """Return the document of a read request. Parameters that are None or False are left out.
 
         Raises:
@@ -37,13 +38,11 @@ class FolderReading:
 
     world: Path
 
-    def document(self, operation: Operation, query: Mapping[str, Any]) -> Document:
+    def document(self, operation: ReadOperation, query: Query) -> Document:
         """See ``WorldReading``. What only a running node has is read through its socket."""
         if operation.document is None:
             return NodeReading(str(self.world)).document(operation, query)
-        words = {
-            name: value for name, value in query.items() if value is not None and value is not False
-        }
+        words = _parameters(query)
         with looking_at(
             self.world, words.get("at"), asks=operation.asks_process, by_index=operation.reads_index
         ) as view:
@@ -70,9 +69,10 @@ class NodeReading:
 
     node: str
 
-    def document(self, operation: Operation, query: Mapping[str, Any]) -> Document:
+    def document(self, operation: ReadOperation, query: Query) -> Document:
         """See ``WorldReading``."""
-        document = from_node(self.node, operation.path, **query)
+        with client_of(self.node) as client:
+            document = client.document(operation.path, **_parameters(query))
         return {**document, "path": self.node} if operation.has_process else document
 
     def value_bytes(self, value: str) -> bytes:
@@ -84,3 +84,23 @@ class NodeReading:
 def reading_of(world: Path, node: str | None) -> WorldReading:
     """Return what reads the world of a node, or without one that of a folder."""
     return FolderReading(world) if node is None else NodeReading(node)
+
+
+def rows_of(
+    world: WorldReading, operation: ReadOperation, name: str, query: Query
+) -> Iterator[Document]:
+    """Yield the rows of a list, page by page; ``name`` is the field of the document that has them.
+    Raises as ``WorldReading.document``."""
+    offset = 0
+    while True:
+        page = world.document(operation, {**query, "limit": LIMIT_MAX, "offset": offset})
+        yield from page[name]
+        offset += LIMIT_MAX
+        if offset >= page["total"]:
+            return
+
+
+def _parameters(query: Query) -> dict[str, Any]:
+    return {
+        name: value for name, value in query.items() if value is not None and value is not False
+    }

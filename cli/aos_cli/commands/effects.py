@@ -3,7 +3,7 @@ again (spec/cli.md, C-27 to C-27b)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,6 @@ from aos.manifest.sealed_places import sealing_problem
 from aos.read.lens.words import count
 from aos.read.operations.intent_reads import READ_INTENT, READ_INTENTS
 from aos.read.views.record_view import Document, name_cell
-from aos.read.views.view import LIMIT_MAX
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
@@ -27,7 +26,7 @@ from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
-from aos_cli.world_reading import WorldReading, reading_of
+from aos_cli.world_reading import reading_of, rows_of
 
 Intent = Annotated[
     str,
@@ -150,18 +149,6 @@ def _retried(world: Path, node: str | None, intents: Sequence[str]) -> list[str]
     return None if runs is None else [hash_text(run) for run in runs]
 
 
-def _parked(world: WorldReading, *, effect: str | None, code: str | None) -> Iterator[Document]:
-    """Yield the rows of effects that are held or parked, page by page."""
-    query = {"parked": True, "effect": effect, "code": code, "limit": LIMIT_MAX}
-    offset = 0
-    while True:
-        page = world.document(READ_INTENTS, {**query, "offset": offset})
-        yield from page["intents"]
-        offset += LIMIT_MAX
-        if offset >= page["total"]:
-            return
-
-
 def _halted(
     world: Path,
     node: str | None,
@@ -176,7 +163,8 @@ def _halted(
         Refused: A named intent is neither parked nor held.
     """
     if not intents:
-        return list(_parked(reading_of(world, node), effect=effect, code=code))
+        query = {"parked": True, "effect": effect, "code": code}
+        return list(rows_of(reading_of(world, node), READ_INTENTS, "intents", query))
     rows = [_intent(world, node, intent) for intent in intents]
     for row in rows:
         if row["halt"] is None:

@@ -42,7 +42,7 @@ from aos_cli.apply_text import (
     show_open_events,
     show_report,
 )
-from aos_cli.gov_world import governing, in_force, proposal_document, stored
+from aos_cli.gov_world import governing, in_force, proposal_document, proposed
 from aos_cli.node_option import NodeUrl
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, LeaveCells, World, number
@@ -178,10 +178,7 @@ def apply(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    loaded, mode, leaves = None, STRICT, False
-    if node is None:  # a node takes the manifest and the mode of the proposal itself
-        stored_proposal, loaded = stored(world, proposal)
-        mode, leaves = stored_proposal.mode or STRICT, bool(stored_proposal.leaves)
+    loaded, mode, leaves = proposed(world, node, proposal)
     target = ApplyTarget(world, node, proposal)
     report = target.apply(
         loaded, dry_run=False, mode=mode, leave_cells=leaves, show=0,

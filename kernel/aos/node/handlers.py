@@ -39,7 +39,7 @@ from aos.node.work_requests import (
     release_tasks,
     settle_tasks,
 )
-from aos.read.operations.operation import Operation, Query, names_fields
+from aos.read.operations.operation import Query, ReadOperation, names_fields
 from aos.read.operations.table import BY_NAME, OPERATIONS
 from aos.read.views.clock_view import ahead_ns, ahead_text
 from aos.read.views.process_view import (
@@ -81,7 +81,7 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     return ApiReply(document=document)
 
 
-async def _searched(services: Services, operation: Operation, query: Query) -> Document:
+async def _searched(services: Services, operation: ReadOperation, query: Query) -> Document:
     """A list of cells: from the index if it has all that is asked for, else by reading them."""
     index = services.index
     await services.follower.advance_to()

@@ -12,17 +12,17 @@ from typing import Final
 from aos.errors import BadUsage
 from aos.node.batches.batch_files import batch_items
 from aos.read.operations import table
-from aos.read.operations.operation import Operation, Query, is_always_long
+from aos.read.operations.operation import Query, ReadOperation, is_always_long
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 
-LIST_BATCH_ITEMS: Final = Operation(
+LIST_BATCH_ITEMS: Final = ReadOperation(
     name="list_batch_items", summary="List the items of a batch before it begins.",
     document=batch_items, is_long=is_always_long,
 )  # fmt: skip
 """The front needs it for itself."""
 
-BY_NAME: Final[Mapping[str, Operation]] = {
+BY_NAME: Final[Mapping[str, ReadOperation]] = {
     **table.BY_NAME, LIST_BATCH_ITEMS.name: LIST_BATCH_ITEMS,
 }  # fmt: skip
 

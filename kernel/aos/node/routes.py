@@ -25,7 +25,7 @@ from aos.node.leases import schemas as leased
 from aos.node.tokens import OPERATE, READ, SEND, WORK
 from aos.read.operations.batch_reads import BATCH_ID
 from aos.read.operations.journal_reads import KIND
-from aos.read.operations.operation import ApiLink, Operation, Parameter, Schema
+from aos.read.operations.operation import ApiLink, Parameter, ReadOperation, Schema
 from aos.read.operations.parameters import FLAG, HASH, KEY, NAME, SEQ, SPELLED, WORKFLOW
 from aos.read.operations.table import BATCHES, FLOWS, LINEAR, PROPOSALS, SCHEDULES, WORLD
 from aos.read.views import document_types as shown
@@ -231,7 +231,7 @@ GOVERNANCE: Final = _closed(
 )  # fmt: skip
 
 
-def _reading(operation: Operation) -> ApiRoute:
+def _reading(operation: ReadOperation) -> ApiRoute:
     """The route of a read request."""
     return ApiRoute(
         operation=operation.name, method=GET, path=operation.path, scope=READ,
@@ -240,7 +240,7 @@ def _reading(operation: Operation) -> ApiRoute:
     )  # fmt: skip
 
 
-def _answer(operation: Operation) -> Schema | None:
+def _answer(operation: ReadOperation) -> Schema | None:
     """The schema of the documents of an operation; None if it answers with bytes."""
     kinds = [getattr(shown, name) for name in operation.answers]
     match kinds:

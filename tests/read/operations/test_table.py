@@ -8,7 +8,7 @@ import pytest
 
 from aos.node.handlers import HANDLERS
 from aos.node.routes import BY_PATH, GET
-from aos.read.operations.operation import Operation
+from aos.read.operations.operation import ReadOperation
 from aos.read.operations.table import OPERATIONS, as_markdown
 from aos_cli import registry
 from aos_cli.lazy_group import LazyCommand
@@ -23,7 +23,7 @@ def test_the_page_of_the_api_has_the_table() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_an_operation_is_a_route_with_a_handler(operation: Operation) -> None:
+def test_an_operation_is_a_route_with_a_handler(operation: ReadOperation) -> None:
     route = BY_PATH[operation.path][GET]
 
     assert (route.operation, route.query) == (operation.name, operation.parameters)
@@ -31,7 +31,9 @@ def test_an_operation_is_a_route_with_a_handler(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("operation", WITH_COMMAND, ids=lambda operation: operation.name)
-def test_the_command_of_an_operation_has_its_parameters_and_the_node(operation: Operation) -> None:
+def test_a_command_has_the_parameters_of_its_operation(
+    operation: ReadOperation,
+) -> None:
     path, _, option = operation.command.partition(" --")
     [command] = [
         LazyCommand(command).load() for command in registry.COMMANDS if command.path == path

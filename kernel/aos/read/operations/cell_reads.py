@@ -8,7 +8,7 @@ from typing import Final
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.errors import BadUsage
-from aos.read.operations.operation import ApiLink, Operation, Parameter, Query, is_always_long
+from aos.read.operations.operation import ApiLink, Parameter, Query, ReadOperation, is_always_long
 from aos.read.operations.parameters import (
     AT,
     FLAG,
@@ -104,7 +104,7 @@ def _faults(view: View, query: Query) -> Document:
     return cell_view.faults(view, selection, limit=query["limit"], offset=query["offset"])
 
 
-READ_CELLS: Final = Operation(
+READ_CELLS: Final = ReadOperation(
     name="read_cells", path="/v1/cells", command="inspect cells",
     summary="List the cells, by workflow and key.",
     parameters=(
@@ -126,7 +126,7 @@ READ_CELLS: Final = Operation(
     is_long=is_always_long, reads_index=True, is_searched=True,
 )  # fmt: skip
 
-READ_CELL_COUNTS: Final = Operation(
+READ_CELL_COUNTS: Final = ReadOperation(
     name="read_cell_counts", path="/v1/cells/count", command="inspect cells --count",
     summary="Count the cells that a list would have, in all and by the values of a name.",
     parameters=(*FILTERS, GROUP_BY, AT),
@@ -134,7 +134,7 @@ READ_CELL_COUNTS: Final = Operation(
     is_long=is_always_long, reads_index=True, is_searched=True,
 )  # fmt: skip
 
-READ_CELL: Final = Operation(
+READ_CELL: Final = ReadOperation(
     name="read_cell", path="/v1/cell", command="inspect cell",
     summary="Show one cell: its state, open effects, mail, and why it waits.",
     parameters=(
@@ -150,7 +150,7 @@ READ_CELL: Final = Operation(
     ),
 )  # fmt: skip
 
-READ_FAULTS: Final = Operation(
+READ_FAULTS: Final = ReadOperation(
     name="read_faults", path="/v1/faults", command="inspect faults",
     summary="List the failed instances, with the reason and the remedy.",
     parameters=(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from aos.flow.flow_state import OTHER_SPELLINGS
-from aos.read.operations.operation import Operation, Parameter, Query, is_always_long
+from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
 from aos.read.operations.parameters import AT, FLAG, KEY, KEY_PREFIX, LIMITED, NAME, SPELLED
 from aos.read.views import flow_view
 from aos.read.views.flow_reading import SHOWN_STATUSES
@@ -34,7 +34,7 @@ def _flow_takes_long(query: Query) -> bool:
     return bool(query.get("history", False))
 
 
-READ_FLOWS: Final = Operation(
+READ_FLOWS: Final = ReadOperation(
     name="read_flows", path="/v1/flows", command="flow list",
     summary="List the instances of flows, by flow and key.",
     parameters=(
@@ -52,7 +52,7 @@ READ_FLOWS: Final = Operation(
     answers=("FlowsDocument",), document=_flows, is_long=is_always_long,
 )  # fmt: skip
 
-READ_FLOW: Final = Operation(
+READ_FLOW: Final = ReadOperation(
     name="read_flow", path="/v1/flow", command="flow show",
     summary="Show one flow: its operations as a tree, and what it waits for.",
     parameters=(

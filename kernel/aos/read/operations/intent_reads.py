@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from aos.core.journal.vocabulary import STATUSES
-from aos.read.operations.operation import Operation, Parameter, Query, has_many_rows
+from aos.read.operations.operation import Parameter, Query, ReadOperation, has_many_rows
 from aos.read.operations.parameters import (
     AT,
     FLAG,
@@ -47,7 +47,7 @@ def _intents_take_long(query: Query) -> bool:
     return is_filtered or query.get("status", "open") != "open" or has_many_rows(query)
 
 
-READ_INTENTS: Final = Operation(
+READ_INTENTS: Final = ReadOperation(
     name="read_intents", path="/v1/intents", command="inspect intents",
     summary="List the intents, by default those that are open.",
     parameters=(
@@ -67,7 +67,7 @@ READ_INTENTS: Final = Operation(
     answers=("IntentsDocument",), document=_intents, is_long=_intents_take_long, reads_index=True,
 )  # fmt: skip
 
-READ_INTENT: Final = Operation(
+READ_INTENT: Final = ReadOperation(
     name="read_intent", path="/v1/intent", command="inspect intent",
     summary="Show one intent: its parameters, attempts and receipt.",
     parameters=(

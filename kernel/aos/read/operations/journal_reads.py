@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from aos.read.operations.operation import (
-    Operation,
     Parameter,
     Query,
+    ReadOperation,
     Schema,
     has_many_rows,
     is_always_long,
@@ -49,7 +49,7 @@ def _records_take_long(query: Query) -> bool:
     return any(name in query for name in ("kind", "workflow", "key")) or has_many_rows(query)
 
 
-READ_RECORDS: Final = Operation(
+READ_RECORDS: Final = ReadOperation(
     name="read_records", path="/v1/records", command="inspect journal",
     summary="List records of the journal, oldest first.",
     parameters=(
@@ -68,7 +68,7 @@ READ_RECORDS: Final = Operation(
     answers=("RecordsDocument",), document=_records, is_long=_records_take_long,
 )  # fmt: skip
 
-READ_RECORD: Final = Operation(
+READ_RECORD: Final = ReadOperation(
     name="read_record", path="/v1/record", command="inspect record",
     summary="Show one record of the journal in full.",
     parameters=(
@@ -82,7 +82,7 @@ READ_RECORD: Final = Operation(
     document=lambda view, query: journal_view.record(view, query["seq"]),
 )  # fmt: skip
 
-READ_VALUE: Final = Operation(
+READ_VALUE: Final = ReadOperation(
     name="read_value", path="/v1/value", command="inspect value",
     summary="Show which records refer to a value, and whether it was erased.",
     parameters=(VALUE,),
@@ -90,13 +90,13 @@ READ_VALUE: Final = Operation(
     document=lambda view, query: value_view.value(view, query["value"]),
 )  # fmt: skip
 
-READ_BLOB: Final = Operation(
+READ_BLOB: Final = ReadOperation(
     name="read_blob", path="/v1/blob", command="inspect value --raw",
     summary="Read the bytes of a value that is stored outside its records.",
     parameters=(VALUE,),
 )  # fmt: skip
 
-READ_MINUTES: Final = Operation(
+READ_MINUTES: Final = ReadOperation(
     name="read_minutes", summary="Count the records of each minute of the last hour (PG-104).",
     document=lambda view, _: journal_view.minutes(view),
 )  # fmt: skip

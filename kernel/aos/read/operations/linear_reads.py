@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aos.read.operations.operation import Operation, Parameter, Query, is_always_long
+from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
 from aos.read.operations.parameters import AT, GROUP_BY, LIMITED, NAME, WHERE
 from aos.read.views import count_view, linear_view
 from aos.read.views.record_view import Document
@@ -38,20 +38,20 @@ def _counts(view: View, query: Query) -> Document:
     return count_view.linear_counts(view, group_by=query.get("group_by"), **_filters(query))
 
 
-READ_PLANS: Final = Operation(
+READ_PLANS: Final = ReadOperation(
     name="read_plans", path="/v1/linear/plans", command="linear plans",
     summary="List the plans of the manifest in force.",
     answers=("PlansDocument",), document=lambda view, _: linear_view.plans(view),
 )  # fmt: skip
 
-READ_LINEAR_INSTANCES: Final = Operation(
+READ_LINEAR_INSTANCES: Final = ReadOperation(
     name="read_linear_instances", path="/v1/linear/instances", command="linear list",
     summary="List linear instances, by id.", parameters=(*FILTERS, *LIMITED, AT),
     answers=("LinearInstancesDocument",), document=_instances,
     is_long=is_always_long, is_searched=True,
 )  # fmt: skip
 
-READ_LINEAR_COUNTS: Final = Operation(
+READ_LINEAR_COUNTS: Final = ReadOperation(
     name="read_linear_counts", path="/v1/linear/instances/count", command="linear list --count",
     summary="Count the linear instances that a list would have, in all and by the values of a "
     "name.",
@@ -59,7 +59,7 @@ READ_LINEAR_COUNTS: Final = Operation(
     answers=("CountsDocument",), document=_counts, is_long=is_always_long, is_searched=True,
 )  # fmt: skip
 
-READ_LINEAR_INSTANCE: Final = Operation(
+READ_LINEAR_INSTANCE: Final = ReadOperation(
     name="read_linear_instance", path="/v1/linear/instance", command="linear show",
     summary="Show a linear instance: all rows of its plan, its context, and its next event.",
     parameters=(

@@ -76,7 +76,7 @@ def has_many_rows(query: Query) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class ReadOperation:
     """A read request.
 
     ``path`` is that of the HTTP API, if that has it; ``command`` are the words after ``aos`` that

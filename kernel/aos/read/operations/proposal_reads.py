@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aos.read.operations.operation import Operation, Parameter, Query, is_always_long
+from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
 from aos.read.operations.parameters import HASH, SEQ
 from aos.read.views import proposal_view
 from aos.read.views.record_view import Document
@@ -17,14 +17,14 @@ def _proposal(view: View, query: Query) -> Document:
     return proposal_view.proposal_report(view, query["proposal"])
 
 
-READ_PROPOSALS: Final = Operation(
+READ_PROPOSALS: Final = ReadOperation(
     name="read_proposals", path="/v1/proposals", command="gov list",
     summary="List proposals, the oldest first.",
     answers=("ProposalsDocument",), is_long=is_always_long,
     document=lambda view, _: proposal_view.proposal_list(view),
 )  # fmt: skip
 
-READ_PROPOSAL: Final = Operation(
+READ_PROPOSAL: Final = ReadOperation(
     name="read_proposal", path="/v1/proposal", command="gov show",
     summary="Show a proposal: its votes, reports and changes, and what it lacks. "
     "/v1/manifests/try says what blocks it.",

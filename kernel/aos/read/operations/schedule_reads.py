@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from aos.read.operations.operation import Operation, Parameter, is_always_long
+from aos.read.operations.operation import Parameter, ReadOperation, is_always_long
 from aos.read.operations.parameters import NAME
 from aos.read.views import schedule_view
 
-READ_SCHEDULES: Final = Operation(
+READ_SCHEDULES: Final = ReadOperation(
     name="read_schedules", path="/v1/schedules", command="schedule list",
     summary="List schedules, by id.",
     answers=("SchedulesDocument",), is_long=is_always_long,
     document=lambda view, _: schedule_view.schedules(view),
 )  # fmt: skip
 
-READ_SCHEDULE: Final = Operation(
+READ_SCHEDULE: Final = ReadOperation(
     name="read_schedule", path="/v1/schedule", command="schedule show",
     summary="Show a schedule: its definition, its next times, and its last runs.",
     parameters=(

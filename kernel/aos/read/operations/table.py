@@ -9,47 +9,41 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from aos.read.operations.batch_reads import READ_BATCH, READ_BATCHES
-from aos.read.operations.cell_reads import READ_CELL, READ_CELL_COUNTS, READ_CELLS, READ_FAULTS
-from aos.read.operations.flow_reads import READ_FLOW, READ_FLOWS
-from aos.read.operations.intent_reads import READ_INTENT, READ_INTENTS
-from aos.read.operations.journal_reads import (
-    READ_BLOB,
-    READ_MINUTES,
-    READ_RECORD,
-    READ_RECORDS,
-    READ_VALUE,
+from aos.read.operations import (
+    batch_reads,
+    cell_reads,
+    flow_reads,
+    intent_reads,
+    journal_reads,
+    linear_reads,
+    proposal_reads,
+    schedule_reads,
+    trace_reads,
+    world_reads,
 )
-from aos.read.operations.linear_reads import (
-    READ_LINEAR_COUNTS,
-    READ_LINEAR_INSTANCE,
-    READ_LINEAR_INSTANCES,
-    READ_PLANS,
-)
-from aos.read.operations.operation import Operation, is_always_long, is_never_long
-from aos.read.operations.proposal_reads import READ_PROPOSAL, READ_PROPOSALS
-from aos.read.operations.schedule_reads import READ_SCHEDULE, READ_SCHEDULES
-from aos.read.operations.trace_reads import READ_TRACE
-from aos.read.operations.world_reads import READ_CLOCK, READ_MANIFEST, READ_WORK, READ_WORLD
+from aos.read.operations.operation import ReadOperation, is_always_long, is_never_long
 
 WORLD: Final = (
-    READ_WORLD, READ_CLOCK, READ_MANIFEST, READ_CELLS, READ_CELL_COUNTS, READ_CELL, READ_INTENTS,
-    READ_INTENT, READ_FAULTS, READ_RECORDS, READ_RECORD, READ_VALUE, READ_BLOB, READ_TRACE,
-    READ_WORK,
+    world_reads.READ_WORLD, world_reads.READ_CLOCK, world_reads.READ_MANIFEST,
+    cell_reads.READ_CELLS, cell_reads.READ_CELL_COUNTS, cell_reads.READ_CELL,
+    intent_reads.READ_INTENTS, intent_reads.READ_INTENT, cell_reads.READ_FAULTS,
+    journal_reads.READ_RECORDS, journal_reads.READ_RECORD, journal_reads.READ_VALUE,
+    journal_reads.READ_BLOB, trace_reads.READ_TRACE, world_reads.READ_WORK,
 )  # fmt: skip
-PROPOSALS: Final = (READ_PROPOSALS, READ_PROPOSAL)
-FLOWS: Final = (READ_FLOWS, READ_FLOW)
+PROPOSALS: Final = (proposal_reads.READ_PROPOSALS, proposal_reads.READ_PROPOSAL)
+FLOWS: Final = (flow_reads.READ_FLOWS, flow_reads.READ_FLOW)
 LINEAR: Final = (
-    READ_PLANS, READ_LINEAR_INSTANCES, READ_LINEAR_COUNTS, READ_LINEAR_INSTANCE,
+    linear_reads.READ_PLANS, linear_reads.READ_LINEAR_INSTANCES, linear_reads.READ_LINEAR_COUNTS,
+    linear_reads.READ_LINEAR_INSTANCE,
 )  # fmt: skip
-SCHEDULES: Final = (READ_SCHEDULES, READ_SCHEDULE)
-BATCHES: Final = (READ_BATCHES, READ_BATCH)
+SCHEDULES: Final = (schedule_reads.READ_SCHEDULES, schedule_reads.READ_SCHEDULE)
+BATCHES: Final = (batch_reads.READ_BATCHES, batch_reads.READ_BATCH)
 
 OPERATIONS: Final = (*WORLD, *PROPOSALS, *FLOWS, *LINEAR, *SCHEDULES, *BATCHES)
 """The operations of the HTTP API."""
 
-BY_NAME: Final[Mapping[str, Operation]] = {
-    operation.name: operation for operation in (*OPERATIONS, READ_MINUTES)
+BY_NAME: Final[Mapping[str, ReadOperation]] = {
+    operation.name: operation for operation in (*OPERATIONS, journal_reads.READ_MINUTES)
 }
 
 
@@ -66,7 +60,7 @@ def as_markdown() -> str:
     return "\n".join(rows) + "\n"
 
 
-def _cost(operation: Operation) -> str:
+def _cost(operation: ReadOperation) -> str:
     if operation.document is None:
         return "never"
     if operation.is_long is is_always_long:

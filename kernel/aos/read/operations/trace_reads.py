@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from aos.errors import BadUsage
-from aos.read.operations.operation import Operation, Parameter, Query, is_always_long
+from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
 from aos.read.operations.parameters import FLAG, KEY, NAME, SEQ, WORKFLOW
 from aos.read.trace.render import DRAWN_BYTES_MAX, lines, to_documents
 from aos.read.trace.trace import trace
@@ -33,7 +33,7 @@ def _trace(view: View, query: Query) -> Document:
     return document
 
 
-READ_TRACE: Final = Operation(
+READ_TRACE: Final = ReadOperation(
     name="read_trace", path="/v1/trace", command="trace",
     summary="Show the causes and effects of a record, an intent or a cell.",
     parameters=(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from aos.errors import BadUsage
-from aos.read.operations.operation import Operation, Parameter, Query
+from aos.read.operations.operation import Parameter, Query, ReadOperation
 from aos.read.operations.parameters import AT, NAME, SEQ
 from aos.read.views import clock_view, world_view
 from aos.read.views.record_view import Document
@@ -23,20 +23,20 @@ def _manifest(view: View, query: Query) -> Document:
     return manifest_changes(view, query["since"])
 
 
-READ_WORLD: Final = Operation(
+READ_WORLD: Final = ReadOperation(
     name="read_world", path="/v1/world", command="inspect world",
     summary="Show the world at a glance: journal, manifest, cells and effects.",
     parameters=(AT,),
     answers=("WorldDocument",), document=lambda view, _: world_view.world(view), has_process=True,
 )  # fmt: skip
 
-READ_CLOCK: Final = Operation(
+READ_CLOCK: Final = ReadOperation(
     name="read_clock", path="/v1/clock", command="clock",
     summary="Show the journal clock, the machine's clock, and timers that are too late.",
     answers=("ClockDocument",), document=lambda view, _: clock_view.clock(view),
 )  # fmt: skip
 
-READ_MANIFEST: Final = Operation(
+READ_MANIFEST: Final = ReadOperation(
     name="read_manifest", path="/v1/manifest", command="inspect manifest",
     summary="Show the manifest in force, or one of its definitions.",
     parameters=(
@@ -53,7 +53,7 @@ READ_MANIFEST: Final = Operation(
     answers=("ManifestDocument", "ManifestDifference", "Definition"), document=_manifest,
 )  # fmt: skip
 
-READ_WORK: Final = Operation(
+READ_WORK: Final = ReadOperation(
     name="read_work", path="/v1/work",
     summary="Show the current work of the executors in the kernel process.",
     answers=("WorkDocument",),

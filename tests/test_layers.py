@@ -92,6 +92,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "views": "lens where",
         "trace": "lens views",
         "index": "lens where views trace",
+        "operations": "lens where views trace",
     },
     "prove": {
         "headerlog": "",

@@ -16,11 +16,13 @@ from typing import Final, TypeAlias
 from aos.core.decide.answers import Answer
 from aos.core.state.cell import Cell
 from aos.core.state.version import is_pinned
+from aos.errors import Refused
 from aos.host.door.writer import Item
 from aos.manifest.effective import Effective
 from aos.read.lens.lens import as_json
 from aos.read.lens.lookup import find_cell, find_workflow
 from aos.read.lens.words import compact
+from aos.read.operations.cell_reads import READ_CELL, READ_CELLS, READ_FAULTS
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos_cli.cell_names import NamedCell, named_cell
@@ -28,6 +30,7 @@ from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.output import progress
+from aos_cli.world_reading import NodeReading, rows_of
 
 CELLS_READ: Final = 10_000
 """Instances of the workflow whose keys ``near_keys`` compares, so that a large world answers soon,
@@ -76,9 +79,8 @@ def cell_by_key(world: Path, node: str | None, workflow: str, key: str | None) -
 def failed(world: Path, node: str | None, workflow: str | None) -> list[NamedCell]:
     """Every cell that a fault failed, of one workflow or of all, the earliest fault first."""
     if node is not None:
-        from aos_cli import node_world  # noqa: PLC0415  # it imports much
-
-        return [_of_row(row).cell for row in node_world.faults(node, workflow=workflow)][::-1]
+        rows = rows_of(NodeReading(node), READ_FAULTS, "faults", {"workflow": workflow})
+        return [_of_row(row).cell for row in rows][::-1]
     with looking_at(world) as view:
         name = None if workflow is None else find_workflow(view.state, workflow)
         cells = [
@@ -93,9 +95,8 @@ def failed(world: Path, node: str | None, workflow: str | None) -> list[NamedCel
 def pinned(world: Path, node: str | None, workflow: str | None) -> list[NamedCell]:
     """Every pinned cell, of one workflow or of all, by workflow and key."""
     if node is not None:
-        from aos_cli import node_world  # noqa: PLC0415  # it imports much
-
-        rows = node_world.cells(node, workflow=workflow, pinned=True)
+        query = {"workflow": workflow, "pinned": True}
+        rows = rows_of(NodeReading(node), READ_CELLS, "cells", query)
         return [_of_row(row).cell for row in rows]
     with looking_at(world) as view:
         state = view.state
@@ -129,9 +130,16 @@ def keyed(
 
 
 def _keyed_on_node(node: str, workflow: str, keys: Iterable[str | None]) -> list[ChosenCell]:
-    from aos_cli import node_world  # noqa: PLC0415  # it imports much
+    from aos.client.node_errors import NoSuchInstance  # noqa: PLC0415  # only a node raises it
 
-    rows = [node_world.one_cell(node, workflow, key) for key in dict.fromkeys(keys)]
+    world = NodeReading(node)
+    try:
+        rows = [
+            world.document(READ_CELL, {"workflow": workflow, "key": key})
+            for key in dict.fromkeys(keys)
+        ]
+    except NoSuchInstance as problem:
+        raise Refused(str(problem)) from problem
     return list({row["key_cbor"]: _of_row(row) for row in rows}.values())
 
 
@@ -145,11 +153,9 @@ def matching(
         BadUsage: The world has no such workflow.
     """
     if node is not None:
-        from aos_cli import node_world  # noqa: PLC0415  # it imports much
-
         return [
             _of_row(row)
-            for row in node_world.cells(node, workflow=workflow)
+            for row in rows_of(NodeReading(node), READ_CELLS, "cells", {"workflow": workflow})
             if (ended or not _row_is_over(row)) and _matches(_key_text(row["key"]), pattern)
         ]
     with looking_at(world) as view:

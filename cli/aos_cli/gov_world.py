@@ -17,10 +17,9 @@ from aos.core.decide.approved import open_proposal
 from aos.core.journal.governing import PROPOSE, GovernanceInput, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.records import Principal
-from aos.core.state.proposals import OpenProposal, Proposal
+from aos.core.state.proposals import OpenProposal
 from aos.errors import BadUsage, Refused, sentence
 from aos.host.apply.apply import left_by
-from aos.host.apply.report import journaled_report, proposal_report, proposed_manifest
 from aos.host.apply.signed_governance import declined
 from aos.host.apply.vote_file import VoteFile
 from aos.host.door.governance_signing import governance_for, proposal_for
@@ -29,13 +28,15 @@ from aos.manifest.effective import Effective
 from aos.manifest.keys import parse_key
 from aos.manifest.load import Loaded
 from aos.manifest.patch import Patch
+from aos.read.operations.proposal_reads import READ_PROPOSAL
+from aos.read.views.proposal_view import proposed_manifest
 from aos.read.views.record_view import Document
-from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.spelling import base64_text
 from aos_cli.apply_target import ApplyTarget
-from aos_cli.node_option import client_of, from_node
+from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
+from aos_cli.world_reading import reading_of
 
 _OPEN_STATUSES: Final = ("open", "approved")
 
@@ -229,15 +230,23 @@ def in_force(world: Path, node: str | None) -> Effective:
     return manifest
 
 
-def stored(world: Path, number: int) -> tuple[Proposal, Loaded]:
-    """Return an open proposal and its manifest. The modules are in the world.
+def proposed(world: Path, node: str | None, number: int) -> tuple[Loaded | None, str, bool]:
+    """Return the manifest of an open proposal, its mode, and whether it leaves cells, as an
+    ``ApplyTarget`` takes them: a node has all three itself. The modules are in the world.
 
     Raises:
         BadUsage: There is no such proposal.
         Refused: It is closed.
     """
+    if node is not None:
+        return None, STRICT, False
     with looking_at(world) as view:
-        return _proposal_and_manifest(view, number)
+        proposal = open_proposal(view.state, number)
+        if isinstance(proposal, Refusal):
+            raise declined(proposal)
+        manifest = proposed_manifest(view, proposal.document.hash)
+    loaded = Loaded(effective=manifest, modules={})
+    return loaded, proposal.mode or STRICT, bool(proposal.leaves)
 
 
 def proposal_document(world: Path, node: str | None, number: int) -> Document:
@@ -246,46 +255,11 @@ def proposal_document(world: Path, node: str | None, number: int) -> Document:
     Raises:
         BadUsage: There is no such proposal.
     """
-    if node is not None:
-        return _document_from_node(node, number)
-    with looking_at(world) as view:
-        document = proposal_report(view, number)
-        stored_proposal = (
-            _proposal_and_manifest(view, number) if document["missing"] is not None else None
-        )
-    if stored_proposal is None:
+    document = reading_of(world, node).document(READ_PROPOSAL, {"proposal": number})
+    if document["missing"] is None:
         return document | NO_WAY
-    change, loaded = stored_proposal
-    report = ApplyTarget(world, None, number).apply(
-        loaded, dry_run=True, mode=change.mode or STRICT, leave_cells=bool(change.leaves),
-        show=0, allow_diverged=False,
-    )  # fmt: skip
+    loaded, mode, leaves = proposed(world, node, number)
+    report = ApplyTarget(world, node, number).apply(
+        loaded, dry_run=True, mode=mode, leave_cells=leaves, show=0, allow_diverged=False
+    )
     return document | {name: report[name] for name in NO_WAY}
-
-
-def report_document(world: Path, node: str | None, number: int, hash: str) -> Document:
-    """Return a journaled shadow report of a proposal.
-
-    Raises:
-        BadUsage: There is no such proposal or report, or the report does not have its form.
-    """
-    if node is not None:
-        return from_node(node, "/v1/proposal", proposal=number, report=hash)
-    with looking_at(world) as view:
-        return journaled_report(view, number, hash)
-
-
-def _document_from_node(node: str, number: int) -> Document:
-    with client_of(node) as client:
-        document = client.document("/v1/proposal", proposal=number)
-        if document["missing"] is None:
-            return {**document, **NO_WAY}
-        report = client.try_manifest(number)
-    return {**document, **{name: report[name] for name in NO_WAY}}
-
-
-def _proposal_and_manifest(view: View, number: int) -> tuple[Proposal, Loaded]:
-    proposal = open_proposal(view.state, number)
-    if isinstance(proposal, Refusal):
-        raise declined(proposal)
-    return proposal, Loaded(effective=proposed_manifest(view, proposal.document.hash), modules={})

@@ -19,7 +19,6 @@ from aos_cli.output import (
     is_terminal,
     line,
     note,
-    print_json,
     status_text,
     table,
     terminal_width,
@@ -60,14 +59,6 @@ _KIND_WIDTH: Final = 14
 _HASH_NAME: Final = "blake3:"
 
 Document = dict[str, Any]
-
-
-def show(document: Document, words: Callable[[Document], None], *, json: bool) -> None:
-    """Print a document as JSON, or as text."""
-    if json:
-        print_json(document)
-    else:
-        words(document)
 
 
 def world(document: Document) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from aos.core.journal.records import CellId
 from aos.manifest.linear_names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
@@ -18,19 +18,18 @@ from aos.manifest.plans import (
     plan_of,
     start_event,
 )
-from aos.read.views import count_view, linear_view
+from aos.read.operations.linear_reads import READ_LINEAR_INSTANCE
+from aos.read.views import linear_view
 from aos.read.views.annotations import Annotation
 from aos.read.views.record_view import Document
-from aos.read.views.view import View
 from aos.values.cbor import encode
 from aos_cli.cell_answers import ask, wait_for_answer
-from aos_cli.node_option import client_of, from_node
-from aos_cli.open_view import looking_at, search_names
+from aos_cli.node_option import client_of
+from aos_cli.open_view import looking_at
+from aos_cli.world_reading import reading_of
 
 if TYPE_CHECKING:
     from aos.values.cbor import Value
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,44 +57,9 @@ class LinearWorld:
     world: Path
     node: str | None
 
-    def plans(self) -> Document:
-        """The plans of the manifest in force."""
-        return self._read("/v1/linear/plans", {}, linear_view.plans)
-
-    def instances(self, *, at: int | None = None, **query: Any) -> Document:
-        """A page of instances; see ``linear_view.instances``."""
-        return self._read(
-            "/v1/linear/instances",
-            query,
-            lambda view: linear_view.instances(
-                view, aliases={} if query["where"] is None else search_names(self.world), **query
-            ),
-            at=at,
-        )
-
-    def counts(self, *, group_by: str | None, at: int | None = None, **query: Any) -> Document:
-        """Numbers of instances; see ``count_view.linear_counts``."""
-        has_names = query["where"] is not None or group_by is not None
-        return self._read(
-            "/v1/linear/instances/count",
-            {**query, "group_by": group_by},
-            lambda view: count_view.linear_counts(
-                view,
-                aliases=search_names(self.world) if has_names else {},
-                group_by=group_by,
-                **query,
-            ),
-            at=at,
-        )
-
-    def instance(self, id: str, *, at: int | None = None) -> Document:
+    def instance(self, id: str) -> Document:
         """One instance; see ``linear_view.instance``."""
-        return self._read(
-            "/v1/linear/instance",
-            {"instance": id},
-            lambda view: linear_view.instance(view, id),
-            at=at,
-        )
+        return reading_of(self.world, self.node).document(READ_LINEAR_INSTANCE, {"instance": id})
 
     def start(
         self,
@@ -160,19 +124,6 @@ class LinearWorld:
             current.wait(LINEAR, instance, reached(None), seconds)
         finally:
             current.close()
-
-    def _read(
-        self,
-        path: str,
-        query: Mapping[str, object],
-        take: Callable[[View], Document],
-        *,
-        at: int | None = None,
-    ) -> Document:
-        if self.node is not None:
-            return from_node(self.node, path, at=at, **query)
-        with looking_at(self.world, at) as view:
-            return take(view)
 
     def _post(self, operation: str, instance: str, **body: object) -> SentEvent:
         assert self.node is not None

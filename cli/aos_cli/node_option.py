@@ -9,7 +9,6 @@ import typer
 
 if TYPE_CHECKING:
     from aos.client import Client
-    from aos.read.views.record_view import Document
 
 TOKEN_VARIABLE: Final = "AOS_TOKEN"  # noqa: S105  # the name of a variable
 
@@ -44,15 +43,3 @@ def client_of(node: str) -> Client:
     from aos.client import Client  # noqa: PLC0415
 
     return Client(node, token=node_token())
-
-
-def from_node(node: str, path: str, **query: object) -> Document:
-    """Return the document of a reading route of a node. Parameters that are None or False are left
-    out. Raises as ``Client``."""
-    # The client of a node imports much that the reader of a folder does not need.
-    from aos_cli import node_world  # noqa: PLC0415
-
-    parameters = {
-        name: value for name, value in query.items() if value is not None and value is not False
-    }
-    return node_world.document(node, path, **parameters)

@@ -5,18 +5,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 from aos.client import Client
-from aos.client.node_errors import NoSuchInstance
 from aos.client.sending import SendAnswer
-from aos.errors import BadUsage, Refused
+from aos.errors import BadUsage
 from aos.host.door.writer import Item
-from aos.read.trace.render import Branch, from_documents
 from aos.read.views.record_view import Document
-from aos.read.views.view import LIMIT_MAX
 from aos_cli.node_option import client_of, node_token
 
 RECORDS: Final = 200
@@ -30,57 +27,6 @@ CHUNK_BYTES: Final = 4 * 1024 * 1024
 
 RETRY_S: Final = 2.0
 """Seconds for which a request is sent again, under the same submission ids."""
-
-
-def document(node: str, path: str, **query: object) -> Document:
-    """Return the document of a reading route. Raises as ``Client``."""
-    with client_of(node) as client:
-        return client.document(path, **query)
-
-
-def one_cell(node: str, workflow: str, key: str | None) -> Document:
-    """Return the document of a cell.
-
-    Raises:
-        Refused: There is no such cell.
-    """
-    try:
-        return document(node, "/v1/cell", workflow=workflow, key=key)
-    except NoSuchInstance as problem:
-        raise Refused(str(problem)) from problem
-
-
-def cells(node: str, *, workflow: str | None, pinned: bool | None = None) -> Iterator[Document]:
-    """Yield the rows of ``aos inspect cells``, by workflow and key. Raises as ``Client``."""
-    yield from _listed_rows(node, "cells", workflow=workflow, pinned=pinned)
-
-
-def faults(node: str, *, workflow: str | None) -> Iterator[Document]:
-    """Yield the rows of ``aos inspect faults``, the latest first. Raises as ``Client``."""
-    yield from _listed_rows(node, "faults", workflow=workflow)
-
-
-def parked(node: str, *, effect: str | None, code: str | None) -> Iterator[Document]:
-    """Yield the rows of effects that are held or parked. Raises as ``Client``."""
-    yield from _listed_rows(node, "intents", parked=True, effect=effect, code=code)
-
-
-def _listed_rows(node: str, name: str, **query: object) -> Iterator[Document]:
-    """Yield the rows of a list, page by page."""
-    offset = 0
-    with client_of(node) as client:
-        while True:
-            page = client.document(f"/v1/{name}", limit=LIMIT_MAX, offset=offset, **query)
-            yield from page[name]
-            offset += LIMIT_MAX
-            if offset >= page["total"]:
-                return
-
-
-def value_bytes(node: str, value: str) -> bytes:
-    """Return the bytes of a value. Raises as ``Client``."""
-    with client_of(node) as client:
-        return client.blob(value)
 
 
 def records(
@@ -126,30 +72,6 @@ def _key_value(word: str | None) -> object:
         return None if word is None else json.loads(word)
     except ValueError:
         return word
-
-
-def trace(node: str, words: Sequence[str], *, follow_events: bool) -> Document:
-    """Return the document of ``aos trace`` for its words. Raises as ``Client``, and BadUsage."""
-    return document(node, "/v1/trace", **_trace_query(words), follow_events=follow_events or None)
-
-
-def drawn_trace(
-    node: str, words: Sequence[str], *, follow_events: bool, width: int | None
-) -> tuple[Branch, ...]:
-    """Return the lines of ``aos trace``, which the node has drawn for so many columns."""
-    answer = document(
-        node, "/v1/trace", **_trace_query(words), follow_events=follow_events or None, drawn=True,
-        width=width,
-    )  # fmt: skip
-    return from_documents(answer["lines"])
-
-
-def _trace_query(words: Sequence[str]) -> dict[str, str]:
-    """The query for the words of ``aos trace``. The node reads a single one as the command does:
-    as a record, an intent or a workflow."""
-    if not 1 <= len(words) <= 2:
-        raise BadUsage("expected SEQ, INTENT or WORKFLOW KEY")
-    return dict(zip(("workflow", "key"), words, strict=False))
 
 
 def _check_range(first: int | None, last: int | None, end: int, *, follow: bool) -> None:

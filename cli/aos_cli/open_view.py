@@ -11,8 +11,9 @@ from aos.errors import AosError
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.machine_clock import now_ns
+from aos.read.views.process_view import process_document, running_of, work_document
 from aos.read.views.record_view import Document
-from aos.read.views.view import Running, RunningTask, View
+from aos.read.views.view import View
 from aos_cli.output import progress
 
 
@@ -42,7 +43,8 @@ def looking_at(
         if spells:
             view.spell()
         if asks and at is None:
-            view.running = running_of(work_of(world))
+            work = work_of(world)
+            view.running = None if work is None else running_of(work_document(work))
         if not by_index or at is not None:
             yield view
             return
@@ -57,28 +59,26 @@ def looking_at(
 def work_of(world: Path) -> Document | None:
     """Return the current work of the process that runs the world (H-53); None if there is no such
     process, or if it does not answer."""
+    return _answer(world, "work")
+
+
+def process_of(world: Path) -> Document | None:
+    """Return the process that runs the world, as the document of the world has it; None as
+    ``work_of``."""
+    status = _answer(world, "status")
+    return None if status is None else process_document(status, work_of(world))
+
+
+def _answer(world: Path, request: str) -> Document | None:
     if not os.path.lexists(open_folder(world).socket):
         return None
     # The client imports the writing half of the kernel, which only this answer needs.
     from aos.host.door.remote import ask_running  # noqa: PLC0415
 
     try:
-        return ask_running(world, "work")
+        return ask_running(world, request)
     except AosError:
         return None
-
-
-def running_of(work: Document | None) -> Running | None:
-    """The same for the advice of a view."""
-    if work is None:
-        return None
-    return Running(
-        effects=frozenset(work["effects"]),
-        tasks={
-            intent: RunningTask(phase, attempt, since_ns)
-            for intent, phase, attempt, since_ns in work["tasks"]
-        },
-    )
 
 
 def search_names(world: Path) -> Mapping[str, Mapping[str, str]]:

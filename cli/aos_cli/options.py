@@ -52,37 +52,11 @@ def check_abi(abi: str | None) -> None:
         raise BadUsage(sentence("--abi", expected=either(ABIS), actual=repr(abi)))
 
 
-def is_counted(context: typer.Context, *options: str, is_count: bool, group_by: str | None) -> bool:
-    """Whether a command counts. ``options`` are the parameters that apply to rows alone:
-    a count refuses them.
-
-    Raises:
-        BadUsage: One of them is given with a count.
-    """
-    if not is_count and group_by is None:
-        return False
-    for name in options:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise BadUsage(f"a count has no rows: leave out --{name}, or --count and --group-by")
-    return True
-
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, whose keys are stable.")]
 
 Bundle = Annotated[
     Path | None,
     typer.Argument(metavar="[FILE]", help="Bundle (see aos export) to read instead of a world."),
-]
-
-At = Annotated[
-    int | None,
-    typer.Option(
-        "--at",
-        metavar="SEQ",
-        parser=number,
-        help="Show the world as it was after this record (default: now).",
-    ),
 ]
 
 Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")]
@@ -94,16 +68,6 @@ Condition = Annotated[
         metavar="TEXT",
         help="Only those that pass this condition: "
         """'customer_id = "c-1" and amount_cents >= 1000'.""",
-    ),
-]
-
-Count = Annotated[bool, typer.Option("--count", help="Print how many there are instead of a list.")]
-GroupBy = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIELD",
-        help="Count by the values of this field, the largest group first: status, a column or path "
-        "as in --where.",
     ),
 ]
 

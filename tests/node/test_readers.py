@@ -10,7 +10,7 @@ import pytest
 
 from aos.node.problems import Problem
 from aos.node.readers import Readers
-from aos.node.reading import is_long
+from aos.read.operations.table import BY_NAME
 
 CELLS: dict[str, Any] = {"sort": "key", "limit": 10, "offset": 0}
 
@@ -68,11 +68,11 @@ def test_more_requests_than_may_wait_are_429(template: Path) -> None:
 
 
 def test_only_what_may_take_long_is_read_elsewhere() -> None:
-    assert is_long("read_trace", {"seq": 1})
-    assert is_long("read_world", {"at": 1})
-    assert is_long("read_records", {"limit": 100, "kind": ["fault"]})
-    assert is_long("read_intents", {"status": "settled", "limit": 100})
-    assert not is_long("read_world", {})
-    assert not is_long("read_cell", {"workflow": "w"})
-    assert not is_long("read_intents", {"limit": 100})
-    assert not is_long("read_records", {"limit": 100, "from": 7})
+    assert BY_NAME["read_trace"].takes_long({"seq": 1})
+    assert BY_NAME["read_world"].takes_long({"at": 1})
+    assert BY_NAME["read_records"].takes_long({"limit": 100, "kind": ["fault"]})
+    assert BY_NAME["read_intents"].takes_long({"status": "settled", "limit": 100})
+    assert not BY_NAME["read_world"].takes_long({})
+    assert not BY_NAME["read_cell"].takes_long({"workflow": "w"})
+    assert not BY_NAME["read_intents"].takes_long({"limit": 100})
+    assert not BY_NAME["read_records"].takes_long({"limit": 100, "from": 7})

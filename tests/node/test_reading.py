@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aos.node.reading import DOCUMENTS
+from aos.read.operations.table import OPERATIONS
 from aos.read.views.view import LIMIT_MAX
 from tests.cli.shell import here
 from tests.node.nodes import Node, event
@@ -165,7 +165,7 @@ def test_every_document_has_a_route(client: httpx.Client) -> None:
     operations = {each["operationId"] for path in document["paths"].values()
                   for each in path.values()}  # fmt: skip
 
-    assert set(DOCUMENTS) <= operations
+    assert {operation.name for operation in OPERATIONS} <= operations
 
 
 def test_an_answer_in_cbor_is_the_document(client: httpx.Client, order: dict[str, Any]) -> None:

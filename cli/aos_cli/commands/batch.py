@@ -13,11 +13,14 @@ from aos.core.journal.inputs import RETRY, SKIP, UNPIN
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.node.batches.batch import CANCEL_EFFECTS, DONE, RUNNING, SEND_EVENTS
 from aos.read.lens.words import compact, count
+from aos.read.operations.batch_reads import READ_BATCH, READ_BATCHES
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos_cli.node_option import NodeUrl, client_of, from_node
+from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.options import DEFAULT_WORLD, Condition, Json, World
 from aos_cli.output import line, note, print_json
+from aos_cli.reading_command import ReadingCall, printed, reading
+from aos_cli.world_reading import NodeReading
 
 VALUE_BYTES_MAX: Final = 1 << 20
 LOOK_S: Final = 0.2
@@ -125,22 +128,9 @@ def send(
     return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
 
 
-def list_batches(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    document = from_node(node or str(world), "/v1/batches")
-    if json:
-        print_json(document)
-        return
-    for batch in document["batches"]:
-        line(f"{batch['id']}  {_words(batch)}  {_counts(batch)}")
-    number = len(document["batches"])
-    note("1 batch" if number == 1 else f"{number:,} batches")
-
-
-def show(
-    id: Id, *, wait: Wait = False, node: NodeUrl = None, world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> int:  # fmt: skip
-    return _end(node or str(world), id, wait=wait, json=json)
+@reading(READ_BATCH)
+def show(call: ReadingCall, *, wait: Wait = False) -> int:
+    return _end(call.document, wait=wait, json=call.json)
 
 
 def stop(id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
@@ -165,7 +155,8 @@ def _begin(
     if is_dry:
         _show_first(batch, json=json)
         return 0
-    return _end(node, batch["id"], wait=wait, json=json)
+    world = NodeReading(node)
+    return _end(lambda: world.document(READ_BATCH, {"id": batch["id"]}), wait=wait, json=json)
 
 
 def _request_batch(node: str, body: Mapping[str, object]) -> Mapping[str, Any]:
@@ -181,15 +172,22 @@ def _request_batch(node: str, body: Mapping[str, object]) -> Mapping[str, Any]:
             time.sleep(LOOK_S)
 
 
-def _end(node: str, id: str, *, wait: bool, json: bool) -> int:
+def _end(read: Callable[[], Mapping[str, Any]], *, wait: bool, json: bool) -> int:
     """Show a batch, with ``wait`` once it has ended; 1 if that was not with every item done."""
-    batch = from_node(node, "/v1/batch", id=id)
+    batch = read()
     while wait and batch["status"] == RUNNING:
         time.sleep(LOOK_S)
-        batch = from_node(node, "/v1/batch", id=id)
+        batch = read()
     _show(batch, json=json)
     is_good = batch["status"] == DONE and not batch["refused"]
     return Refused.exit_code if wait and not is_good else 0
+
+
+def _show_list(document: Mapping[str, Any]) -> None:
+    for batch in document["batches"]:
+        line(f"{batch['id']}  {_words(batch)}  {_counts(batch)}")
+    number = len(document["batches"])
+    note("1 batch" if number == 1 else f"{number:,} batches")
 
 
 def _show_first(preview: Mapping[str, Any], *, json: bool) -> None:
@@ -239,3 +237,6 @@ def _counts(batch: Mapping[str, Any]) -> str:
     if batch["refused"]:
         text += f", {batch['refused']:,} refused"
     return text
+
+
+list_batches = printed(READ_BATCHES, _show_list)

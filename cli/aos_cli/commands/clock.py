@@ -12,18 +12,20 @@ from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import CLOCK
 from aos.errors import Refused
 from aos.read.lens.words import count, span_text, time_text
+from aos.read.operations.world_reads import READ_CLOCK
 from aos.read.views import clock_view
 from aos.read.views.record_view import Document, name_cell
-from aos_cli.node_option import NodeUrl, client_of, from_node
-from aos_cli.open_view import looking_at
+from aos_cli.node_option import client_of
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import fields, line, note, print_json
+from aos_cli.reading_command import ReadingCall, reading
 
 TIMERS_SHOWN: Final = 20
 
 
+@reading(READ_CLOCK)
 def clock(
+    call: ReadingCall,
     *,
     set_back: Annotated[
         bool,
@@ -31,27 +33,17 @@ def clock(
             "--set", help="Set the journal clock to this machine's time, if it is ahead of it."
         ),
     ] = False,
-    world: World = DEFAULT_WORLD,
-    node: NodeUrl = None,
-    json: Json = False,
 ) -> None:
-    seq = _set(world, node) if set_back else None
-    reading = _clock(world, node)
-    if json:
-        print_json({**reading, "seq": seq})
+    seq = _set(call.world, call.node) if set_back else None
+    clocks = call.document()
+    if call.json:
+        print_json({**clocks, "seq": seq})
         return
     if seq is not None:
-        line(f"record {seq:,} sets the journal clock to {time_text(reading['journal_ns'])}")
+        line(f"record {seq:,} sets the journal clock to {time_text(clocks['journal_ns'])}")
     else:
-        _show(reading)
-    _show_timers(reading, node)
-
-
-def _clock(world: Path, node: str | None) -> Document:
-    if node is not None:
-        return from_node(node, "/v1/clock")
-    with looking_at(world) as view:
-        return clock_view.clock(view)
+        _show(clocks)
+    _show_timers(clocks, call.node)
 
 
 def _set(world: Path, node: str | None) -> int:

@@ -21,9 +21,10 @@ from aos.author.scratch import prepare
 from aos.author.screen import Options
 from aos.core.decide.answers import Blocker
 from aos.errors import AosError
-from aos.host.apply.report import changes_document, groups_document
+from aos.host.apply.report import groups_document
 from aos.manifest.difference import Difference
 from aos.read.trace.render import Branch
+from aos.read.views.manifest_changes import changes_document
 from aos_cli.apply_text import show_blockers, show_changes
 from aos_cli.commands import build, trace
 from aos_cli.options import AllowHttp, HostRoot, ProjectPath, SecretsFile

@@ -3,7 +3,7 @@ again (spec/cli.md, C-27 to C-27b)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,17 +16,17 @@ from aos.errors import BadUsage, Refused
 from aos.host.door.remote import retry_running
 from aos.manifest.sealed_places import sealing_problem
 from aos.read.lens.words import count
-from aos.read.views import intent_view
+from aos.read.operations.intent_reads import READ_INTENT, READ_INTENTS
 from aos.read.views.record_view import Document, name_cell
-from aos.read.views.view import LIMIT_MAX, View
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos_cli.node_option import NodeUrl, client_of, from_node
+from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
+from aos_cli.world_reading import reading_of, rows_of
 
 Intent = Annotated[
     str,
@@ -149,18 +149,6 @@ def _retried(world: Path, node: str | None, intents: Sequence[str]) -> list[str]
     return None if runs is None else [hash_text(run) for run in runs]
 
 
-def _pages(view: View, *, effect: str | None, code: str | None) -> Iterator[Document]:
-    offset = 0
-    while True:
-        page = intent_view.intents(
-            view, halted=True, effect=effect, code=code, limit=LIMIT_MAX, offset=offset
-        )
-        yield from page["intents"]
-        offset += LIMIT_MAX
-        if offset >= page["total"]:
-            return
-
-
 def _halted(
     world: Path,
     node: str | None,
@@ -174,17 +162,10 @@ def _halted(
     Raises:
         Refused: A named intent is neither parked nor held.
     """
-    if node is not None:
-        from aos_cli import node_world  # noqa: PLC0415  # it imports much
-
-        if not intents:
-            return list(node_world.parked(node, effect=effect, code=code))
-        rows = [_intent(world, node, intent) for intent in intents]
-    else:
-        with looking_at(world) as view:
-            if not intents:
-                return list(_pages(view, effect=effect, code=code))
-            rows = [intent_view.intent(view, intent) for intent in intents]
+    if not intents:
+        query = {"parked": True, "effect": effect, "code": code}
+        return list(rows_of(reading_of(world, node), READ_INTENTS, "intents", query))
+    rows = [_intent(world, node, intent) for intent in intents]
     for row in rows:
         if row["halt"] is None:
             raise Refused(
@@ -196,10 +177,7 @@ def _halted(
 
 def _intent(world: Path, node: str | None, intent: str) -> Document:
     """The document of an intent. Raises BadUsage if there is none."""
-    if node is not None:
-        return from_node(node, "/v1/intent", intent=intent)
-    with looking_at(world) as view:
-        return intent_view.intent(view, intent)
+    return reading_of(world, node).document(READ_INTENT, {"intent": intent})
 
 
 def _parsed(text: str) -> object:

@@ -11,15 +11,15 @@ from aos.core.decide.answers import Admitted, Answer
 from aos.core.journal.inputs import RETRY, SKIP
 from aos.core.journal.records import EntryId, slot_bytes
 from aos.core.state.cell import EventMail
-from aos.errors import BadUsage, Refused, either
+from aos.errors import BadUsage, Refused
 from aos.flow.declaration import CANCEL, RESUME
 from aos.flow.flow_state import CANCELED, STUCK
 from aos.host.door.writer import Item
 from aos.host.machine_clock import now_ns
 from aos.read.lens.words import count
-from aos.read.views import flow_view
-from aos.read.views.flow_reading import FAULTED, SHOWN_STATUSES, SeenFlow, find_message
-from aos.read.views.view import LIMIT
+from aos.read.operations.flow_reads import READ_FLOW, READ_FLOWS
+from aos.read.operations.world_reads import READ_WORLD
+from aos.read.views.flow_reading import FAULTED, SeenFlow, find_message
 from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.flow_instance import (
@@ -34,11 +34,11 @@ from aos_cli.flow_instance import (
     skip_to_cancel,
 )
 from aos_cli.flow_starting import start_flow, wait_for_end
-from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, At, Json, Limit, Offset, WaitTimeout, World
+from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World
 from aos_cli.output import line, note, print_json
+from aos_cli.reading_command import ReadingCall, reading
 
 CELLS_SHOWN: Final = 8
 
@@ -275,79 +275,21 @@ def _send(world: Path, item: Item) -> Answer:
     return answer
 
 
-def list_flows(
-    *,
-    flow: Annotated[
-        str | None,
-        typer.Option(metavar="FLOW", help="Only this flow: its name, or a unique part of it."),
-    ] = None,
-    status: Annotated[
-        str | None,
-        typer.Option(metavar="STATUS", help=f"Only flows that are {either(SHOWN_STATUSES)}."),
-    ] = None,
-    key_prefix: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Only instances whose key begins with this text."),
-    ] = None,
-    limit: Limit = LIMIT,
-    offset: Offset = 0,
-    at: At = None,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> None:
-    if node is not None:
-        document = from_node(
-            node, "/v1/flows", flow=flow, status=status, key_prefix=key_prefix, limit=limit,
-            offset=offset, at=at,
-        )  # fmt: skip
-        now_ns = _now_ns(node, at)
-    else:
-        with looking_at(world, at) as view:
-            document = flow_view.flows(
-                view, flow=flow, status=status, key_prefix=key_prefix, limit=limit, offset=offset
-            )
-            now_ns = view.now_ns
-    if json:
-        print_json(document)
-    else:
-        text.flows(document, now_ns)
+@reading(READ_FLOWS)
+def list_flows(call: ReadingCall) -> None:
+    document = call.document()
+    call.show(document, lambda flows: text.flows(flows, _now_ns(call)))
 
 
-def show(
-    flow: FlowName,
-    key: Key,
-    *,
-    history: Annotated[
-        bool,
-        typer.Option(
-            "--history",
-            help="Also show operations that are only in the journal.",
-        ),
-    ] = False,
-    at: At = None,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> None:
-    if node is not None:
-        document = from_node(
-            node, "/v1/flow", flow=flow, key=key, history=history, at=at, spelled=not json
-        )
-        now_ns = _now_ns(node, at)
-    else:
-        with looking_at(world, at, asks=True, spells=not json) as view:
-            document = flow_view.flow(view, flow, key, with_history=history)
-            now_ns = view.now_ns
-    if json:
-        print_json(document)
-    else:
-        text.flow(document, now_ns)
+@reading(READ_FLOW)
+def show(call: ReadingCall) -> None:
+    document = call.document()
+    call.show(document, lambda flow: text.flow(flow, _now_ns(call)))
 
 
-def _now_ns(node: str, at: int | None) -> int:
-    """The time that waiting in the world of a node is measured against, as that of a folder."""
-    if at is None:
+def _now_ns(call: ReadingCall) -> int:
+    """The time that waiting is measured against: in the past, that of the journal's clock."""
+    if call.query["at"] is None:
         return now_ns()
-    clock_ns: int = from_node(node, "/v1/world", at=at)["journal"]["clock_ns"]
+    clock_ns: int = call.document(READ_WORLD)["journal"]["clock_ns"]
     return clock_ns

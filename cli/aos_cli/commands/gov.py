@@ -7,7 +7,7 @@ functions of this module.
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -24,7 +24,7 @@ from aos.manifest.load import Loaded
 from aos.manifest.patch import Patch, read_patch
 from aos.manifest.patching import apply_patch, patch_between
 from aos.read.lens.words import count, time_text
-from aos.read.views.proposal_view import proposal_list
+from aos.read.operations.proposal_reads import READ_PROPOSAL, READ_PROPOSALS
 from aos.shell_text import shell_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
@@ -42,12 +42,12 @@ from aos_cli.apply_text import (
     show_open_events,
     show_report,
 )
-from aos_cli.gov_world import governing, in_force, proposal_document, report_document, stored
-from aos_cli.node_option import NodeUrl, from_node
-from aos_cli.open_view import looking_at
+from aos_cli.gov_world import governing, in_force, proposal_document, proposed
+from aos_cli.node_option import NodeUrl
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, LeaveCells, World, number
 from aos_cli.output import fields, line, note, print_json, table, write
+from aos_cli.reading_command import ReadingCall, printed, reading
 from aos_cli.shadow_text import show_shadow
 
 SEQ_END: Final = 1 << 63
@@ -161,46 +161,13 @@ def propose(
         line(f"next: {command(node or world, 'approve', answer.seq, '--key', 'FILE')}")
 
 
-def list_proposals(
-    *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
-) -> None:
-    if node is None:
-        with looking_at(world) as view:
-            document = proposal_list(view)
-    else:
-        document = from_node(node, "/v1/proposals")
-    if json:
-        print_json(document)
-    else:
-        show_list(document["proposals"])
-
-
-def show(
-    proposal: N,
-    *,
-    report: Annotated[
-        str | None,
-        typer.Option(
-            "--report", metavar="HASH",
-            help="Instead, show this journaled shadow report of the proposal.",
-        ),
-    ] = None,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> None:  # fmt: skip
-    if report is not None:
-        shadow = report_document(world, node, proposal, report)
-        if json:
-            print_json(shadow)
-        else:
-            show_shadow(shadow)
+@reading(READ_PROPOSAL)
+def show(call: ReadingCall, *, proposal: N) -> None:
+    if call.query["report"] is not None:
+        call.show(call.document(), show_shadow)
         return
-    document = proposal_document(world, node, proposal)
-    if json:
-        print_json(document)
-    else:
-        show_one(document, node or world)
+    document = proposal_document(call.world, call.node, proposal)
+    call.show(document, lambda row: show_one(row, call.node or call.world))
 
 
 def apply(
@@ -211,10 +178,7 @@ def apply(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    loaded, mode, leaves = None, STRICT, False
-    if node is None:  # a node takes the manifest and the mode of the proposal itself
-        stored_proposal, loaded = stored(world, proposal)
-        mode, leaves = stored_proposal.mode or STRICT, bool(stored_proposal.leaves)
+    loaded, mode, leaves = proposed(world, node, proposal)
     target = ApplyTarget(world, node, proposal)
     report = target.apply(
         loaded, dry_run=False, mode=mode, leave_cells=leaves, show=0,
@@ -294,8 +258,9 @@ def command(world: Path | str, *words: object) -> str:
     return shell_text(["aos", "gov", *words, *world_options])
 
 
-def show_list(rows: Sequence[Document]) -> None:
+def show_list(document: Document) -> None:
     """Print one line for each proposal (C-142)."""
+    rows = document["proposals"]
     table(
         ["proposal", "status", "by", "at", "mode", "approvals", "note"],
         [
@@ -390,3 +355,6 @@ def _vote_remarks(vote: Document) -> str:
 
 def _time_or_blank(ns: int | None) -> str:
     return "" if ns is None else time_text(ns)
+
+
+list_proposals = printed(READ_PROPOSALS, show_list)

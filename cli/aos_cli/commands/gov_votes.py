@@ -22,7 +22,6 @@ from aos.core.journal.ports import BlobReader
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused, sentence
-from aos.host.apply.report import changes_document
 from aos.host.apply.signed_governance import declined, governor_of, sign_governance
 from aos.host.apply.vote_file import VoteFile
 from aos.host.door.way import SignedState
@@ -32,6 +31,7 @@ from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
 from aos.prove.replay.bundle import verify_bundle
 from aos.prove.report.report_source import ReportSource, source_of_bundle
+from aos.read.views.manifest_changes import changes_document
 from aos.shell_text import shell_word
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import Hash, hash_text, parse_hash

@@ -10,27 +10,19 @@ import typer
 
 from aos.errors import BadUsage, Refused
 from aos.read.lens.words import SECOND, compact, count, span_text
-from aos.read.views.view import LIMIT
+from aos.read.operations.linear_reads import (
+    READ_LINEAR_COUNTS,
+    READ_LINEAR_INSTANCE,
+    READ_LINEAR_INSTANCES,
+    READ_PLANS,
+)
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos_cli.count_text import show_counts
 from aos_cli.linear_world import LinearWorld, read_context
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import (
-    DEFAULT_WORLD,
-    At,
-    Condition,
-    Count,
-    GroupBy,
-    Json,
-    Limit,
-    Offset,
-    WaitTimeout,
-    World,
-    is_counted,
-    number,
-)
+from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World, number
 from aos_cli.output import line, note, print_json
+from aos_cli.reading_command import counted_list, printed
 
 FOR_EVER_S: Final = 100 * 365 * 86_400.0
 PLAN_BYTES_MAX: Final = 1 << 20
@@ -102,55 +94,6 @@ def start(
     return 0 if not wait or instance["status"] == _COMPLETED else Refused.exit_code
 
 
-def list_instances(
-    context: typer.Context,
-    *,
-    status: Annotated[
-        str | None,
-        typer.Option(metavar="STATUS", help="RUNNING, COMPLETED, FAILED or CANCELED."),
-    ] = None,
-    plan: Annotated[
-        str | None, typer.Option(metavar="TYPE", help="Only instances of this plan.")
-    ] = None,
-    step: Annotated[
-        str | None, typer.Option(metavar="STEP", help="Only with this current plan step.")
-    ] = None,
-    where: Condition = None,
-    is_count: Count = False,
-    group_by: GroupBy = None,
-    limit: Limit = LIMIT,
-    offset: Offset = 0,
-    at: At = None,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> None:
-    linear = LinearWorld(world, node)
-    filters: dict[str, Any] = {"status": status, "plan": plan, "step": step, "where": where}
-    if is_counted(context, "limit", "offset", is_count=is_count, group_by=group_by):
-        document = linear.counts(group_by=group_by, at=at, **filters)
-        show_counts(document, "instance", json=json)
-        return
-    document = linear.instances(limit=limit, offset=offset, at=at, **filters)
-    if json:
-        print_json(document)
-        return
-    for row in document["instances"]:
-        line(_row(row))
-    note(f"{count(document['total'], 'instance')}, {len(document['instances']):,} shown")
-
-
-def show(
-    instance: Id,
-    *,
-    at: At = None,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> None:
-    _show(LinearWorld(world, node).instance(instance, at=at), json=json)
-
-
 def wake(
     instance: Id,
     type: Annotated[str, typer.Argument(metavar="TYPE", help="The type of the signal.")],
@@ -187,20 +130,6 @@ def cancel(
     _send_event(LinearWorld(world, node), instance, "cancel", (reason,), json=json)
 
 
-def plans(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    document = LinearWorld(world, node).plans()
-    if json:
-        print_json(document)
-        return
-    for plan in document["plans"]:
-        timeouts = "" if plan.get("wait_timeouts", True) else ", without timeouts of waits"
-        line(f"{plan['type']} version {plan['version']}{timeouts}", style="bold")
-        for seq, step in enumerate(plan["steps"]):
-            line(f"  {seq}  {step['type']}{_policy(step)}")
-    if not document["plans"]:
-        note("the manifest in force has no plans (plans in the manifest)")
-
-
 def _send_event(
     linear: LinearWorld, instance: str, method: str, arguments: tuple[Any, ...], *, json: bool
 ) -> None:
@@ -218,7 +147,11 @@ def _send_event(
 def _show(instance: Mapping[str, Any], *, json: bool) -> None:
     if json:
         print_json(instance)
-        return
+    else:
+        _show_instance(instance)
+
+
+def _show_instance(instance: Mapping[str, Any]) -> None:
     line(f"instance  {instance['instance']}", style="bold")
     line(f"plan      {instance['plan']} version {instance['version']}")
     if instance["biz_key"] is not None:
@@ -285,3 +218,24 @@ def _plan(file: Path) -> Mapping[str, Any]:
     if not isinstance(plan, Mapping):
         raise BadUsage(f"{file}: expected a plan, an object with type, version and steps")
     return plan
+
+
+def _show_list(document: Mapping[str, Any]) -> None:
+    for row in document["instances"]:
+        line(_row(row))
+    note(f"{count(document['total'], 'instance')}, {len(document['instances']):,} shown")
+
+
+def _show_plans(document: Mapping[str, Any]) -> None:
+    for plan in document["plans"]:
+        timeouts = "" if plan.get("wait_timeouts", True) else ", without timeouts of waits"
+        line(f"{plan['type']} version {plan['version']}{timeouts}", style="bold")
+        for seq, step in enumerate(plan["steps"]):
+            line(f"  {seq}  {step['type']}{_policy(step)}")
+    if not document["plans"]:
+        note("the manifest in force has no plans (plans in the manifest)")
+
+
+list_instances = counted_list(READ_LINEAR_INSTANCES, READ_LINEAR_COUNTS, _show_list, "instance")
+show = printed(READ_LINEAR_INSTANCE, _show_instance)
+plans = printed(READ_PLANS, _show_plans)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -14,17 +14,19 @@ from aos.errors import BadUsage, Refused
 from aos.manifest.schedule_setting import must_have_schedules, set_value
 from aos.manifest.schedules import DELETE, PAUSE, RESUME, SCHEDULE, SET, TRIGGER, schedule_of
 from aos.read.lens.words import compact, count, span_text
+from aos.read.operations.schedule_reads import READ_SCHEDULE, READ_SCHEDULES
 from aos.read.views import schedule_view
 from aos.read.views.record_view import Document
-from aos.read.views.view import View
 from aos.values.cbor import encode
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.cell_answers import ask
-from aos_cli.node_option import NodeUrl, client_of, from_node
+from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
 from aos_cli.output import line, note, print_json
+from aos_cli.reading_command import printed
+from aos_cli.world_reading import reading_of
 
 VALUE_BYTES_MAX: Final = 1 << 20
 _MS: Final = 10**6
@@ -46,13 +48,9 @@ class ScheduleWorld:
     world: Path
     node: str | None
 
-    def schedules(self) -> Document:
-        """All schedules; see ``schedule_view.schedules``."""
-        return self._read("/v1/schedules", {}, schedule_view.schedules)
-
     def schedule(self, id: str) -> Document:
         """One schedule; see ``schedule_view.schedule``."""
-        return self._read("/v1/schedule", {"id": id}, lambda view: schedule_view.schedule(view, id))
+        return reading_of(self.world, self.node).document(READ_SCHEDULE, {"id": id})
 
     def create(self, definition: Mapping[str, Any], *, replace: bool) -> tuple[int, bool]:
         """Set a schedule, as a manifest has it; return the record, and whether it has answered."""
@@ -83,14 +81,6 @@ class ScheduleWorld:
 
     def _send(self, schema: str, value: Any) -> tuple[int, bool]:
         return ask(self.world, schema, value, _schedule_cell(value["id"]), schedule_view.refusal_of)
-
-    def _read(
-        self, path: str, query: Mapping[str, object], take: Callable[[View], Document]
-    ) -> Document:
-        if self.node is not None:
-            return from_node(self.node, path, **query)
-        with looking_at(self.world) as view:
-            return take(view)
 
 
 def _schedule_cell(id: str) -> CellId:
@@ -192,25 +182,6 @@ def create(
     _show_sent(schedules, id, schedules.create(definition, replace=replace), json=json)
 
 
-def list_schedules(
-    *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
-) -> None:
-    document = ScheduleWorld(world, node).schedules()
-    if json:
-        print_json(document)
-        return
-    for schedule in document["schedules"]:
-        line(
-            f"{schedule['id']}  {_recurrence_text(schedule)}  {schedule['event']}  "
-            f"{_state_text(schedule)}"
-        )
-    note(count(len(document["schedules"]), "schedule"))
-
-
-def show(id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    _show_schedule(ScheduleWorld(world, node).schedule(id), json=json)
-
-
 def pause(
     id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
 ) -> None:
@@ -249,8 +220,10 @@ def _show_sent(
     schedules: ScheduleWorld, id: str, sent_event: tuple[int, bool], *, json: bool
 ) -> None:
     seq, is_run = sent_event
-    if is_run:
-        _show_schedule(schedules.schedule(id), json=json)
+    if is_run and json:
+        print_json(schedules.schedule(id))
+    elif is_run:
+        _show_schedule(schedules.schedule(id))
     elif json:
         print_json({"id": id, "seq": seq, "answered": False})
     else:
@@ -262,10 +235,16 @@ def _note_waits() -> None:
     note("no process runs this world: the schedule takes it when one does (aos run, aos node)")
 
 
-def _show_schedule(schedule: Mapping[str, Any], *, json: bool) -> None:
-    if json:
-        print_json(schedule)
-        return
+def _show_list(document: Mapping[str, Any]) -> None:
+    for schedule in document["schedules"]:
+        line(
+            f"{schedule['id']}  {_recurrence_text(schedule)}  {schedule['event']}  "
+            f"{_state_text(schedule)}"
+        )
+    note(count(len(document["schedules"]), "schedule"))
+
+
+def _show_schedule(schedule: Mapping[str, Any]) -> None:
     line(f"schedule  {schedule['id']}", style="bold")
     line(f"when      {_recurrence_text(schedule)}{_bounds_text(schedule)}")
     line(f"event     {schedule['event']} {compact(schedule['value'])}")
@@ -340,3 +319,7 @@ def _json_option(text: str | None, option: str) -> object:
         return parse_json(text, max_bytes=VALUE_BYTES_MAX)
     except ValueProblem as problem:
         raise BadUsage(f"{option}: {problem}") from problem
+
+
+list_schedules = printed(READ_SCHEDULES, _show_list)
+show = printed(READ_SCHEDULE, _show_schedule)

@@ -6,14 +6,14 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.read.trace.render import DRAWN_BYTES_MAX, Branch, lines, plain
-from aos.read.trace.trace import trace as find_trace
-from aos_cli.node_option import NodeUrl
-from aos_cli.open_view import looking_at
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos.errors import BadUsage
+from aos.read.operations.trace_reads import READ_TRACE
+from aos.read.trace.render import Branch, from_documents, plain
 from aos_cli.output import is_terminal, line, print_json, safe, screen
+from aos_cli.reading_command import ReadingCall, reading
 from aos_cli.styled import Styled
 
+TARGET_WORDS_MAX: Final = 2
 _STYLES: Final = {
     "event": "cyan",
     "emitted": "cyan",
@@ -26,7 +26,10 @@ _STYLES: Final = {
 }
 
 
+@reading(READ_TRACE, without=("seq", "intent", "workflow", "key"))
 def trace(
+    call: ReadingCall,
+    *,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -35,37 +38,17 @@ def trace(
             "cell.",
         ),
     ],
-    *,
-    follow_events: Annotated[
-        bool,
-        typer.Option(
-            "--follow-events",
-            help="For a cell: show also what the events that it emitted caused in other cells.",
-        ),
-    ] = False,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
 ) -> None:
+    if len(words) > TARGET_WORDS_MAX:
+        raise BadUsage("expected SEQ, INTENT or WORKFLOW KEY")
+    # A single word is a record, an intent or a workflow without keys: the document finds out.
+    target = dict(zip(("workflow", "key"), words, strict=False))
+    if call.json:
+        print_json(call.document(more=target))
+        return
     width = screen().width if is_terminal() else None
-    if node is not None:
-        from aos_cli import node_world  # noqa: PLC0415  # it imports much
-
-        if json:
-            print_json(node_world.trace(node, words, follow_events=follow_events))
-        else:
-            show_branches(
-                node_world.drawn_trace(node, words, follow_events=follow_events, width=width)
-            )
-        return
-    with looking_at(world, asks=True, by_index=True) as view:
-        if not json:
-            view.spell(bytes_max=DRAWN_BYTES_MAX)
-        trace = find_trace(view, words, follow_events=follow_events)
-    if json:
-        print_json(trace.to_document())
-        return
-    show_branches(lines(trace, width=width))
+    document = call.document(more={**target, "drawn": True, "width": width})
+    show_branches(from_documents(document["lines"]))
 
 
 def show_branches(branches: tuple[Branch, ...]) -> None:

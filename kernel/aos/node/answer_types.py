@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from aos.read.views.document_types import PhaseFigures, ShortFault
+from aos.read.views.document_types import ShortFault
 
 
 class ReachedCell(TypedDict):
@@ -58,23 +58,6 @@ class SentBatch(TypedDict):
     """The answers to a batch, in its order."""
 
     items: list[SentEvent | RefusedEvent]
-
-
-class WorkTask(TypedDict):
-    """A task of an executor in the kernel process."""
-
-    intent: str
-    phase: str
-    attempt: int
-    since_ns: int
-
-
-class WorkDocument(TypedDict):
-    """Effects, executors and tasks of the kernel process."""
-
-    effects: list[str]
-    executors: dict[str, dict[str, PhaseFigures]]
-    tasks: list[WorkTask]
 
 
 class AdmittedCommand(TypedDict):
@@ -154,50 +137,6 @@ class CountedBatch(TypedDict):
 
     total: int
     first: list[BatchItemDocument]
-
-
-class BatchRow(TypedDict):
-    """A batch of a list."""
-
-    id: str
-    status: str
-    action: str
-    workflow: NotRequired[str]
-    where: NotRequired[str]
-    effect: NotRequired[str]
-    event: NotRequired[str]
-    value: NotRequired[object]
-    rate: NotRequired[str]
-    total: int
-    done: int
-    refused: int
-    left: int
-    created_ns: int
-    ended_ns: int | None
-    token: str
-    problem: str | None
-
-
-class BatchesDocument(TypedDict):
-    """The document of ``aos batch list --json``."""
-
-    batches: list[BatchRow]
-
-
-class BatchRefusal(TypedDict):
-    """An item of a batch that the world refused."""
-
-    workflow: str
-    key: object
-    intent: str | None
-    rule: str
-    message: str
-
-
-class BatchDocument(BatchRow):
-    """The document of ``aos batch show --json``."""
-
-    refusals: list[BatchRefusal]
 
 
 class HealthDocument(TypedDict):

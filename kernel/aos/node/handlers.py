@@ -26,17 +26,7 @@ from aos.node.manifest_requests import apply_manifest, govern, try_manifest
 from aos.node.metrics import metrics_text
 from aos.node.operating import make_snapshot, send_command, stage_module
 from aos.node.problems import Problem
-from aos.node.reading import (
-    ASKING,
-    DOCUMENTS,
-    NAMING,
-    SEARCHING,
-    is_long,
-    process_document,
-    read_document,
-    running_of,
-    work_document,
-)
+from aos.node.reading import read_document
 from aos.node.routes import TEXT
 from aos.node.schedule_requests import command_schedule, create_schedule
 from aos.node.services import Services
@@ -49,7 +39,15 @@ from aos.node.work_requests import (
     release_tasks,
     settle_tasks,
 )
+from aos.read.operations.operation import Query, ReadOperation, names_fields
+from aos.read.operations.table import BY_NAME, OPERATIONS
 from aos.read.views.clock_view import ahead_ns, ahead_text
+from aos.read.views.process_view import (
+    process_document,
+    running_of,
+    with_process,
+    work_document,
+)
 from aos.read.views.record_view import Document
 from aos.read.views.value_view import value_bytes
 from aos.read.views.view import View
@@ -61,38 +59,36 @@ Handler: TypeAlias = Callable[[Services, ApiCall], Awaitable[ApiReply | ApiStrea
 
 
 async def _read(services: Services, call: ApiCall) -> ApiReply:
-    """Every reading operation of ``DOCUMENTS``."""
-    operation, query = call.route.operation, call.query
-    work = await _running_work(services) if operation in ASKING and "at" not in query else None
-    if operation in SEARCHING:
+    """Every read request whose document is made from a view."""
+    operation, query = BY_NAME[call.route.operation], call.query
+    is_past = "at" in query
+    work = await _running_work(services) if operation.asks_process and not is_past else None
+    if names_fields(query):
+        query = {**query, "aliases": services.index.settings}
+    if operation.is_searched:
         document = await _searched(services, operation, query)
-    elif operation in NAMING and "where" in query:
-        full_query = {**query, "aliases": services.index.settings}
-        document = await services.readers.document(operation, full_query, work)
-    elif is_long(operation, query):
-        document = await services.readers.document(operation, query, work)
+    elif operation.takes_long(query):
+        document = await services.readers.document(operation.name, query, work)
     else:
 
         def make(view: View) -> Document:
             view.running = running_of(work)
-            return read_document(view, operation, query)
+            return read_document(view, operation.name, query)
 
         document = await services.read(make)
-    if operation == "read_world":
-        document = await _with_process(services, document, is_past="at" in query)
+    if operation.has_process:
+        document = await _with_process(services, document, is_past=is_past)
     return ApiReply(document=document)
 
 
-async def _searched(services: Services, operation: str, query: Mapping[str, Any]) -> Document:
+async def _searched(services: Services, operation: ReadOperation, query: Query) -> Document:
     """A list of cells: from the index if it has all that is asked for, else by reading them."""
     index = services.index
     await services.follower.advance_to()
-    state = services.follower.state
-    full_query = {**query, "aliases": index.settings}
     document = None
-    if index.has(state, operation, query):
-        document = await index.document(operation, full_query)
-    return document or await services.readers.document(operation, full_query, None)
+    if index.has(services.follower.state, operation.name, query):
+        document = await index.document(operation.name, query)
+    return document or await services.readers.document(operation.name, query, None)
 
 
 async def _running_work(services: Services) -> Document | None:
@@ -113,12 +109,7 @@ async def _with_process(services: Services, document: Document, *, is_past: bool
         else:
             process = process_document(status, work)
     origin = origin_at(services.folder.path)
-    return {
-        "path": None,
-        **document,
-        "process": process,
-        "origin": None if origin is None else origin.value,
-    }
+    return with_process(document, process, origin and origin.value, path=None)
 
 
 async def _read_blob(services: Services, call: ApiCall) -> ApiReply:
@@ -211,7 +202,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "read_batches": read_batches,
     "read_batch": read_batch,
     "stop_batch": stop_batch,
-    **dict.fromkeys(DOCUMENTS, _read),
+    **{operation.name: _read for operation in OPERATIONS if operation.document is not None},
     "read_blob": _read_blob,
     "read_work": _read_work,
     "stream_journal": stream_journal,

@@ -22,7 +22,6 @@ from typing import (
     Final,
     Literal,
     NotRequired,
-    TypeAlias,
     Union,
     get_args,
     get_origin,
@@ -32,9 +31,8 @@ from typing import (
 
 from aos.errors import excerpt
 from aos.node.problems import Problem
+from aos.read.operations.operation import Schema
 from aos.values.spelling import base64_bytes
-
-Schema: TypeAlias = Mapping[str, Any]
 
 ANNOTATIONS: Final = frozenset({"description", "default", "examples", "title", "format"})
 KEYWORDS: Final = ANNOTATIONS | {

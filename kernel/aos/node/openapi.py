@@ -13,7 +13,8 @@ from typing import Any, Final
 from aos.node.answer_types import ProblemDocument
 from aos.node.bodies import CBOR, JSON, PROBLEM
 from aos.node.json_schema import components, reference
-from aos.node.routes import POST, ROUTES, ApiRoute, Parameter
+from aos.node.routes import POST, ROUTES, ApiRoute
+from aos.read.operations.operation import Parameter
 
 VERSION: Final = "1"
 

@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl
 from aos.errors import excerpt
 from aos.node import json_schema
 from aos.node.problems import Problem
-from aos.node.routes import ApiRoute, Parameter
+from aos.node.routes import ApiRoute
+from aos.read.operations.operation import Parameter
 
 FIELDS_MAX: Final = 200
 _FLAGS: Final = {"1": True, "true": True, "0": False, "false": False}

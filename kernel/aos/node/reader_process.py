@@ -26,10 +26,11 @@ from aos.host.machine_clock import now_ns
 from aos.node.bodies import write_json
 from aos.node.list_time import ListTime, timed
 from aos.node.problems import Problem
-from aos.node.reading import read_document, running_of
+from aos.node.reading import read_document
 from aos.node.refusals import problem_of
 from aos.private_memory import keep_memory_private
 from aos.read.index.indexed_view import indexed
+from aos.read.views.process_view import running_of
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 

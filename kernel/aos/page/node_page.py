@@ -14,7 +14,7 @@ from aos.node.calls import ApiCall, ApiReply
 from aos.node.handlers import HANDLERS
 from aos.node.log_files import PREFIX as LOG_PREFIX
 from aos.node.problems import text_for_clients
-from aos.node.reading import DOCUMENTS
+from aos.node.reading import BY_NAME as READ_REQUESTS
 from aos.node.routes import BY_PATH, ROUTES
 from aos.node.services import Services
 from aos.node.tokens import OWNER
@@ -130,7 +130,8 @@ class _NodeWorld(PageWorld):
 
     async def document(self, operation: str, query: Mapping[str, Any]) -> Document:
         """As ``PageWorld``; of what only the front knows, the document of its API."""
-        if operation in DOCUMENTS:
+        request = READ_REQUESTS.get(operation)
+        if request is not None and request.document is not None:
             return await super().document(operation, query)
         # The page has checked the caller.
         call = ApiCall(route=_API[operation], caller=OWNER, query=query, headers={})

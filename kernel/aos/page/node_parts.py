@@ -19,7 +19,7 @@ from aos.page.command_forms import CancelForm, CellForm, RunAgainForm
 from aos.page.page_buttons import PageButtons
 from aos.page.page_forms import PageForm, PageForms, Visit
 from aos.page.page_links import PageLinks, read_id_segment
-from aos.page.page_table import Page, PageTarget, Path, one_word
+from aos.page.page_table import Page, Path, TargetQuery, one_word
 from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks
 from aos.page.world_parts import has_workflow
@@ -31,9 +31,8 @@ HALTED_SHOWN: Final = 100
 """Held and parked effects that the page of tasks shows."""
 
 
-def _schedule_target(_view: View, path: Path) -> PageTarget:
-    id = read_id_segment(path["key"], "schedule")
-    return PageTarget({"id": id}, (id,))
+def _schedule_target(_view: View, path: Path) -> TargetQuery:
+    return {"id": read_id_segment(path["key"], "schedule")}
 
 
 NODE_PAGES: Final[tuple[Page, ...]] = (
@@ -43,19 +42,17 @@ NODE_PAGES: Final[tuple[Page, ...]] = (
     ),
     Page(
         template="schedules", title="Schedules", path=SCHEDULES, operation="read_schedules",
-        command=("schedule", "list"),
     ),
     Page(
-        template="schedule", title="Schedule", path="/schedule/{key}", operation="read_schedule",
-        command=("schedule", "show"), target=_schedule_target, fixed=frozenset({"id"}),
+        template="schedule", title="Schedule", path="/schedule/{key}",
+        operation="read_schedule", target=_schedule_target,
     ),
     Page(
         template="batches", title="Batches", path="/batches", operation="read_batches",
-        command=("batch", "list"),
     ),
     Page(
         template="batch", title="Batch", path="/batch/{word}", operation="read_batch",
-        command=("batch", "show"), target=one_word("id"), fixed=frozenset({"id"}),
+        target=one_word("id"),
     ),
 )  # fmt: skip
 """The pages that only a node has: tasks, schedules, batches (PG-65)."""

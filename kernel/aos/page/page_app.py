@@ -30,7 +30,7 @@ from aos.node.list_time import LIST_IS_LATE
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of
-from aos.node.routes import GET, SEQ, ApiRoute, Parameter
+from aos.node.routes import GET, ApiRoute
 from aos.node.sessions import Session
 from aos.node.tokens import READ
 from aos.page.live_stream import LiveStreams, resumed
@@ -44,6 +44,8 @@ from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld, document_or_404
 from aos.page.page_worlds import PageWorlds
 from aos.page.world_parts import known_navigation, part_navigation
+from aos.read.operations.operation import Parameter
+from aos.read.operations.parameters import SEQ
 from aos.read.views.view import View
 
 if TYPE_CHECKING:  # a page without a node does not import it
@@ -235,7 +237,7 @@ class PageApp:
         target = await world.read(
             lambda view: page.target_of(view, page_query, request.path_params)
         )
-        query = {**page.of_document(page_query), **target.query}
+        query = {**page.of_document(page_query), **target}
         if request.scope["is_json"]:
             document = await document_or_404(world.document(page.operation, query))
             if page.is_lines:
@@ -267,9 +269,7 @@ class PageApp:
                 "given": _PageQuery(page_query),
                 "place": world.world_option(str(request.base_url)),
                 "path": request.path_params,
-                "command": page.words(
-                    target, page_query, world.world_option(str(request.base_url))
-                ),
+                "command": page.words(query, world.world_option(str(request.base_url))),
                 "json_address": _json_address(request),
             },
         )

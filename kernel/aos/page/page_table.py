@@ -8,52 +8,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from aos.errors import BadUsage
-from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
+from aos.node.routes import GET, ROUTES, ApiRoute
 from aos.page.page_links import read_id_segment, read_key_segment
 from aos.page.world_parts import FLOWS, LINEAR_PLANS, WorldPart, check_part
 from aos.read.lens.lens import as_json
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.words import key_text
+from aos.read.operations.operation import Parameter
+from aos.read.operations.parameters import SEQ
+from aos.read.operations.table import BY_NAME
 from aos.read.views.view import View
 from aos.shell_text import has_hidden
 
 Path: TypeAlias = Mapping[str, str]
 
+TargetQuery: TypeAlias = Mapping[str, Any]
+"""The parameters of a document that the path of a page gives."""
+
 _API: Final = {route.operation: route for route in ROUTES if route.method == GET}
-_HIDDEN: Final = frozenset({"spelled", "drawn", "width"})
-"""Parameters of text for people: a page is made from the document for programs."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageTarget:
-    """The parameters of a document that the path of a page gives, as a query and as words of the
-    command."""
-
-    query: Mapping[str, Any] = field(default_factory=dict)
-    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """One page.
 
-    ``template`` is also its name. ``command`` are the words before the target's. ``target`` reads
-    the path; ``part`` is the part of a world that the page belongs to, if only some worlds have it;
-    ``fixed`` are the parameters of the document that a query cannot give, ``needs`` those
-    that it must, ``page_parameters`` those that only choose a part of the document. With
-    ``is_lines`` the document is a list of records, which the command prints as lines.
+    ``template`` is also its name. ``target`` reads the path; ``part`` is the part of a world that
+    the page belongs to, if only some worlds have it; ``fixed`` are further parameters of the
+    document that a query cannot give, ``needs`` those that it must, ``page_parameters`` those that
+    only choose a part of the document. With ``is_lines`` the document is a list of records, which
+    the command prints as lines. ``command`` are the words of a document that is no read request.
     """
 
     template: str
     title: str
     path: str
     operation: str
-    command: tuple[str, ...]
-    target: Callable[[View, Path], PageTarget] = lambda _view, _path: PageTarget()
+    command: tuple[str, ...] = ()
+    target: Callable[[View, Path], TargetQuery] = lambda _view, _path: {}
     fixed: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
     page_parameters: tuple[Parameter, ...] = ()
@@ -65,7 +60,10 @@ class Page:
         """The API's route of the document, with the parameters that a query may give."""
         route = _API[self.operation]
         parameters = [
-            parameter for parameter in route.query if parameter.name not in _HIDDEN | self.fixed
+            parameter
+            for parameter in route.query
+            if parameter.name not in self.fixed
+            and not (parameter.is_argument or parameter.is_for_people)
         ]
         return replace(
             route,
@@ -78,7 +76,7 @@ class Page:
             ),
         )
 
-    def target_of(self, view: View, query: Mapping[str, Any], path: Path) -> PageTarget:
+    def target_of(self, view: View, query: Mapping[str, Any], path: Path) -> TargetQuery:
         """Return what the path of the page names.
 
         Raises:
@@ -94,42 +92,20 @@ class Page:
         page_names = {parameter.name for parameter in self.page_parameters}
         return {name: value for name, value in query.items() if name not in page_names}
 
-    def words(
-        self, target: PageTarget, query: Mapping[str, Any], world_option: Sequence[str]
-    ) -> list[str]:
+    def words(self, query: Mapping[str, Any], world_option: Sequence[str]) -> list[str]:
         """Return the words of the command that prints the same document. ``world_option`` are the
         option and the word that name the world."""
-        defaults = {
-            parameter.name: parameter.schema.get("default") for parameter in self.route.query
-        }
-        options: list[str] = []
-        for name, value in self.of_document(query).items():
-            # The command has no limit with --from.
-            if value != defaults.get(name) or (self.is_lines and name == "limit"):
-                options += _option(name, value)
-        options += world_option
-        begin = ["aos", *self.command]
-        if any(word.startswith("-") for word in target.words):
-            return [*begin, *options, "--", *target.words]
-        return [*begin, *target.words, *options]
+        request = BY_NAME.get(self.operation)
+        arguments, options = ([], []) if request is None else request.command_line(query)
+        begin = ["aos", *(self.command if request is None else request.command.split())]
+        if any(word.startswith("-") for word in arguments):
+            return [*begin, *options, *world_option, "--", *arguments]
+        return [*begin, *arguments, *options, *world_option]
 
 
-def _option(name: str, value: object) -> list[str]:
-    option = f"--{name.replace('_', '-')}"
-    match value:
-        case True:
-            return [option]
-        case False:
-            return []
-        case list():
-            return [word for element in value for word in (option, str(element))]
-    return [option, str(value)]
-
-
-def _cell(view: View, path: Path) -> PageTarget:
+def _cell(view: View, path: Path) -> TargetQuery:
     workflow, word = cell_words(view, path)
-    query = {"workflow": workflow} if word is None else {"workflow": workflow, "key": word}
-    return PageTarget(query, tuple(query.values()))
+    return {"workflow": workflow} if word is None else {"workflow": workflow, "key": word}
 
 
 def cell_words(view: View, path: Path) -> tuple[str, str | None]:
@@ -166,42 +142,41 @@ def cell_words(view: View, path: Path) -> tuple[str, str | None]:
     )
 
 
-def one_word(name: str) -> Callable[[View, Path], PageTarget]:
+def one_word(name: str) -> Callable[[View, Path], TargetQuery]:
     """Return what reads the word of a path as this parameter."""
 
-    def read(_view: View, path: Path) -> PageTarget:
-        return PageTarget({name: path["word"]}, (path["word"],))
+    def read(_view: View, path: Path) -> TargetQuery:
+        return {name: path["word"]}
 
     return read
 
 
-def _number(name: str) -> Callable[[View, Path], PageTarget]:
-    def read(_view: View, path: Path) -> PageTarget:
+def _number(name: str) -> Callable[[View, Path], TargetQuery]:
+    def read(_view: View, path: Path) -> TargetQuery:
         word = path["word"]
         if not (word.isascii() and word.isdigit() and len(word) < 19) or int(word) < 1:
             raise BadUsage(f"{name} in the address: expected 1 or more, found {word[:40]!r}")
-        return PageTarget({name: int(word)}, (word,))
+        return {name: int(word)}
 
     return read
 
 
-def _definition(_view: View, path: Path) -> PageTarget:
+def _definition(_view: View, path: Path) -> TargetQuery:
     name = f"{path['ns']}/{path['name']}"
-    return PageTarget({"name": name}, (name,))
+    return {"name": name}
 
 
-def _flow(view: View, path: Path) -> PageTarget:
+def _flow(view: View, path: Path) -> TargetQuery:
     flow, word = cell_words(view, path)
-    query = {"flow": flow, "key": word or ""}
-    return PageTarget(query, tuple(query.values()))
+    return {"flow": flow, "key": word or ""}
 
 
-def _linear(_view: View, path: Path) -> PageTarget:
+def _linear(_view: View, path: Path) -> TargetQuery:
     instance = read_id_segment(path["key"], "instance")
-    return PageTarget({"instance": instance}, (instance,))
+    return {"instance": instance}
 
 
-def _trace(view: View, path: Path) -> PageTarget:
+def _trace(view: View, path: Path) -> TargetQuery:
     word = path["word"]
     if (
         word.isascii()
@@ -209,108 +184,95 @@ def _trace(view: View, path: Path) -> PageTarget:
         and len(word) < 19
         and 1 <= int(word) < view.state.next_seq
     ):
-        return PageTarget({"seq": int(word)}, (word,))
-    return PageTarget({"intent": word}, (word,))
+        return {"seq": int(word)}
+    return {"intent": word}
 
 
 CELL_PATH: Final = "{ns}/{name}/{key}"
-_CELL_FIXED: Final = frozenset({"workflow", "key"})
 _STEP: Final = Parameter(name="step", schema=SEQ, help="Which step (default: the last).")
-_TRACE_FIXED: Final = frozenset({"seq", "intent", "workflow", "key"})
 
 PAGES: Final = (
     Page(
         template="world", title="Overview", path="/", operation="read_world",
-        command=("inspect", "world"),
     ),
     Page(
         template="cells", title="Cells", path="/cells", operation="read_cells",
-        command=("inspect", "cells"),
     ),
     Page(
         template="cell", title="Cell", path=f"/cell/{CELL_PATH}", operation="read_cell",
-        command=("inspect", "cell"), target=_cell, fixed=_CELL_FIXED,
+        target=_cell,
     ),
     Page(
         template="trace", title="Trace", path="/trace/{word}", operation="read_trace",
-        command=("trace",), target=_trace, fixed=_TRACE_FIXED,
+        target=_trace,
     ),
     Page(
         template="trace", title="Trace", path=f"/trace/{CELL_PATH}", operation="read_trace",
-        command=("trace",), target=_cell, fixed=_TRACE_FIXED,
+        target=_cell,
     ),
     Page(
         template="steps", title="Steps", path=f"/steps/{CELL_PATH}", operation="read_trace",
-        command=("trace",), target=_cell, fixed=_TRACE_FIXED | {"follow_events"},
-        page_parameters=(_STEP,),
+        target=_cell, fixed=frozenset({"follow_events"}), page_parameters=(_STEP,),
     ),
     Page(
-        template="flows", title="Flows", path="/flows", operation="read_flows",
-        command=("flow", "list"), part=FLOWS,
+        template="flows", title="Flows", path="/flows", operation="read_flows", part=FLOWS,
     ),
     Page(
         template="flow", title="Flow", path=f"/flow/{CELL_PATH}", operation="read_flow",
-        command=("flow", "show"), target=_flow, fixed=frozenset({"flow", "key"}), part=FLOWS,
+        target=_flow, part=FLOWS,
     ),
     Page(
         template="linear_list", title="Linear", path="/linear",
-        operation="read_linear_instances", command=("linear", "list"), part=LINEAR_PLANS,
+        operation="read_linear_instances", part=LINEAR_PLANS,
     ),
     Page(
         template="linear", title="Linear instance", path="/linear/{key}",
-        operation="read_linear_instance", command=("linear", "show"), target=_linear,
-        fixed=frozenset({"instance"}), part=LINEAR_PLANS,
+        operation="read_linear_instance", target=_linear, part=LINEAR_PLANS,
     ),
     Page(
         template="intents", title="Effects", path="/intents", operation="read_intents",
-        command=("inspect", "intents"),
     ),
     Page(
         template="intent", title="Effect", path="/intent/{word}", operation="read_intent",
-        command=("inspect", "intent"), target=one_word("intent"), fixed=frozenset({"intent"}),
+        target=one_word("intent"),
     ),
     Page(
         template="journal", title="Journal", path="/journal", operation="read_records",
-        command=("inspect", "journal"), is_lines=True,
+        is_lines=True,
     ),
     Page(
         template="record", title="Record", path="/record/{word}", operation="read_record",
-        command=("inspect", "record"), target=_number("seq"), fixed=frozenset({"seq"}),
+        target=_number("seq"),
     ),
     Page(
         template="faults", title="Faults", path="/faults", operation="read_faults",
-        command=("inspect", "faults"),
     ),
     Page(
         template="manifest", title="Manifest", path="/manifest", operation="read_manifest",
-        command=("inspect", "manifest"), fixed=frozenset({"name", "since"}),
+        fixed=frozenset({"since"}),
     ),
     Page(
-        template="difference", title="Manifest", path="/manifest/diff", operation="read_manifest",
-        command=("inspect", "manifest"), fixed=frozenset({"name"}), needs=("since",),
+        template="difference", title="Manifest", path="/manifest/diff",
+        operation="read_manifest", needs=("since",),
     ),
     Page(
         template="definition", title="Definition", path="/manifest/{ns}/{name}",
-        operation="read_manifest", command=("inspect", "manifest"), target=_definition,
-        fixed=frozenset({"name", "since"}),
+        operation="read_manifest", target=_definition, fixed=frozenset({"since"}),
     ),
     Page(
         template="proposals", title="Proposals", path="/proposals", operation="read_proposals",
-        command=("gov", "list"),
     ),
     Page(
         template="proposal", title="Proposal", path="/proposals/{word}",
-        operation="read_proposal", command=("gov", "show"), target=_number("proposal"),
-        fixed=frozenset({"proposal", "report"}),
+        operation="read_proposal", target=_number("proposal"), fixed=frozenset({"report"}),
     ),
     Page(
         template="shadow_report", title="Shadow report", path="/proposals/{word}/report",
-        operation="read_proposal", command=("gov", "show"), target=_number("proposal"),
-        fixed=frozenset({"proposal"}), needs=("report",),
+        operation="read_proposal", target=_number("proposal"), needs=("report",),
     ),
     Page(
         template="value", title="Value", path="/value/{word}", operation="read_value",
-        command=("inspect", "value"), target=one_word("value"), fixed=frozenset({"value"}),
+        target=one_word("value"),
     ),
 )  # fmt: skip
 """Every page below ``/w/ID`` that is the view of a command's document."""

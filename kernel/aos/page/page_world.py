@@ -21,19 +21,19 @@ from aos.node.list_time import LIST_S, ListTime, timed
 from aos.node.node_settings import read_settings
 from aos.node.problems import Problem
 from aos.node.readers import Readers
-from aos.node.reading import (
-    ASKING,
-    MINUTES,
-    is_long,
-    process_document,
-    read_document,
-    running_of,
-    work_document,
-)
+from aos.node.reading import BY_NAME, read_document
 from aos.node.refusals import REFUSED
 from aos.node.search.kept_index import KeptIndex
 from aos.page.bundle_reading import BundleReading
+from aos.read.operations.journal_reads import READ_MINUTES
+from aos.read.operations.operation import names_fields
 from aos.read.views.cell_selection import BY_KEY
+from aos.read.views.process_view import (
+    process_document,
+    running_of,
+    with_process,
+    work_document,
+)
 from aos.read.views.record_view import Document
 from aos.read.views.value_view import value_bytes
 from aos.read.views.view import View
@@ -114,22 +114,23 @@ class PageWorld:
             return take(_view(follower, work))
 
     async def document(self, operation: str, query: Mapping[str, Any]) -> Document:
-        """Return the document of a reading operation; see ``aos.node.reading``.
+        """Return the document of a reading operation; see ``aos.read.operations``.
 
         Raises:
             AosError, Problem: As ``read``, or as the document.
         """
         await self._open_follower()
-        work = await self._work() if operation in ASKING and "at" not in query else None
+        request = BY_NAME[operation]
+        work = await self._work() if request.asks_process and "at" not in query else None
         full_query = self._with_names(query)
-        if is_long(operation, query):
+        if request.takes_long(query):
             assert self._readers is not None, "made when the world was opened"
             document: Document = await self._readers.document(operation, full_query, work)
         else:
             document = await self.read(
                 lambda view: read_document(view, operation, full_query), work=work
             )
-        if operation == "read_world":
+        if request.has_process:
             document = await self._with_process(document, is_past="at" in query)
         return document
 
@@ -172,8 +173,8 @@ class PageWorld:
         longer than a list."""
         try:
             if self.index_folder is not None and self._readers is not None:
-                return await self._readers.document(MINUTES, {}, None, list_s=LIST_S)
-            return await self.read(lambda view: read_document(timed(view, ListTime()), MINUTES, {}))
+                return await self._readers.document(READ_MINUTES.name, {}, None, list_s=LIST_S)
+            return await self.read(lambda view: READ_MINUTES.read(timed(view, ListTime()), {}))
         except (AosError, Problem):
             return None
 
@@ -241,7 +242,7 @@ class PageWorld:
 
     def _with_names(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the names that ``node.toml`` gives to paths of states, for conditions (SE-21)."""
-        if "where" not in query:
+        if not names_fields(query):
             return query
         return {**query, "aliases": read_settings(self._path).search}
 
@@ -266,12 +267,7 @@ class PageWorld:
             if status is not None:
                 process = process_document(status, await self._ask_process("work"))
         origin = origin_at(self._path)
-        return {
-            "path": str(self.user_path),
-            **document,
-            "process": process,
-            "origin": None if origin is None else origin.value,
-        }
+        return with_process(document, process, origin and origin.value, path=str(self.user_path))
 
 
 async def if_readable(reading: Awaitable[T]) -> T | None:

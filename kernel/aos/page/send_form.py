@@ -32,13 +32,15 @@ from aos.node.handlers import HANDLERS
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of
-from aos.node.routes import BY_PATH, GET, NAME, POST, TEXT_KEY, ApiRoute, Parameter
+from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
 from aos.node.tokens import SEND, Token
 from aos.page.page_buttons import PageButton
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
 from aos.page.page_links import PageLinks
 from aos.page.page_text import TEXT_MAX
+from aos.read.operations.operation import Parameter
+from aos.read.operations.parameters import NAME, TEXT_KEY
 from aos.values.errors import ValueProblem, quoted
 from aos.values.expressions import (
     UNIT,

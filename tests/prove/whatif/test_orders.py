@@ -13,9 +13,9 @@ from aos.host.apply.manifest_files import load_manifest_files, read_manifest_fil
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded, load
 from aos.prove.whatif.journal_source import JournalSource, source_of_store
-from aos.prove.whatif.shadow_document import read_report
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
+from aos.read.views.report_form import read_report
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from tests.modules.guests import WasmWorld

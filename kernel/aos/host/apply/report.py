@@ -13,24 +13,17 @@ from aos.core.decide.flow_gate import FlowGate
 from aos.core.decide.migration import Converted
 from aos.core.journal.faults import Fault
 from aos.core.journal.records import CellId
-from aos.core.journal.shadow_report import REPORT_FORMAT, ReportInvalid
-from aos.errors import BadUsage, Damage, sentence
 from aos.host.apply.apply import Applied
 from aos.host.apply.dry_run import WaysOut, groups
-from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded
 from aos.manifest.schedules import SCHEDULE
 from aos.prove.replay.difference import difference as differing
-from aos.prove.whatif.shadow_document import checked_report
 from aos.read.lens.gate_document import gate_document
 from aos.read.lens.lens import as_json
-from aos.read.lens.manifests import manifest_records
-from aos.read.views.proposal_view import proposal
-from aos.read.views.record_view import Document
-from aos.read.views.view import View
+from aos.read.views.manifest_changes import changes_document
 from aos.sandbox.module import Unreadable, constants
-from aos.values.digests import Hash, hash_text, parse_hash
+from aos.values.digests import hash_text
 
 ApplyReport: TypeAlias = dict[str, Any]
 
@@ -79,19 +72,6 @@ def apply_report(
         else {name: dict(counts) for name, counts in sorted(applied.fates.by_workflow.items())},
         "flows": gate_document(gate, lambda cell: _key_as_json(cell, manifest)),
         "open_events": [asdict(open_event) for open_event in open_events(loaded)],
-    }
-
-
-def changes_document(changes: Difference) -> dict[str, Any]:
-    """The changes of a manifest, each as a line that begins with ``+``, ``-`` or ``~``."""
-    return {
-        "definitions": [str(definition) for definition in changes.definitions],
-        "routes": [str(route) for route in changes.routes],
-        "routes_reordered": changes.reordered,
-        "limits": [str(limit) for limit in changes.limits],
-        "plans": [str(plan) for plan in changes.plans],
-        "schedules": [str(schedule) for schedule in changes.schedules],
-        "authority": [str(change) for change in changes.authority],
     }
 
 
@@ -210,126 +190,3 @@ def _constant_events(
         is_named = event.encode() in data and not (is_taken and has_flows)
         if is_named or (event.encode("utf-16-le") in data and not is_taken):
             yield event, workflows[0].name
-
-
-def manifest_changes(view: View, since: int) -> Document:
-    """Return the changes from the manifest that was in force after record ``since`` to the one in
-    force now, or in the past that the view is of (spec/audit.md, A-62a; manifest.md, M-60).
-    ``since`` may come after this past: then they lead back.
-
-    Raises:
-        BadUsage: One of the two is missing, or ``since`` is no record of the journal.
-    """
-    manifest, last = view.state.manifest, view.state.next_seq - 1
-    if manifest is None:
-        if view.is_past:
-            raise _no_manifest(last)
-        raise BadUsage("this world has no manifest yet (apply one: aos apply PATH)")
-    head = view.journal.head()
-    end = last if head is None or not view.is_past else head.seq
-    if since > end:
-        raise BadUsage(sentence("since", expected=f"a record, 1 to {end}", actual=str(since)))
-    earlier_manifest, record = _in_force_after(view, since)
-    if earlier_manifest is None:
-        raise _no_manifest(since)
-    return {
-        "since": _manifest_document(earlier_manifest, record),
-        "now": _manifest_document(manifest, view.state.manifest_seq),
-        "changes": changes_document(difference(earlier_manifest, manifest)),
-    }
-
-
-def _in_force_after(view: View, seq: int) -> tuple[Effective | None, int | None]:
-    """Return the manifest that was in force after a record of the journal, and its record."""
-    last = view.state.next_seq - 1
-    if seq <= last:
-        return view.manifests.at(seq + 1), view.manifests.seq_at(seq + 1)
-    in_force = view.state.manifest, view.state.manifest_seq
-    for record, hash in manifest_records(view.journal, last + 1, seq):
-        in_force = Effective.from_document(view.journal.blob(hash)), record
-    return in_force
-
-
-def _no_manifest(seq: int) -> BadUsage:
-    return BadUsage(
-        sentence(
-            f"no manifest was in force after record {seq}",
-            hint="aos inspect journal --kind manifest lists the records of manifests",
-        )
-    )
-
-
-def _manifest_document(manifest: Effective, record: int | None) -> Document:
-    return {"record": record, "hash": hash_text(manifest.hash)}
-
-
-def proposal_report(view: View, number: int) -> Document:
-    """Return a proposal with its changes and what it still lacks (spec/cli.md, C-143; node-api.md,
-    N-118d): ``changes`` is None if one of the two manifests is not kept, ``missing`` if the
-    proposal is closed.
-
-    Raises:
-        BadUsage: There is no such proposal.
-    """
-    document = proposal(view, number)
-    is_open = number in view.state.proposals.open
-    return {
-        **document,
-        "changes": _proposed_changes(view, document),
-        "missing": _missing_to_approve(document) if is_open else None,
-    }
-
-
-def journaled_report(view: View, number: int, hash: str) -> Document:
-    """Return a journaled shadow report of a proposal (SH-50), with ``proposal`` and the ``record``
-    that journaled it.
-
-    Raises:
-        BadUsage: There is no such proposal or report, or the report does not have its form.
-        Erased: The report was erased.
-    """
-    name = f"blake3:{hash.removeprefix('blake3:')}"
-    reports = {report["hash"]: report["seq"] for report in proposal(view, number)["reports"]}
-    if name not in reports:
-        raise BadUsage(
-            sentence(
-                f"proposal {number} has no journaled report {name}",
-                expected="one of " + ", ".join(reports) if reports else None,
-                hint=f"aos gov shadow {number} --record journals one",
-            )
-        )
-    try:
-        shadow_report = checked_report(view.journal.blob(parse_hash(name)))
-    except ReportInvalid as problem:
-        raise BadUsage(
-            f"report {name} does not have the form of {REPORT_FORMAT}: {problem} (make it again: "
-            f"aos gov shadow {number} --check {name})"
-        ) from problem
-    return {"proposal": number, **shadow_report, "record": reports[name]}
-
-
-def proposed_manifest(view: View, hash: Hash) -> Effective:
-    """Return a manifest that the journal keeps. Raises: Damage: It does not, or it is none."""
-    return Effective.from_document(view.journal.blob(hash))
-
-
-def _proposed_changes(view: View, document: Document) -> dict[str, Any] | None:
-    try:
-        base, proposed = (
-            proposed_manifest(view, parse_hash(document[field])) for field in ("base", "document")
-        )
-    except (Damage, TypeError, KeyError):
-        return None
-    return changes_document(difference(base, proposed))
-
-
-def _missing_to_approve(document: Document) -> dict[str, Any]:
-    """How many approvals an open proposal still needs, and who can give them."""
-    voted = {vote["approver"]: vote["vote"] for vote in document["votes"]}
-    approvers = document["approvers"]
-    approvals = sum(voted.get(name) == "approve" for name in approvers)
-    return {
-        "approvals": max(document["quorum"] - approvals, 0),
-        "from": [name for name in approvers if name not in voted],
-        "report": bool(document["shadow_records"]) and not document["reports"],
-    }

@@ -26,6 +26,7 @@ from aos.node.events import event_not_allowed
 from aos.node.operating import must_sign
 from aos.node.problems import Problem
 from aos.node.rates import EXAMPLES, interval_of
+from aos.node.reading import LIST_BATCH_ITEMS
 from aos.node.refusals import refused
 from aos.node.services import Services
 from aos.node.work_requests import not_ready
@@ -66,7 +67,7 @@ async def begin_batch(services: Services, call: ApiCall) -> ApiReply:
     await services.follower.advance_to()
     seq = services.follower.seq
     query = {**_query(order), "aliases": services.index.settings}
-    document = await services.readers.document("list_batch_items", query, None)
+    document = await services.readers.document(LIST_BATCH_ITEMS.name, query, None)
     lines = document["items"]
     batch = BatchJob(
         id=id, order=order, created_ns=time.time_ns(), token=call.caller.name,

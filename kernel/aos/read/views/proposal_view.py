@@ -13,14 +13,18 @@ from typing import Any, Final
 from aos.core.decide.approved import unknown_proposal
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Governance, Record
-from aos.core.journal.shadow_report import ReportInvalid, read_report_head
+from aos.core.journal.shadow_report import REPORT_FORMAT, ReportInvalid, read_report_head
 from aos.core.state.proposals import Cast
-from aos.errors import BadUsage, Damage, Pruned
+from aos.errors import BadUsage, Damage, Pruned, sentence
+from aos.manifest.difference import difference
+from aos.manifest.effective import Effective
 from aos.read.lens.ports import first_kept
+from aos.read.views.manifest_changes import changes_document
 from aos.read.views.record_view import Document, document
+from aos.read.views.report_form import checked_report
 from aos.read.views.view import View
 from aos.values.cbor import encode
-from aos.values.digests import Hash, hash_text
+from aos.values.digests import Hash, hash_text, parse_hash
 
 _GOVERNANCE: Final = encode("governance")
 
@@ -153,3 +157,75 @@ def _report(view: View, hash: Hash, at: int, size: int) -> Document:
     except (Damage, ReportInvalid):
         return {**row, "from": None, "to": None, "records": None}
     return {**row, "from": head.first, "to": head.last, "records": head.records}
+
+
+def proposal_report(view: View, number: int) -> Document:
+    """Return a proposal with its changes and what it still lacks (spec/cli.md, C-143; node-api.md,
+    N-118d): ``changes`` is None if one of the two manifests is not kept, ``missing`` if the
+    proposal is closed.
+
+    Raises:
+        BadUsage: There is no such proposal.
+    """
+    document = proposal(view, number)
+    is_open = number in view.state.proposals.open
+    return {
+        **document,
+        "changes": _proposed_changes(view, document),
+        "missing": _missing_to_approve(document) if is_open else None,
+    }
+
+
+def journaled_report(view: View, number: int, hash: str) -> Document:
+    """Return a journaled shadow report of a proposal (SH-50), with ``proposal`` and the ``record``
+    that journaled it.
+
+    Raises:
+        BadUsage: There is no such proposal or report, or the report does not have its form.
+        Erased: The report was erased.
+    """
+    name = f"blake3:{hash.removeprefix('blake3:')}"
+    reports = {report["hash"]: report["seq"] for report in proposal(view, number)["reports"]}
+    if name not in reports:
+        raise BadUsage(
+            sentence(
+                f"proposal {number} has no journaled report {name}",
+                expected="one of " + ", ".join(reports) if reports else None,
+                hint=f"aos gov shadow {number} --record journals one",
+            )
+        )
+    try:
+        shadow_report = checked_report(view.journal.blob(parse_hash(name)))
+    except ReportInvalid as problem:
+        raise BadUsage(
+            f"report {name} does not have the form of {REPORT_FORMAT}: {problem} (make it again: "
+            f"aos gov shadow {number} --check {name})"
+        ) from problem
+    return {"proposal": number, **shadow_report, "record": reports[name]}
+
+
+def proposed_manifest(view: View, hash: Hash) -> Effective:
+    """Return a manifest that the journal keeps. Raises: Damage: It does not, or it is none."""
+    return Effective.from_document(view.journal.blob(hash))
+
+
+def _proposed_changes(view: View, document: Document) -> dict[str, Any] | None:
+    try:
+        base, proposed = (
+            proposed_manifest(view, parse_hash(document[field])) for field in ("base", "document")
+        )
+    except (Damage, TypeError, KeyError):
+        return None
+    return changes_document(difference(base, proposed))
+
+
+def _missing_to_approve(document: Document) -> dict[str, Any]:
+    """How many approvals an open proposal still needs, and who can give them."""
+    voted = {vote["approver"]: vote["vote"] for vote in document["votes"]}
+    approvers = document["approvers"]
+    approvals = sum(voted.get(name) == "approve" for name in approvers)
+    return {
+        "approvals": max(document["quorum"] - approvals, 0),
+        "from": [name for name in approvers if name not in voted],
+        "report": bool(document["shadow_records"]) and not document["reports"],
+    }

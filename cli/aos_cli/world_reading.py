@@ -1,0 +1,106 @@
+"""Read requests to the world of a folder or of a node (spec/cli.md, C-92)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from aos.host.transfer.adopting import origin_at
+from aos.read.operations.operation import Query, ReadOperation, names_fields
+from aos.read.views.process_view import with_process
+from aos.read.views.record_view import Document
+from aos.read.views.view import LIMIT_MAX
+from aos_cli.node_option import client_of
+from aos_cli.open_view import looking_at, process_of, search_names
+
+
+class WorldReading(Protocol):
+    """Reads one world."""
+
+    def document(self, operation: ReadOperation, query: Query) -> Document:
+        """Return the document of a read request. Parameters that are None or False are left out.
+
+        Raises:
+            BadUsage: The query names something that the world does not have.
+            AosError: As the folder, or as ``Client``.
+        """
+
+    def value_bytes(self, value: str) -> bytes:
+        """Return the bytes of a value that is stored outside its records. Raises as
+        ``document``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderReading:
+    """The world of a folder."""
+
+    world: Path
+
+    def document(self, operation: ReadOperation, query: Query) -> Document:
+        """See ``WorldReading``. What only a running node has is read through its socket."""
+        if operation.document is None:
+            return NodeReading(str(self.world)).document(operation, query)
+        words = _parameters(query)
+        with looking_at(
+            self.world, words.get("at"), asks=operation.asks_process, by_index=operation.reads_index
+        ) as view:
+            if names_fields(words):
+                words["aliases"] = search_names(self.world)
+            document = operation.read(view, words)
+        if operation.has_process:
+            process = process_of(self.world) if "at" not in words else None
+            origin = origin_at(self.world)
+            return with_process(document, process, origin and origin.value, path=str(self.world))
+        return document
+
+    def value_bytes(self, value: str) -> bytes:
+        """See ``WorldReading``."""
+        from aos.read.views import value_view  # noqa: PLC0415  # few commands read bytes
+
+        with looking_at(self.world) as view:
+            return value_view.value_bytes(view, value)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReading:
+    """The world of a node."""
+
+    node: str
+
+    def document(self, operation: ReadOperation, query: Query) -> Document:
+        """See ``WorldReading``."""
+        with client_of(self.node) as client:
+            document = client.document(operation.path, **_parameters(query))
+        return {**document, "path": self.node} if operation.has_process else document
+
+    def value_bytes(self, value: str) -> bytes:
+        """See ``WorldReading``."""
+        with client_of(self.node) as client:
+            return client.blob(value)
+
+
+def reading_of(world: Path, node: str | None) -> WorldReading:
+    """Return what reads the world of a node, or without one that of a folder."""
+    return FolderReading(world) if node is None else NodeReading(node)
+
+
+def rows_of(
+    world: WorldReading, operation: ReadOperation, name: str, query: Query
+) -> Iterator[Document]:
+    """Yield the rows of a list, page by page; ``name`` is the field of the document that has them.
+    Raises as ``WorldReading.document``."""
+    offset = 0
+    while True:
+        page = world.document(operation, {**query, "limit": LIMIT_MAX, "offset": offset})
+        yield from page[name]
+        offset += LIMIT_MAX
+        if offset >= page["total"]:
+            return
+
+
+def _parameters(query: Query) -> dict[str, Any]:
+    return {
+        name: value for name, value in query.items() if value is not None and value is not False
+    }

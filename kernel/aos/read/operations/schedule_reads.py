@@ -1,0 +1,29 @@
+"""Read requests about schedules."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aos.read.operations.operation import Parameter, ReadOperation, is_always_long
+from aos.read.operations.parameters import NAME
+from aos.read.views import schedule_view
+
+READ_SCHEDULES: Final = ReadOperation(
+    name="read_schedules", path="/v1/schedules", command="schedule list",
+    summary="List schedules, by id.",
+    answers=("SchedulesDocument",), is_long=is_always_long,
+    document=lambda view, _: schedule_view.schedules(view),
+)  # fmt: skip
+
+READ_SCHEDULE: Final = ReadOperation(
+    name="read_schedule", path="/v1/schedule", command="schedule show",
+    summary="Show a schedule: its definition, its next times, and its last runs.",
+    parameters=(
+        Parameter(
+            name="id", schema=NAME, help="Its id.", required=True, metavar="ID", is_argument=True,
+            command_help="The id of the schedule.",
+        ),
+    ),
+    answers=("ScheduleDocument",),
+    document=lambda view, query: schedule_view.schedule(view, query["id"]),
+)  # fmt: skip

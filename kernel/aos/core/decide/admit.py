@@ -48,6 +48,7 @@ from aos.core.state.submissions import Submission
 from aos.errors import Damage
 from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
+from aos.manifest.judging import judge
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem, quoted
 from aos.values.show import describe
@@ -146,7 +147,7 @@ def admit_manifest(
             Rule.MANIFEST_IS_IN_FORCE, "this manifest is already in force; nothing to do"
         )
     try:
-        effective = Effective.from_document(manifest_input.document)
+        effective = judge(manifest_input.document)
     except Damage as error:
         return refusal(Rule.MANIFEST_IS_INVALID, f"the effective manifest cannot be read: {error}")
     problem = keys_problem(effective, state) or leaves_problem(effective, manifest_input.leaves)

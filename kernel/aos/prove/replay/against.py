@@ -27,6 +27,7 @@ from aos.core.state.state import State, empty
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import BadUsage, Damage, Erased, sentence
 from aos.manifest.effective import Effective, Workflow
+from aos.manifest.judging import judge
 from aos.prove.replay.against_report import AgainstReport, StepDifference, classes_of
 from aos.prove.replay.candidate import (
     Candidate,
@@ -165,7 +166,7 @@ class _Against:
 
     def frame(self, frame: Frame) -> None:
         if self._state is None:
-            self._state = empty(Tip(world=frame.header.world), self._read)
+            self._state = empty(Tip(world=frame.header.world), self._read, manifest_of=judge)
         state = self._state
         tip = follow(state.tip, frame)
         for data in frame.records:

@@ -11,6 +11,7 @@ from aos.core.journal.records import Manifest
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage
 from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.prove.replay.against import against, check_candidates, module_names, named_module
 from aos.prove.replay.against_report import AgainstReport
@@ -163,7 +164,7 @@ def _manifests(
         for data in frame.records:
             record = _manifest(data)
             if record is not None:
-                yield Effective.from_document(values.blob(record.document.hash))
+                yield judge(values.blob(record.document.hash))
 
 
 def _manifest(data: bytes) -> Manifest | None:

@@ -19,6 +19,7 @@ from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.load import load
 from aos.core.state.state import State, empty
 from aos.errors import BadUsage, Damage, sentence
+from aos.manifest.judging import judge
 from aos.prove.verify.pruned_journal import Beginning, beginning, beginning_of
 from aos.store.bundle.reader import Bundle
 from aos.store.store import Store
@@ -58,11 +59,13 @@ class ShadowSource:
         """
         for at in sorted(self.snapshots, reverse=True):
             if at < seq and self.has_blob(self.snapshots[at]):
-                return load(self.snapshots[at], self.blob, limits=self.limits)
+                return load(self.snapshots[at], self.blob, limits=self.limits, manifest_of=judge)
         if self.begins is not None:
             return self.begins.state(self.blob)
         first = next(self.frames(self.first, self.first))
-        return empty(Tip(world=first.header.world), self.blob, limits=self.limits)
+        return empty(
+            Tip(world=first.header.world), self.blob, limits=self.limits, manifest_of=judge
+        )
 
 
 def source_of_store(store: Store) -> ShadowSource:

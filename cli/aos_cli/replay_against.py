@@ -13,8 +13,7 @@ from aos.host.folder.folder import open_folder
 from aos.manifest.load import Loaded
 from aos.prove.replay.against_report import CLASSES, AgainstReport, StepDifference
 from aos.prove.replay.against_store import Candidates, against_bundle, against_store
-from aos.read.lens.words import count, short
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import count, name_cell, short
 from aos.sandbox.caps import FILE_BYTES_MAX
 from aos.store.bundle.reader import open_bundle
 from aos_cli.output import Advance, line, print_json, progress

@@ -18,7 +18,7 @@ from aos.core.decide.answers import Blocker
 from aos.core.journal.records import slot_bytes
 from aos.errors import AosError, Refused
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.process import run_world
 from aos.manifest.difference import Difference

@@ -21,7 +21,7 @@ import typer.main
 import wasmtime
 from typer.exceptions import TyperException
 
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.read.where.condition import EXAMPLE
 from aos_cli import registry
 from aos_cli.main import app

@@ -11,9 +11,9 @@ import typer
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import CLOCK
 from aos.errors import Refused
-from aos.read.lens.words import count, span_text, time_text
+from aos.read.lens.words import count, name_cell, span_text, time_text
 from aos.read.views import clock_view
-from aos.read.views.record_view import Document, name_cell
+from aos.read.views.record_view import Document
 from aos_cli.node_option import NodeUrl, client_of, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to

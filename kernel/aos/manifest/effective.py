@@ -253,8 +253,8 @@ class Effective:
     def from_document(cls, document: bytes) -> Effective:
         """Read a document that was judged before: that of a manifest in the journal of this world.
 
-        A document from anywhere else needs ``judging.judge``. If nobody has judged this one, the
-        result may break any rule of spec/manifest.md.
+        A document from anywhere else needs ``judging.judge``: one that was never judged may break
+        any rule of spec/manifest.md.
 
         Raises:
             Damage: The bytes are not a document.

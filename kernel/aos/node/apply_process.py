@@ -26,7 +26,7 @@ from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.private_memory import keep_memory_private
 from aos.read.lens.gate_document import gate_document
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.values.digests import content_hash
 
 

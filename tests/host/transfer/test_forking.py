@@ -16,7 +16,8 @@ from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.door.writer import open_writer
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.adoption import Origin
-from aos.host.folder.folder import WORLD_FILE, init_world, open_folder
+from aos.host.folder.folder import WORLD_FILE, open_folder
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.process import run_world
 from aos.host.transfer.adopting import adopt_world, origin_at

@@ -16,7 +16,7 @@ import pytest
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE, PIN
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.follower import Follower
 from aos.manifest.load import load
 from aos.node.search.following_index import FollowingIndex

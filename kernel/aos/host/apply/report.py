@@ -24,7 +24,7 @@ from aos.manifest.schedules import SCHEDULE
 from aos.prove.replay.difference import difference as differing
 from aos.prove.shadow.report_document import checked_report
 from aos.read.lens.gate_document import gate_document
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.read.lens.manifests import manifest_records
 from aos.read.views.proposal_view import proposal
 from aos.read.views.record_view import Document

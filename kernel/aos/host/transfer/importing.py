@@ -19,7 +19,8 @@ from aos.core.state.eras import Eras
 from aos.core.state.state import Mark, State
 from aos.errors import BadUsage, Damage, Erased, Refused, sentence
 from aos.host.folder.adoption import Origin, set_origin
-from aos.host.folder.folder import KEYS, STORE, WorldFolder, finish, making
+from aos.host.folder.folder import KEYS, STORE, WorldFolder
+from aos.host.folder.making import finish, making
 from aos.host.folder.restore import Progress
 from aos.manifest.judging import judge
 from aos.read.lens.references import references

@@ -58,60 +58,66 @@ Workflow = Annotated[
 KeyPrefix = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Only cells whose key begins with this text.")
 ]
+CellStatus = Annotated[
+    str | None,
+    typer.Option(metavar="STATUS", help=f"Only cells that are {either(CELL_STATUSES)}."),
+]
+WaitsFor = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help=f"Only cells that wait for this effect, or for {', '.join(WAITS)}.",
+    ),
+]
+OlderThan = Annotated[
+    int | None,
+    typer.Option(
+        metavar="D",
+        parser=span,
+        help="Only cells whose last step was at least this long ago, such as 90s, 5m or 2d.",
+    ),
+]
+Pinned = Annotated[bool, typer.Option("--pinned", help="Only cells pinned to an earlier manifest.")]
+FaultName = Annotated[
+    str | None,
+    typer.Option(metavar="KIND", help=f"Only cells that failed by this fault: {FAULTS}."),
+]
+WithState = Annotated[
+    bool, typer.Option("--state", help="Show the state of each cell in the list.")
+]
+CellOrder = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(ORDERS),
+        help="key (default); age: the longest without a step first; activity: the last "
+        "active first; mail: the fullest mailbox first.",
+    ),
+]
+AfterPlace = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACE",
+        help="Continue after this place: next_after of the page before (--json).",
+    ),
+]
 
 
 def inspect_cells(
     context: typer.Context,
     *,
     workflow: Workflow = None,
-    status: Annotated[
-        str | None,
-        typer.Option(metavar="STATUS", help=f"Only cells that are {either(CELL_STATUSES)}."),
-    ] = None,
+    status: CellStatus = None,
     key_prefix: KeyPrefix = None,
-    waits_for: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHAT",
-            help=f"Only cells that wait for this effect, or for {', '.join(WAITS)}.",
-        ),
-    ] = None,
-    older_than: Annotated[
-        int | None,
-        typer.Option(
-            metavar="D",
-            parser=span,
-            help="Only cells whose last step was at least this long ago, such as 90s, 5m or 2d.",
-        ),
-    ] = None,
-    pinned: Annotated[
-        bool, typer.Option("--pinned", help="Only cells pinned to an earlier manifest.")
-    ] = False,
-    fault: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help=f"Only cells that failed by this fault: {FAULTS}."),
-    ] = None,
+    waits_for: WaitsFor = None,
+    older_than: OlderThan = None,
+    pinned: Pinned = False,
+    fault: FaultName = None,
     where: Condition = None,
     is_count: Count = False,
     group_by: GroupBy = None,
-    state: Annotated[
-        bool, typer.Option("--state", help="Show the state of each cell in the list.")
-    ] = False,
-    sort: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(ORDERS),
-            help="key (default); age: the longest without a step first; activity: the last "
-            "active first; mail: the fullest mailbox first.",
-        ),
-    ] = BY_KEY,
-    after: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PLACE",
-            help="Continue after this place: next_after of the page before (--json).",
-        ),
-    ] = None,
+    state: WithState = False,
+    sort: CellOrder = BY_KEY,
+    after: AfterPlace = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,

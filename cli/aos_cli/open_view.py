@@ -12,7 +12,7 @@ from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.machine_clock import now_ns
 from aos.read.views.record_view import Document
-from aos.read.views.view import Running, RunningTask, View
+from aos.read.views.view import Running, View
 from aos_cli.output import progress
 
 
@@ -42,7 +42,8 @@ def looking_at(
         if spells:
             view.spell()
         if asks and at is None:
-            view.running = running_of(work_of(world))
+            work = work_of(world)
+            view.running = None if work is None else Running.of_answer(work)
         if not by_index or at is not None:
             yield view
             return
@@ -66,19 +67,6 @@ def work_of(world: Path) -> Document | None:
         return ask_running(world, "work")
     except AosError:
         return None
-
-
-def running_of(work: Document | None) -> Running | None:
-    """The same for the advice of a view."""
-    if work is None:
-        return None
-    return Running(
-        effects=frozenset(work["effects"]),
-        tasks={
-            intent: RunningTask(phase, attempt, since_ns)
-            for intent, phase, attempt, since_ns in work["tasks"]
-        },
-    )
 
 
 def search_names(world: Path) -> Mapping[str, Mapping[str, str]]:

@@ -34,7 +34,6 @@ from aos.node.reading import (
     is_long,
     process_document,
     read_document,
-    running_of,
     work_document,
 )
 from aos.node.routes import TEXT
@@ -52,7 +51,7 @@ from aos.node.work_requests import (
 from aos.read.views.clock_view import ahead_ns, ahead_text
 from aos.read.views.record_view import Document
 from aos.read.views.value_view import value_bytes
-from aos.read.views.view import View
+from aos.read.views.view import Running, View
 
 BEHIND_S: Final = 5.0
 """Seconds that the follower may be behind, and the kernel process silent."""
@@ -63,18 +62,18 @@ Handler: TypeAlias = Callable[[Services, ApiCall], Awaitable[ApiReply | ApiStrea
 async def _read(services: Services, call: ApiCall) -> ApiReply:
     """Every reading operation of ``DOCUMENTS``."""
     operation, query = call.route.operation, call.query
-    work = await _running_work(services) if operation in ASKING and "at" not in query else None
+    running = await _running(services) if operation in ASKING and "at" not in query else None
     if operation in SEARCHING:
         document = await _searched(services, operation, query)
     elif operation in NAMING and "where" in query:
         full_query = {**query, "aliases": services.index.settings}
-        document = await services.readers.document(operation, full_query, work)
+        document = await services.readers.document(operation, full_query, running)
     elif is_long(operation, query):
-        document = await services.readers.document(operation, query, work)
+        document = await services.readers.document(operation, query, running)
     else:
 
         def make(view: View) -> Document:
-            view.running = running_of(work)
+            view.running = running
             return read_document(view, operation, query)
 
         document = await services.read(make)
@@ -95,9 +94,9 @@ async def _searched(services: Services, operation: str, query: Mapping[str, Any]
     return document or await services.readers.document(operation, full_query, None)
 
 
-async def _running_work(services: Services) -> Document | None:
+async def _running(services: Services) -> Running | None:
     try:
-        return work_document(await services.link.work())
+        return Running.of_answer(await services.link.work())
     except AosError:
         return None
 

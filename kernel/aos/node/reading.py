@@ -29,7 +29,7 @@ from aos.read.views import (
 )
 from aos.read.views.cell_selection import CellSelection
 from aos.read.views.record_view import Document
-from aos.read.views.view import LIMIT, Running, RunningTask, View
+from aos.read.views.view import LIMIT, View
 from aos.values.digests import hash_text
 from aos.values.spelling import duration_ns
 
@@ -364,18 +364,3 @@ def process_document(status: Mapping[str, Any], work: Mapping[str, Any] | None) 
         **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
         "executors": work_document(work or {})["executors"],
     }
-
-
-def running_of(work: Document | None) -> Running | None:
-    """Return the document of ``work_document`` for the advice of a view."""
-    if work is None:
-        return None
-    return Running(
-        effects=frozenset(work["effects"]),
-        tasks={
-            bytes.fromhex(task["intent"].removeprefix("blake3:")): RunningTask(
-                task["phase"], task["attempt"], task["since_ns"]
-            )
-            for task in work["tasks"]
-        },
-    )

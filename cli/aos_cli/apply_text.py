@@ -34,7 +34,7 @@ ALIKE_SHOWN: Final = 8
 
 GROUPS_SHOWN: Final = 20
 FLOWS_SHOWN: Final = 10
-RULE: Final = "flows_diverge"
+FLOWS_DIVERGE: Final = "flows_diverge"
 
 _FATES: Final = {
     GOES_ON: "at rest, next on the new version",

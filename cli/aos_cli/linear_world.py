@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aos.core.journal.records import CellId
@@ -21,11 +20,10 @@ from aos.manifest.plans import (
 from aos.read.views import count_view, linear_view
 from aos.read.views.annotations import Annotation
 from aos.read.views.record_view import Document
-from aos.read.views.view import View
 from aos.values.cbor import encode
 from aos_cli.cell_answers import ask, wait_for_answer
-from aos_cli.node_option import client_of, from_node
-from aos_cli.open_view import looking_at, search_names
+from aos_cli.node_option import client_of
+from aos_cli.open_view import FolderOrNode, looking_at, search_names
 
 if TYPE_CHECKING:
     from aos.values.cbor import Value
@@ -48,23 +46,20 @@ class SentEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearWorld:
-    """The linear instances of a world. ``node`` None: the world of the folder ``world``.
+class LinearWorld(FolderOrNode):
+    """The linear instances of a world.
 
     Every method raises Refused with the words of the instance if that refuses, and as the folder
     or the client otherwise.
     """
 
-    world: Path
-    node: str | None
-
     def plans(self) -> Document:
         """The plans of the manifest in force."""
-        return self._read("/v1/linear/plans", {}, linear_view.plans)
+        return self.read("/v1/linear/plans", {}, linear_view.plans)
 
     def instances(self, *, at: int | None = None, **query: Any) -> Document:
         """A page of instances; see ``linear_view.instances``."""
-        return self._read(
+        return self.read(
             "/v1/linear/instances",
             query,
             lambda view: linear_view.instances(
@@ -76,7 +71,7 @@ class LinearWorld:
     def counts(self, *, group_by: str | None, at: int | None = None, **query: Any) -> Document:
         """Numbers of instances; see ``count_view.linear_counts``."""
         has_names = query["where"] is not None or group_by is not None
-        return self._read(
+        return self.read(
             "/v1/linear/instances/count",
             {**query, "group_by": group_by},
             lambda view: count_view.linear_counts(
@@ -90,7 +85,7 @@ class LinearWorld:
 
     def instance(self, id: str, *, at: int | None = None) -> Document:
         """One instance; see ``linear_view.instance``."""
-        return self._read(
+        return self.read(
             "/v1/linear/instance",
             {"instance": id},
             lambda view: linear_view.instance(view, id),
@@ -160,19 +155,6 @@ class LinearWorld:
             current.wait(LINEAR, instance, reached(None), seconds)
         finally:
             current.close()
-
-    def _read(
-        self,
-        path: str,
-        query: Mapping[str, object],
-        take: Callable[[View], Document],
-        *,
-        at: int | None = None,
-    ) -> Document:
-        if self.node is not None:
-            return from_node(self.node, path, at=at, **query)
-        with looking_at(self.world, at) as view:
-            return take(view)
 
     def _post(self, operation: str, instance: str, **body: object) -> SentEvent:
         assert self.node is not None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from aos.errors import AosError
@@ -13,6 +14,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.machine_clock import now_ns
 from aos.read.views.record_view import Document
 from aos.read.views.view import Running, View
+from aos_cli.node_option import from_node
 from aos_cli.output import progress
 
 
@@ -67,6 +69,28 @@ def work_of(world: Path) -> Document | None:
         return ask_running(world, "work")
     except AosError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOrNode:
+    """The world that a command is about. ``node`` None: that of the folder ``world``."""
+
+    world: Path
+    node: str | None
+
+    def read(
+        self,
+        path: str,
+        query: Mapping[str, object],
+        take: Callable[[View], Document],
+        *,
+        at: int | None = None,
+    ) -> Document:
+        """The document of a reading route of the node, or what ``take`` makes of the folder."""
+        if self.node is not None:
+            return from_node(self.node, path, at=at, **query)
+        with looking_at(self.world, at) as view:
+            return take(view)
 
 
 def search_names(world: Path) -> Mapping[str, Mapping[str, str]]:

@@ -22,7 +22,7 @@ import wasmtime
 from typer.exceptions import TyperException
 
 from aos.host.folder.making import init_world
-from aos.read.where.condition import EXAMPLE
+from aos.read.where import EXAMPLE
 from aos_cli import registry
 from aos_cli.main import app
 from tests.cli.shell import here

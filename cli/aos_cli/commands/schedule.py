@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -16,13 +15,12 @@ from aos.manifest.schedules import DELETE, PAUSE, RESUME, SCHEDULE, SET, TRIGGER
 from aos.read.lens.words import compact, count, span_text
 from aos.read.views import schedule_view
 from aos.read.views.record_view import Document
-from aos.read.views.view import View
 from aos.values.cbor import encode
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.cell_answers import ask
-from aos_cli.node_option import NodeUrl, client_of, from_node
-from aos_cli.open_view import looking_at
+from aos_cli.node_option import NodeUrl, client_of
+from aos_cli.open_view import FolderOrNode, looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
 from aos_cli.output import line, note, print_json
 
@@ -35,24 +33,20 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the schedule.")
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleWorld:
-    """The schedules in the world of a folder or of a node. ``node`` None: the world of the folder
-    ``world``.
+class ScheduleWorld(FolderOrNode):
+    """The schedules in the world of a folder or of a node.
 
     Every method raises Refused with the words of the schedule if that refuses, and as the folder
     or the client otherwise.
     """
 
-    world: Path
-    node: str | None
-
     def schedules(self) -> Document:
         """All schedules; see ``schedule_view.schedules``."""
-        return self._read("/v1/schedules", {}, schedule_view.schedules)
+        return self.read("/v1/schedules", {}, schedule_view.schedules)
 
     def schedule(self, id: str) -> Document:
         """One schedule; see ``schedule_view.schedule``."""
-        return self._read("/v1/schedule", {"id": id}, lambda view: schedule_view.schedule(view, id))
+        return self.read("/v1/schedule", {"id": id}, lambda view: schedule_view.schedule(view, id))
 
     def create(self, definition: Mapping[str, Any], *, replace: bool) -> tuple[int, bool]:
         """Set a schedule, as a manifest has it; return the record, and whether it has answered."""
@@ -83,14 +77,6 @@ class ScheduleWorld:
 
     def _send(self, schema: str, value: Any) -> tuple[int, bool]:
         return ask(self.world, schema, value, _schedule_cell(value["id"]), schedule_view.refusal_of)
-
-    def _read(
-        self, path: str, query: Mapping[str, object], take: Callable[[View], Document]
-    ) -> Document:
-        if self.node is not None:
-            return from_node(self.node, path, **query)
-        with looking_at(self.world) as view:
-            return take(view)
 
 
 def _schedule_cell(id: str) -> CellId:

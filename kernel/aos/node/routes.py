@@ -33,7 +33,7 @@ from aos.read.views.flow_reading import SHOWN_STATUSES
 from aos.read.views.intent_view import INTENT_STATUSES
 from aos.read.views.journal_view import KINDS
 from aos.read.views.view import LIMIT, LIMIT_MAX
-from aos.read.where.condition import EXAMPLE
+from aos.read.where import EXAMPLE
 
 EVENT_STREAM: Final = "text/event-stream"
 TEXT: Final = "text/plain; version=0.0.4"

@@ -28,7 +28,7 @@ from aos.client import (
     node_steps,
 )
 from aos.client.node_errors import NodeUnavailable
-from aos.client.requests import NodeRequests, request
+from aos.client.requests import SharedRequests, request
 from aos.errors import BadUsage, Pruned, Refused, Unavailable
 from aos.values.cbor import encode
 from tests.node.conftest import node
@@ -410,7 +410,7 @@ def test_an_answer_that_does_not_end_is_given_up(
 
 
 def test_both_clients_have_the_same_requests_with_one_text() -> None:
-    requests = {name for name, value in vars(NodeRequests).items() if isinstance(value, request)}
+    requests = {name for name, value in vars(SharedRequests).items() if isinstance(value, request)}
     blocking, awaited = Client("http://node"), AsyncClient("http://node")
 
     assert {"send", "instance", "count_cells", "wait", "document"} <= requests

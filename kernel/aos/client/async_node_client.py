@@ -18,11 +18,11 @@ from aos.client.node_client import check_served, token_headers, unreachable
 from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_context
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
-from aos.client.requests import TIMEOUT_S, AwaitedClient, NodeRequests
+from aos.client.requests import TIMEOUT_S, AwaitedClient, SharedRequests
 from aos.read.views.record_view import Document
 
 
-class AsyncClient(AwaitedClient, NodeRequests):
+class AsyncClient(AwaitedClient, SharedRequests):
     """``Client`` for asyncio: the same methods with the same answers and errors. ``instances`` and
     ``follow`` are asynchronous iterators. Several tasks may use one client.
     """

@@ -16,11 +16,11 @@ from aos.client.following_node import EventStream, FollowedNode
 from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_context
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
-from aos.client.requests import TIMEOUT_S, BlockingClient, NodeRequests
+from aos.client.requests import TIMEOUT_S, BlockingClient, SharedRequests
 from aos.read.views.record_view import Document
 
 
-class Client(BlockingClient, NodeRequests):
+class Client(BlockingClient, SharedRequests):
     """Sends events to a world and reads it, through its node. Used by one thread at a time;
     ``AsyncClient`` is the same for asyncio.
 

@@ -76,7 +76,7 @@ class request(Generic[P, T]):  # noqa: N801  # used as a decorator, like propert
         return MethodType(self._answer if is_blocking else self._awaited, client)
 
 
-class NodeRequests:
+class SharedRequests:
     """The requests themselves."""
 
     @request

@@ -40,7 +40,7 @@ from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.follower import Follower, RecordListener
 from aos.node.application import AccessLog, App
 from aos.node.batches.batch_runner import Batches
-from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
+from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol, server_config
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
 from aos.node.node_settings import NodeSettings, read_settings
@@ -369,16 +369,9 @@ def _server(app: Any, fd: int, tls: dict[str, str | None] | None) -> tuple[_Serv
         tls_options = {"ssl_certfile": tls["cert"], "ssl_keyfile": tls["key"]}
         if tls.get("client_ca") is not None:
             tls_options |= {"ssl_ca_certs": tls["client_ca"], "ssl_cert_reqs": ssl.CERT_REQUIRED}
-    config = uvicorn.Config(
+    config = server_config(
         app,
-        http=BoundedProtocol,
-        loop="none",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # a client's word about its address counts for nothing
+        BoundedProtocol,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=_SHUTDOWN_S,

@@ -23,7 +23,8 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import EventInput
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.world.engine import EngineStats
 from aos.prove.replay.replay_store import replay_store
 from benchmarks import floor

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from aos.host.door.remote import ask_running
-from aos.host.process import Started, run_world
+from aos.host.process import RunSettings, Started, run_world
 from aos.host.world.snapshots import Every
 from benchmarks.memory import rss_anon_mib
 from benchmarks.watch import Watch, watching
@@ -39,10 +39,12 @@ class World:
         self._run = asyncio.create_task(
             run_world(
                 self._path,
-                executors=self._load.executors,
-                handle_signals=False,
-                snapshot_every=self._every,
-                on_started=self._has_started,
+                RunSettings(
+                    executors=self._load.executors,
+                    handle_signals=False,
+                    snapshot_every=self._every,
+                    on_started=self._has_started,
+                ),
             )
         )
         started = asyncio.create_task(self._started.wait())

@@ -79,7 +79,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "apply": "folder schedules",
         "transfer": "folder stamps",
         "world": "errors fields stamps folder schedules event_checks ended_flows package_checks",
-        "executors": "machine_clock folder world",
+        "executors": "fields machine_clock folder world",
         "open_work": "executors",
         "door": "errors fields folder apply world executors",
         "checkpoints": "stamps folder",

@@ -14,7 +14,8 @@ import pytest
 
 from aos.errors import Refused
 from aos.host.door.remote import ask_running
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.node.problems import text_for_clients
 from aos.read.views.reason import command_words
 from aos.shell_text import is_hidden, shell_text

@@ -23,7 +23,8 @@ from aos.core.state.fold import fold_frame
 from aos.host.apply.manifest_files import load_manifest_files, read_manifest_files
 from aos.host.door.writer import open_writer
 from aos.host.executors.carrying import carry_out
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.world.snapshots import Every
 from aos.manifest.load import load
 from aos.prove.event_log.event_log import OCEL, write_event_log

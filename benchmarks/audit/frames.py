@@ -23,7 +23,8 @@ from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.checkpoints.checkpointing import make_checkpoint
 from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world, open_folder, read_key
+from aos.host.folder.folder import open_folder, read_key
+from aos.host.folder.making import init_world
 from aos.host.folder.restore import restore
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack

@@ -18,7 +18,8 @@ from aos.core.journal.records import CellId, Event, Receipt, Record, Step
 from aos.errors import AosError, Unavailable
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos_gateway.keys import RECORD_KINDS
 from aos_gateway.requests import Request
 from benchmarks.changed_manifest import changed_manifest

@@ -11,7 +11,8 @@ from typing import Any, Final
 from aos.core.decide.answers import Admitted
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.prove.replay.replay_store import replay_store
 from benchmarks.node.serving import served
 from benchmarks.processes import run_child

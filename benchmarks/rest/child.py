@@ -24,7 +24,8 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import EventInput
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.world.snapshots import Every, MadeSnapshot
 from aos.prove.replay.replay_store import replay_store
 from benchmarks.figures import NS_PER_S, as_fields, measured

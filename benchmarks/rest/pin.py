@@ -15,7 +15,7 @@ from aos.core.journal.inputs import PIN
 from aos.host.apply.apply import Applied
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from benchmarks.rest.feed import feed
 from benchmarks.workloads import cell_name, load_of
 from benchmarks.world import World

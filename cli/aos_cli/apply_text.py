@@ -25,8 +25,7 @@ from aos.host.apply.apply import (
     WAITED_FOR,
 )
 from aos.host.apply.report import ApplyReport
-from aos.read.lens.words import compact, count
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import compact, count, name_cell
 from aos.shell_text import shell_text
 from aos_cli.output import line, note
 
@@ -35,7 +34,7 @@ ALIKE_SHOWN: Final = 8
 
 GROUPS_SHOWN: Final = 20
 FLOWS_SHOWN: Final = 10
-RULE: Final = "flows_diverge"
+FLOWS_DIVERGE: Final = "flows_diverge"
 
 _FATES: Final = {
     GOES_ON: "at rest (continue on the new version)",

@@ -19,7 +19,7 @@ from aos.core.state.version import is_pinned
 from aos.errors import Refused
 from aos.host.door.writer import Item
 from aos.manifest.effective import Effective
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.read.lens.lookup import find_cell, find_workflow
 from aos.read.lens.words import compact
 from aos.read.operations.cell_reads import READ_CELL, READ_CELLS, READ_FAULTS

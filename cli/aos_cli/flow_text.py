@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from aos.flow.failure import failure_text
-from aos.read.lens.words import compact, key_text, short, span_text, time_text
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import compact, key_text, name_cell, short, span_text, time_text
 from aos_cli import inspect_text
 from aos_cli.output import fields, is_terminal, line, note, table
 from aos_cli.styled import Styled

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from aos.host.folder.adoption import WORDS, Origin
 from aos.host.machine_clock import now_ns
-from aos.read.lens.words import compact, count, short, span_text, time_text
+from aos.read.lens.words import compact, count, name_cell, short, span_text, time_text
 from aos.read.views.clock_view import ahead_text
 from aos.read.views.reason import EVENT, command_words
-from aos.read.views.record_view import cell_text, control_text, kernel_cause, name_cell
+from aos.read.views.record_view import cell_text, control_text, kernel_cause
 from aos_cli.output import (
     STATUS_STYLES,
     entry,

@@ -11,9 +11,9 @@ from aos.errors import AosError
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.machine_clock import now_ns
-from aos.read.views.process_view import process_document, running_of, work_document
+from aos.read.views.process_view import process_document
 from aos.read.views.record_view import Document
-from aos.read.views.view import View
+from aos.read.views.view import Running, View
 from aos_cli.output import progress
 
 
@@ -44,7 +44,7 @@ def looking_at(
             view.spell()
         if asks and at is None:
             work = work_of(world)
-            view.running = None if work is None else running_of(work_document(work))
+            view.running = None if work is None else Running.of_answer(work)
         if not by_index or at is not None:
             yield view
             return

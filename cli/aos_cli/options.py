@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from aos.errors import BadUsage, either, sentence
+from aos.read.where import EXAMPLE
 from aos.values.spelling import duration_ns
 
 DEFAULT_WORLD: Final = Path(".aos")
@@ -66,8 +67,7 @@ Condition = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT",
-        help="Only those that pass this condition: "
-        """'customer_id = "c-1" and amount_cents >= 1000'.""",
+        help=f"Only those that pass this condition: '{EXAMPLE}'.",
     ),
 ]
 

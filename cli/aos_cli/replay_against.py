@@ -13,8 +13,7 @@ from aos.manifest.load import Loaded
 from aos.prove.whatif.against import Candidates, against
 from aos.prove.whatif.against_report import AgainstReport, StepDifference
 from aos.prove.whatif.step_comparison import CLASSES
-from aos.read.lens.words import count, short
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import count, name_cell, short
 from aos.sandbox.caps import FILE_BYTES_MAX
 from aos.store.stored_world import state_of
 from aos_cli.output import line, print_json, progress

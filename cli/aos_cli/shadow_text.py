@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from aos.read.lens.words import count, short
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import count, name_cell, short
 from aos_cli.output import line
 
 CELLS_SHOWN: Final = 10

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from aos.manifest.builtins import CRON, EFFECT_CANCEL, EFFECTS, TIMER_CANCEL
+from aos.manifest.builtin_definitions import EFFECTS
+from aos.manifest.builtins import CRON, EFFECT_CANCEL, TIMER_CANCEL
 from tests.modules.guests import MODULES
 
 COUNTER: Final = "agentos/counter@1"

@@ -20,7 +20,8 @@ import pytest
 from aos.author.project import Project
 from aos.errors import Unavailable
 from aos.host.door.remote import ask_running
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.values.cbor import Value, encode
 from tests.author import fakes
 from tests.author.test_in_force import changed

@@ -19,7 +19,8 @@ from aos.author.screen import LINE_BYTES_MAX, Command, Typed, parse_line
 from aos.author.source_files import Changes, Watch
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.writer import Item
-from aos.host.folder.folder import UNFINISHED_FILE, init_world, open_folder
+from aos.host.folder.folder import UNFINISHED_FILE, open_folder
+from aos.host.folder.making import init_world
 from aos.manifest.keys import key_text
 from aos.read.trace.render import Branch, plain
 from aos.store.lock import WorldLock

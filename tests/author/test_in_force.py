@@ -18,9 +18,9 @@ from aos.core.decide.answers import Blocker
 from aos.core.journal.records import slot_bytes
 from aos.errors import AosError, Refused
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
-from aos.host.process import run_world
+from aos.host.process import RunSettings, run_world
 from aos.manifest.difference import Difference
 from aos.read.trace.render import Branch
 from aos.values.cbor import decode_record, encode
@@ -73,7 +73,7 @@ def world(tmp_path: Path) -> Path:
 def run(world: Path, key: str, out: bytes | None = None) -> None:
     with open_writer(world) as writer:
         [_] = writer.send([do(key, out)], batch_items=1)
-    asyncio.run(run_world(world, until_idle=True, handle_signals=False))
+    asyncio.run(run_world(world, RunSettings(until_idle=True, handle_signals=False)))
 
 
 def state_in(world: Path, key: str) -> object:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import STORE, init_world
+from aos.host.folder.folder import STORE
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos_cli.main import run_command
 from tests.cli.shell import Aos, Result, in_silence

@@ -14,7 +14,7 @@ from aos.flow.flow_state import OTHER_SPELLINGS
 from aos.flow.operation import OperationKind as Kind
 from aos.flow.operation import OperationState, UndoState
 from aos.host.door.writer import Item, open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from aos.values.cbor import encode
 from tests.cli.shell import Aos, in_silence

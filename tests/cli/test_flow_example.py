@@ -11,7 +11,7 @@ import pytest
 
 from aos.flow.declaration import declared_flow, declared_flows
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.testing import Fail, World, everywhere, in_turn
 from tests.cli.shell import here, in_silence
 from tests.copies import copied

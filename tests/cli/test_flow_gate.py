@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from aos.sandbox.inspect import check_module
 from aos.values.digests import hash_text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from aos.sandbox.inspect import check_module
 from tests.cli.shell import Result, here, in_silence

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.manifest.keys import key_text
 from aos.values.digests import hash_text

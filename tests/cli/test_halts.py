@@ -13,7 +13,7 @@ import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from tests.cli.shell import Result, here
 from tests.host.puppet import asks_for, do, files

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from tests.cli.shell import Aos
 
 

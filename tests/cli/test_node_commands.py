@@ -17,7 +17,7 @@ from aos.client import Client
 from aos.core.decide.answers import Admitted
 from aos.errors import AosError
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from tests.cli.shell import Result, here, in_silence, start
 from tests.cli.test_commands import GARBAGE, is_sound, running, send

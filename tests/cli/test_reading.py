@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.prove.replay.difference import DifferingPlace, FieldDifference
 from aos.prove.replay.replay_report import Divergence
 from aos.read.trace.trace import NODES_MAX

@@ -14,7 +14,7 @@ import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from aos.values.digests import content_hash, hash_text
 from tests.cli.shell import here, start

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, hash_text, parse_hash

@@ -83,10 +83,10 @@ def imported(*words: str | Path) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "modules", "ours"),
     [
-        (["--version"], 169, 13),
-        (["inspect", "world"], 364, 167),
-        (["inspect", "cell", "puppet", "ada"], 369, 167),
-        (["send", "host/Do@1", EVENT], 424, 214),
+        (["--version"], 169, 12),
+        (["inspect", "world"], 349, 150),
+        (["inspect", "cell", "puppet", "ada"], 353, 154),
+        (["send", "host/Do@1", EVENT], 404, 198),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )
@@ -123,8 +123,8 @@ def test_sending_to_a_running_world_imports_no_engine(lived_in: Path, tmp_path: 
         process.wait()
 
     assert not {"aos.core.kernel", "aos.host.world.engine", "aos.host.apply.apply"} & found
-    assert len(found) <= 366
-    assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 156
+    assert len(found) <= 290
+    assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 88
 
 
 @pytest.mark.parametrize("group", ["", "inspect"])

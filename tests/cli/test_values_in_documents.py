@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from tests.cli.shell import here
 from tests.schedule.stage import nodes

@@ -23,7 +23,7 @@ from aos.core.decide.answers import Blocker, Refusal, Rule
 from aos.errors import Unavailable
 from aos.host.apply.dry_run import groups
 from aos.host.door.writer import Item, Writer, open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.values.cbor import encode
 from aos_cli import run_process
 from aos_cli.commands import send

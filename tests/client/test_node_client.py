@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -27,6 +28,7 @@ from aos.client import (
     node_steps,
 )
 from aos.client.node_errors import NodeUnavailable
+from aos.client.requests import SharedRequests, request
 from aos.errors import BadUsage, Pruned, Refused, Unavailable
 from aos.values.cbor import encode
 from tests.node.conftest import node
@@ -405,3 +407,18 @@ def test_an_answer_that_does_not_end_is_given_up(
         ask = (lambda: asyncio.run(asked())) if is_async else world.seq
         with pytest.raises(Unavailable, match=text):
             ask()
+
+
+def test_both_clients_have_the_same_requests_with_one_text() -> None:
+    requests = {name for name, value in vars(SharedRequests).items() if isinstance(value, request)}
+    blocking, awaited = Client("http://node"), AsyncClient("http://node")
+
+    assert {"send", "instance", "count_cells", "wait", "document"} <= requests
+    for name in requests:
+        answer, coroutine = getattr(blocking, name), getattr(awaited, name)
+        assert inspect.signature(answer) == inspect.signature(coroutine)
+        assert "self" not in inspect.signature(answer).parameters
+        assert answer.__doc__ == coroutine.__doc__ == getattr(Client, name).__doc__
+        assert answer.__doc__
+        assert inspect.iscoroutinefunction(coroutine)
+        assert not inspect.iscoroutinefunction(answer)

@@ -11,7 +11,8 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Receipt, slot_bytes
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.folder.secrets import read_secrets
 from aos.manifest.load import load
 from aos.values.cbor import decode_record

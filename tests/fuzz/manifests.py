@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from aos.errors import Damage
 from aos.manifest.difference import difference
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.manifest.load import Loaded, ManifestProblems, load, needed_files
 from tests.core.desk import ARMS
 from tests.core.desk import nodes as desk_nodes
@@ -65,7 +65,7 @@ def _load(files: dict[str, bytes]) -> None:
     except ManifestProblems as problems:
         _is_well_said(problems, given)
         return
-    again = Effective.from_document(loaded.effective.document)
+    again = judge(loaded.effective.document)
     assert again.hash == loaded.effective.hash
     assert again.document == loaded.effective.document
     assert difference(again, loaded.effective).is_empty
@@ -81,7 +81,7 @@ def _is_well_said(problems: ManifestProblems, given: Mapping[str, bytes]) -> Non
 
 def _effective(document: bytes) -> None:
     try:
-        found = Effective.from_document(document)
+        found = judge(document)
     except Damage:
         return
     assert found.document == document

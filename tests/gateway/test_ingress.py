@@ -15,7 +15,7 @@ from benchmarks.changed_manifest import changed_manifest
 from aos.client import Client
 from aos.core.decide.answers import Refusal
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import Loaded
 from aos.page.send_form import example_value
 from aos.testing import World

@@ -22,8 +22,8 @@ import wasmtime
 from typer.exceptions import TyperException
 
 from aos.errors import BadUsage
-from aos.host.folder.folder import init_world
-from aos.read.where.condition import EXAMPLE
+from aos.host.folder.making import init_world
+from aos.read.where import EXAMPLE
 from aos_cli import registry
 from aos_cli.main import app
 from tests.cli.all_commands import ALL_COMMANDS

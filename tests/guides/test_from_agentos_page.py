@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from aos.manifest.builtins import EFFECTS
+from aos.manifest.builtin_definitions import EFFECTS
 from aos.manifest.load import ManifestProblems, load
 from aos.worker.shipped import option_for, shipped_executors
 from tests.agentos.agent_surroundings import ANSWER, outside

@@ -17,7 +17,7 @@ from aos.host import process
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Outcome, Report, report_to_stderr
-from aos.host.process import Ended, run_world
+from aos.host.process import Ended, RunSettings, run_world
 from aos.values.digests import Hash
 
 EFFECTS = f"{Path(__file__).parent / 'attempt_effects.py'}:effects"
@@ -65,7 +65,10 @@ async def host(path: Path, *, report: Report = report_to_stderr, until_idle: boo
         return [Striking.executor]
 
     return await run_world(
-        path, executors=executors, until_idle=until_idle, handle_signals=False, report=report
+        path,
+        RunSettings(
+            executors=executors, until_idle=until_idle, handle_signals=False, report=report
+        ),
     )
 
 

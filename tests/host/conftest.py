@@ -8,7 +8,7 @@ import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from tests.copies import copied
 from tests.host.puppet import manifest
 

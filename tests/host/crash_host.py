@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aos.core.decide.answers import Answer, Refusal
 from aos.host.executors.task import Outcome, Task
-from aos.host.process import Started, run_world
+from aos.host.process import RunSettings, Started, run_world
 from tests.host.test_process import Echo
 
 
@@ -60,9 +60,11 @@ def main() -> None:
     asyncio.run(
         run_world(
             Path(world),
-            executors=lambda _blob, _world: [noting],
-            until_idle="--until-idle" in flags,
-            on_started=noting.started,
+            RunSettings(
+                executors=lambda _blob, _world: [noting],
+                until_idle="--until-idle" in flags,
+                on_started=noting.started,
+            ),
         )
     )
 

@@ -25,7 +25,7 @@ from aos.host.door.remote import ask_running
 from aos.host.door.writer import open_writer
 from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
-from aos.host.process import run_world
+from aos.host.process import RunSettings, run_world
 from aos.host.retention.gc import collect_world
 from aos.host.retention.pruning import prune_world
 from aos.host.world.snapshots import Every
@@ -83,11 +83,13 @@ async def running(path: Path, **more: Any) -> Any:
     world = asyncio.create_task(
         run_world(
             path,
-            executors=lambda _b, _w: (Echo(),),
-            handle_signals=False,
-            on_started=lambda _: up.set(),
-            snapshot_every=Every(records=0),
-            **more,
+            RunSettings(
+                executors=lambda _b, _w: (Echo(),),
+                handle_signals=False,
+                on_started=lambda _: up.set(),
+                snapshot_every=Every(records=0),
+                **more,
+            ),
         )
     )
     await asyncio.wait({world, asyncio.create_task(up.wait())}, return_when="FIRST_COMPLETED")

@@ -34,7 +34,7 @@ from aos.host.executors.timer import TimerExecutor
 from aos.host.folder import lock_waiting
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.host.process import Ended, RunningWorld, Started, Status, run_world
+from aos.host.process import Ended, RunningWorld, RunSettings, Started, Status, run_world
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.store.errors import CommitFailed, WorldIsHeld
@@ -109,7 +109,9 @@ class Echo:
 def run(path: Path, *executors: TaskExecutor, **more: Any) -> Ended:
     return asyncio.run(
         asyncio.wait_for(
-            run_world(path, executors=lambda _b, _w: executors, handle_signals=False, **more),
+            run_world(
+                path, RunSettings(executors=lambda _b, _w: executors, handle_signals=False, **more)
+            ),
             WAIT_S,
         )
     )
@@ -135,10 +137,12 @@ def while_running(
         world = asyncio.ensure_future(
             run_world(
                 path,
-                executors=lambda _b, _w: executors,
-                handle_signals=False,
-                on_started=lambda _: up.set(),
-                **more,
+                RunSettings(
+                    executors=lambda _b, _w: executors,
+                    handle_signals=False,
+                    on_started=lambda _: up.set(),
+                    **more,
+                ),
             )
         )
         async with asyncio.timeout(WAIT_S):
@@ -540,7 +544,7 @@ def test_the_status_is_told_now_and_then(world: Path) -> None:  # H-85
 def test_a_signal_stops_the_world_cleanly(world: Path) -> None:  # H-82
     async def signalled() -> Ended:
         up = asyncio.Event()
-        task = asyncio.ensure_future(run_world(world, on_started=lambda _: up.set()))
+        task = asyncio.ensure_future(run_world(world, RunSettings(on_started=lambda _: up.set())))
         async with asyncio.timeout(WAIT_S):
             await up.wait()
             os.kill(os.getpid(), signal.SIGTERM)
@@ -559,7 +563,7 @@ def test_a_signal_is_heard_while_the_journal_is_read(world: Path) -> None:  # H-
         time.sleep(0.2)
 
     with pytest.raises(Stopping, match="stopped while its journal was read"):
-        asyncio.run(run_world(world, on_fold=interrupt))
+        asyncio.run(run_world(world, RunSettings(on_fold=interrupt)))
     with WorldLock(world):
         pass
 
@@ -707,9 +711,11 @@ def test_timers_and_blobs_work_in_a_running_world(tmp_path: Path, template: Path
         asyncio.wait_for(
             run_world(
                 path,
-                executors=lambda blob, _: [TimerExecutor(), BlobExecutor(blob)],
-                until_idle=True,
-                handle_signals=False,
+                RunSettings(
+                    executors=lambda blob, _: [TimerExecutor(), BlobExecutor(blob)],
+                    until_idle=True,
+                    handle_signals=False,
+                ),
             ),
             WAIT_S,
         )
@@ -733,8 +739,11 @@ def test_an_effect_that_is_left_to_clients_is_open_work_without_a_word(world: Pa
     async def body() -> Ended:
         running = asyncio.create_task(
             run_world(
-                world, executors=lambda _b, _w: (), elsewhere=True, handle_signals=False,
-                until_idle=True, report=reports.append, on_status=seen.append,
+                world,
+                RunSettings(
+                    elsewhere=True, handle_signals=False, until_idle=True, report=reports.append,
+                    on_status=seen.append,
+                ),
             )
         )  # fmt: skip
         await until(lambda: bool(seen) and seen[-1].waiting == {ECHO: 2})
@@ -794,7 +803,12 @@ def test_a_begun_attempt_of_an_effect_of_clients_is_not_called_lost_at_a_start(
         async with asyncio.timeout(WAIT_S):
             up = asyncio.Event()
             running = asyncio.create_task(
-                run_world(path, elsewhere=True, handle_signals=False, on_started=lambda _: up.set())
+                run_world(
+                    path,
+                    RunSettings(
+                        elsewhere=True, handle_signals=False, on_started=lambda _: up.set()
+                    ),
+                )
             )
             await up.wait()
             link = Link(open_folder(path))
@@ -836,7 +850,7 @@ def test_the_world_answers_while_the_code_around_it_ends_and_a_second_signal_end
     async def body() -> Ended:
         up = asyncio.Event()
         running = asyncio.create_task(
-            run_world(world, around=around, on_started=lambda _: up.set())
+            run_world(world, RunSettings(around=around, on_started=lambda _: up.set()))
         )
         await up.wait()
         os.kill(os.getpid(), signal.SIGTERM)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.world import checks
 from aos.manifest.load import load
 from tests.cli.shell import Result, here

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from aos.errors import Damage
-from aos.manifest.effective import Effective
+from aos.manifest import forms, meaning
+from aos.manifest.effective import Effective, _read
+from aos.manifest.judging import judge
 from aos.manifest.limits import StepLimits
 from aos.manifest.linear_names import RELEASED, RESERVED, SENT_TO_LINEAR
 from aos.manifest.load import load
@@ -50,7 +52,7 @@ def test_a_document_reads_back_as_what_wrote_it() -> None:
     """M-46."""
     made = effective()
 
-    read = Effective.from_document(made.document)
+    read = judge(made.document)
 
     assert read == made
     assert (read.hash, read.manifest_hash) == (made.hash, made.manifest_hash)
@@ -153,7 +155,7 @@ def test_documents_with_different_meanings_have_different_hashes(
     changed = loaded(documents).effective
 
     assert changed.hash != effective().hash
-    assert Effective.from_document(changed.document) == changed
+    assert judge(changed.document) == changed
 
 
 def with_ingress(*listed: str) -> Effective:
@@ -179,7 +181,7 @@ def test_a_list_of_events_from_outside_is_all_that_is_accepted(listed: tuple[str
         route.event in listed for route in found.subscriptions
     ]
     assert found.hash != effective().hash
-    assert Effective.from_document(found.document).ingress == found.ingress
+    assert judge(found.document).ingress == found.ingress
     document: Any = decode_record(found.document)
     assert document["manifest"]["routing"]["ingress"] == sorted(listed)
 
@@ -199,7 +201,7 @@ def test_a_manifest_without_routes_may_accept_nothing() -> None:
     found = loaded(documents).effective
 
     assert found.ingress == frozenset()
-    assert Effective.from_document(found.document) == found
+    assert judge(found.document) == found
 
 
 @pytest.mark.parametrize(
@@ -248,7 +250,7 @@ def test_a_list_in_a_journal_cannot_lack_the_events_of_a_package() -> None:
     document["manifest"]["routing"]["ingress"].remove("aos/LinearClaim@1")
 
     with pytest.raises(Damage, match="aos/LinearClaim@1 must be listed"):
-        Effective.from_document(encode(document))
+        judge(encode(document))
 
 
 def test_a_list_of_subscriptions_keeps_its_order() -> None:
@@ -422,7 +424,7 @@ def test_a_manifest_may_be_empty() -> None:
     made = loaded({"manifest.air.json": empty}).effective
 
     assert document(made)["definitions"] == []
-    assert Effective.from_document(made.document) == made
+    assert judge(made.document) == made
 
 
 SMALL: dict[str, Any] = {
@@ -493,7 +495,7 @@ def test_a_changed_document_is_damage_unless_it_is_another_document() -> None:
     for other in changed(document(made)):
         data = encode(other)
         try:
-            read = Effective.from_document(data)
+            read = judge(data)
         except Damage:
             refused += 1
             continue
@@ -505,13 +507,42 @@ def test_a_changed_document_is_damage_unless_it_is_another_document() -> None:
     assert accepted < refused / 20
 
 
+def test_any_bytes_read_as_the_journal_s_are_damage_or_a_view_of_them() -> None:
+    """M-46: a world trusts its journal, and still no bytes in it raise another exception."""
+    made = loaded(SMALL).effective
+    read = 0
+    for other in [*changed(document(made)), *ODD]:
+        data = encode(other)
+        try:
+            view = Effective.from_document(data)
+        except Damage:
+            continue
+        read += 1
+        assert view.document == data
+
+    assert read > 0
+    assert Effective.from_document(made.document) == made
+
+
+def test_a_world_reads_its_own_manifest_without_judging_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """M-46."""
+    made = effective()
+    _read.cache_clear()
+    monkeypatch.setattr(meaning, "check", None)
+    monkeypatch.setattr(forms, "canonical", None)
+
+    assert Effective.from_document(made.document) == made
+
+
 def test_a_flipped_bit_is_damage_or_another_limit() -> None:
     made = loaded(SMALL).effective
     for position in range(0, len(made.document), 11):
         flipped = bytearray(made.document)
         flipped[position] ^= 1
         try:
-            read = Effective.from_document(bytes(flipped))
+            read = judge(bytes(flipped))
         except Damage:
             continue
         assert read.hash != made.hash
@@ -523,7 +554,7 @@ def test_damage_says_what_is_wrong() -> None:
     whole["limits"]["world"]["mailbox"] = 0
 
     with pytest.raises(Damage) as damage:
-        Effective.from_document(encode(whole))
+        judge(encode(whole))
 
     assert str(damage.value) == (
         "effective manifest: limits: mailbox may not be 0"
@@ -538,7 +569,7 @@ def test_limits_are_read_and_not_filled_in_again() -> None:
     whole["limits"]["world"]["mailbox"] = 123
     whole["limits"]["workflows"]["a/w@1"]["events"] = 4
 
-    read = Effective.from_document(encode(whole))
+    read = judge(encode(whole))
 
     assert read.limits.mailbox == 123
     assert read.workflows["a/w@1"].limits.events == 4
@@ -549,7 +580,7 @@ def test_files_are_bytes_and_nothing_else_is_read(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Path, "read_text", None)
     monkeypatch.setattr("builtins.open", None)
 
-    assert load(written(GOOD)).effective == Effective.from_document(effective().document)
+    assert load(written(GOOD)).effective == judge(effective().document)
 
 
 def test_governance_is_read_back_and_one_spelling_of_it_is_hashed() -> None:
@@ -564,7 +595,7 @@ def test_governance_is_read_back_and_one_spelling_of_it_is_hashed() -> None:
 
     assert made == loaded(turned).effective
     assert document(made)["manifest"]["governance"].keys() == {"approvers", "quorum"}
-    governance = Effective.from_document(made.document).governance
+    governance = judge(made.document).governance
     assert governance is not None
     assert [each.name for each in governance.approvers] == ["a", "b", "c"]
     assert (governance.quorum, governance.shadow_records) == (2, 0)
@@ -599,4 +630,4 @@ def test_a_forged_governance_block_is_damage(change: dict[str, Any]) -> None:
     forged["manifest"]["governance"].update(change)
 
     with pytest.raises(Damage, match=r"governance|quorum|spelling"):
-        Effective.from_document(encode(forged))
+        judge(encode(forged))

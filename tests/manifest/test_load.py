@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.manifest.load import ManifestProblems, load, needed_files
 from aos.values.digests import content_hash, hash_text
 from tests.manifest.example import (
@@ -307,4 +307,4 @@ def test_a_plain_air_2_document_loads_unchanged() -> None:
     assert made.workflows["demo/timer@1"].arms["sys/TimerFired@1"] == "Fired"
     assert made.effects["sys/timer.set@1"].receipt.name == "sys/TimerSetReceipt@1"
     assert made.executors is None
-    assert Effective.from_document(made.document) == made
+    assert judge(made.document) == made

@@ -10,7 +10,7 @@ import httpx
 
 from aos.node import openapi
 from aos.node.bodies import JSON, PROBLEM
-from aos.node.json_schema import PREFIX
+from aos.node.json_schema import SCHEMA_PREFIX
 from aos.node.routes import BY_PATH
 
 OPEN: Final = frozenset({"Definition"})
@@ -43,7 +43,7 @@ class AnswerCheck:
     def misfits(self, schema: Any, value: Any, at: str) -> Iterator[str]:
         """Yield what does not fit."""
         if "$ref" in schema:
-            name = schema["$ref"].removeprefix(PREFIX)
+            name = schema["$ref"].removeprefix(SCHEMA_PREFIX)
             before = set(self.seen)
             found = list(self._of(SCHEMAS[name], value, at, is_open=name in OPEN))
             if found:
@@ -96,7 +96,9 @@ def check_response(response: httpx.Response) -> None:
     if media == PROBLEM:
         response.read()
         assert not list(
-            AnswerCheck().misfits({"$ref": f"{PREFIX}ProblemDocument"}, response.json(), "problem")
+            AnswerCheck().misfits(
+                {"$ref": f"{SCHEMA_PREFIX}ProblemDocument"}, response.json(), "problem"
+            )
         )
     elif route is not None and media == JSON and route.operation != "read_openapi":
         response.read()

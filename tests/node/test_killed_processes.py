@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.manifest.load import load
 from tests.cli.shell import here, in_silence, start

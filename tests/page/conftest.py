@@ -9,7 +9,7 @@ import pytest
 
 from aos.core.journal.inputs import PIN
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.values.cbor import Value, encode
 from tests.cli.shell import in_silence
 from tests.host import puppet

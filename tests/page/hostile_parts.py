@@ -10,7 +10,7 @@ from typing import Any, cast
 from aos.flow.operation import OperationKind as Kind
 from aos.flow.operation import OperationState, UndoState
 from aos.host.door.writer import Item, open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from aos.manifest.plans import plan_of, start_event
 from aos.values.cbor import Value, encode

@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from tests.cli.shell import here
 from tests.cookbook.worlds import executors, recipe
 from tests.core.governed import block, key_of

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from tests.cli.shell import in_silence
 
 ROOT: Final = Path(__file__).parents[2]

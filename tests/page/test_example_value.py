@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from aos.manifest.builtins import SCHEMAS
+from aos.manifest.builtin_definitions import SCHEMAS
 from aos.page.send_form import PARTS_MAX, example_value
 from aos.values.schema import Schema, compile_schemas
 from tests.values.strategies import types

@@ -16,7 +16,7 @@ import pytest
 
 from aos.document_text import CONTROLS
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.transfer.exporting import export_world
 from aos.page.page_text import visible
 from aos_cli.main import run_command

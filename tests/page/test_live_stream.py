@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.transfer.exporting import export_world
 from aos.page import live_stream
 from aos.page.live_stream import STREAMS_MAX

@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from aos.host.door.writer import Item, open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.node.search.kept_index import INDEXED_RECORDS
 from aos.page.page_app import LINES

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aos.core.state.state import Ancestor
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.read.views.intent_view import intent
 from aos.read.views.view import View

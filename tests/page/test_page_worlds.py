@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from aos.errors import BadUsage, Damage
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.transfer.exporting import export_world
 from aos.node.list_time import ListTime

@@ -15,7 +15,7 @@ import pytest
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Event
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.manifest.load import load
 from tests.cli.shell import here

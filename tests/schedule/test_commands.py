@@ -17,7 +17,7 @@ import pytest
 from aos.client import Client
 from aos.errors import Refused
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 from tests.cli.shell import Result, here, start
 from tests.node.test_node_process import started, wait_until

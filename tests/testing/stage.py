@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aos.manifest.builtins import EFFECTS, PROVIDED_EFFECTS
+from aos.manifest.builtin_definitions import EFFECTS
+from aos.manifest.builtins import PROVIDED_EFFECTS
 from aos.testing import World
 from aos.values.cbor import Value, encode
 from tests.memory_world import effect, route, schema

@@ -19,7 +19,7 @@ from aos.shell_text import shell_text
 from aos_cli.apply_loading import load_named
 from aos_cli.apply_target import ApplyTarget
 from aos_cli.apply_text import (
-    RULE,
+    FLOWS_DIVERGE,
     is_fine,
     refusal_text,
     show_advice,
@@ -97,7 +97,7 @@ def apply(
     if json:
         document = {**report, "ways_out": ways_document(report["ways_out"], command, migration)}
         if is_stopped and not dry_run:
-            document["refused"] = {"rule": RULE, "message": refusal_text(gate)}
+            document["refused"] = {"rule": FLOWS_DIVERGE, "message": refusal_text(gate)}
         print_json(document)
     else:
         show_states(report["states"])

@@ -74,11 +74,7 @@ def retry(
     node: NodeUrl = None,
     json: Json = False,
 ) -> int:
-    if all_failed == (name is not None) or (workflow is not None and not all_failed):
-        raise BadUsage(
-            "cells retry: expected WORKFLOW KEY, or --all-failed with an optional --workflow NAME "
-            "(see aos cells retry --help)"
-        )
+    _check_choice("retry", "--all-failed", name, workflow, is_all=all_failed)
     cells = (
         chosen_cells.failed(world, node, workflow)
         if name is None
@@ -104,11 +100,7 @@ def unpin(
     node: NodeUrl = None,
     json: Json = False,
 ) -> int:
-    if all_pinned == (name is not None) or (workflow is not None and not all_pinned):
-        raise BadUsage(
-            "cells unpin: expected WORKFLOW KEY, or --all-pinned with an optional --workflow NAME "
-            "(see aos cells unpin --help)"
-        )
+    _check_choice("unpin", "--all-pinned", name, workflow, is_all=all_pinned)
     cells = (
         chosen_cells.pinned(world, node, workflow)
         if name is None
@@ -174,6 +166,17 @@ def remove(
         is_all=is_all,
     )
     return carry_out(world, node, order, dry_run=dry_run, json=json)
+
+
+def _check_choice(
+    command: str, all_option: str, name: str | None, workflow: str | None, *, is_all: bool
+) -> None:
+    """Raise BadUsage unless a command line names one cell, or all of them in one way."""
+    if is_all == (name is not None) or (workflow is not None and not is_all):
+        raise BadUsage(
+            f"cells {command}: expected WORKFLOW KEY, or {all_option} with an optional --workflow "
+            f"NAME (see aos cells {command} --help)"
+        )
 
 
 def _command_cells(

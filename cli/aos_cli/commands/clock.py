@@ -11,10 +11,10 @@ import typer
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import CLOCK
 from aos.errors import Refused
-from aos.read.lens.words import count, span_text, time_text
+from aos.read.lens.words import count, name_cell, span_text, time_text
 from aos.read.operations.world_reads import READ_CLOCK
 from aos.read.views import clock_view
-from aos.read.views.record_view import Document, name_cell
+from aos.read.views.record_view import Document
 from aos_cli.node_option import client_of
 from aos_cli.open_writing import writing_to
 from aos_cli.output import fields, line, note, print_json

@@ -11,7 +11,7 @@ from aos.errors import BadUsage
 from aos_cli.demo.files import Files, find_files
 from aos_cli.demo.node_story import NodeStory
 from aos_cli.demo.processes import Children, stoppable
-from aos_cli.demo.stages import conclude, place_of
+from aos_cli.demo.stages import conclude, demo_folder_at
 from aos_cli.demo.story import Story
 from aos_cli.options import number
 
@@ -53,7 +53,7 @@ def demo(
     if workers is not None and workers < 1:
         raise BadUsage(f"--workers: expected 1 or more, found {workers}")
     files = find_files()
-    with place_of(directory, is_kept=keep) as workspace, stoppable(), Children() as children:
+    with demo_folder_at(directory, is_kept=keep) as workspace, stoppable(), Children() as children:
         story = _story(files, workspace.folder, children, orders=orders, seed=seed, workers=workers)
         story.tell()
         workspace.is_kept |= bool(story.failed)

@@ -15,9 +15,9 @@ from aos.core.state.continuation import EFFECT_ERROR
 from aos.errors import BadUsage, Refused
 from aos.host.door.remote import retry_running
 from aos.manifest.sealed_places import sealing_problem
-from aos.read.lens.words import count
+from aos.read.lens.words import count, name_cell
 from aos.read.operations.intent_reads import READ_INTENT, READ_INTENTS
-from aos.read.views.record_view import Document, name_cell
+from aos.read.views.record_view import Document
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json

@@ -31,8 +31,8 @@ from aos.values.json_text import parse_json
 from aos_cli.apply_loading import load_named
 from aos_cli.apply_target import ApplyTarget
 from aos_cli.apply_text import (
+    FLOWS_DIVERGE,
     GROUPS_SHOWN,
-    RULE,
     group_text,
     is_fine,
     refusal_text,
@@ -186,7 +186,7 @@ def apply(
     )  # fmt: skip
     is_stopped = target.is_stopped(report, allow_diverged=allow_diverged)
     if is_stopped:
-        report["refused"] = {"rule": RULE, "message": refusal_text(report["flows"])}
+        report["refused"] = {"rule": FLOWS_DIVERGE, "message": refusal_text(report["flows"])}
     is_applied = not is_stopped and is_fine(report)
     if json:
         print_json({"proposal": proposal, **report})

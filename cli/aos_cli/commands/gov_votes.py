@@ -28,7 +28,7 @@ from aos.host.door.way import SignedState
 from aos.host.door.writer import Writer
 from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.prove.replay.bundle import verify_bundle
 from aos.prove.report.report_source import ReportSource, source_of_bundle
 from aos.read.views.manifest_changes import changes_document
@@ -298,7 +298,7 @@ def signed_away(
             key=signer,
             seen_report=seen_report, note=note,
         )  # fmt: skip
-        proposed = Effective.from_document(read(stored_proposal.document.hash))
+        proposed = judge(read(stored_proposal.document.hash))
         changes = changes_document(difference(state.manifest, proposed))
     return VoteFile(world=state.world, change=stored_proposal.change, vote=vote), changes
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from aos.host.folder.folder import WorldFolder, init_world
+from aos.host.folder.folder import WorldFolder
+from aos.host.folder.making import init_world
 from aos.manifest.keys import key_text
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text

@@ -38,59 +38,67 @@ from aos_cli.run_process import RunStart, run_screen, standard_executors
 FRONT: Final = (sys.executable, "-m", "aos.page.node_front")
 """The front with the page. It is a process of its own: the kernel process imports none of it."""
 
+Listen = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Address of the HTTP API. Other machines can reach an address that is not a "
+        "loopback address, so that one needs a token (aos token create) and TLS.",
+    ),
+]
+TlsCert = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Certificate and its chain, in PEM format."),
+]
+TlsKey = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Key of the certificate, in PEM format, mode 0600."),
+]
+TlsClientCa = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Authorities, in PEM format: only clients with a certificate of one of them may "
+        "connect.",
+    ),
+]
+InsecureHttp = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-http",
+        help="Serve other machines without TLS. Tokens cross the network unencrypted, unless "
+        "something in front of the node encrypts.",
+    ),
+]
+OperatorKey = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Key of an operator, which signs the commands of clients whose token may operate "
+        "(default: clients sign themselves).",
+    ),
+]
+Workers = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="M:A",
+        help="Run Python effects in a local worker: package.module:attribute or "
+        "path/to/file.py:attribute. It claims tasks as a worker elsewhere does. May be given "
+        "several times.",
+    ),
+]
+
 
 def node(
     *,
-    listen: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Address of the HTTP API. Other machines can reach an address that is not a "
-            "loopback address, so that one needs a token (aos token create) and TLS.",
-        ),
-    ] = LISTEN.text,
-    tls_cert: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Certificate and its chain, in PEM format."),
-    ] = None,
-    tls_key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Key of the certificate, in PEM format, mode 0600."),
-    ] = None,
-    tls_client_ca: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Authorities, in PEM format: only clients with a certificate of one of them may "
-            "connect.",
-        ),
-    ] = None,
-    insecure_http: Annotated[
-        bool,
-        typer.Option(
-            "--insecure-http",
-            help="Serve other machines without TLS. Tokens cross the network unencrypted, unless "
-            "something in front of the node encrypts.",
-        ),
-    ] = False,
-    operator_key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Key of an operator, which signs the commands of clients whose token may operate "
-            "(default: clients sign themselves).",
-        ),
-    ] = None,
+    listen: Listen = LISTEN.text,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    tls_client_ca: TlsClientCa = None,
+    insecure_http: InsecureHttp = False,
+    operator_key: OperatorKey = None,
     executors: ExecutorSpecs = None,
-    worker: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="M:A",
-            help="Run Python effects in a local worker: package.module:attribute or "
-            "path/to/file.py:attribute. It claims tasks as a worker elsewhere does. May be given "
-            "several times.",
-        ),
-    ] = None,
+    worker: Workers = None,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,
     host_root: HostRoot = None,

@@ -18,7 +18,7 @@ from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.folder.secrets import Secrets
 from aos.host.machine_clock import now_ns
-from aos.host.process import Ended, Status, run_world
+from aos.host.process import Ended, RunSettings, Status, run_world
 from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.manifest.builtins import TIMER
 from aos.read.lens.words import FAR_NS, SECOND, count, span_text, time_text
@@ -110,19 +110,21 @@ def run(
             ended = asyncio.run(
                 run_world(
                     world,
-                    executors=lambda read, world: standard_executors(
-                        read, world, specs, allow_http or [], values, environment=environment
+                    RunSettings(
+                        executors=lambda read, world: standard_executors(
+                            read, world, specs, allow_http or [], values, environment=environment
+                        ),
+                        until_idle=until_idle,
+                        until_waiting=until_waiting,
+                        max_wait_s=None if max_wait is None else max_wait / SECOND,
+                        snapshot_every=Every(records=snapshot_records),
+                        cells_kept=cell_cache_size,
+                        report=note,
+                        on_fold=screen.fold,
+                        on_started=start.started,
+                        on_status=show,
+                        on_coverage=start.covered,
                     ),
-                    until_idle=until_idle,
-                    until_waiting=until_waiting,
-                    max_wait_s=None if max_wait is None else max_wait / SECOND,
-                    snapshot_every=Every(records=snapshot_records),
-                    cells_kept=cell_cache_size,
-                    report=note,
-                    on_fold=screen.fold,
-                    on_started=start.started,
-                    on_status=show,
-                    on_coverage=start.covered,
                 )
             )
     except NoRoomLeft:

@@ -15,8 +15,7 @@ from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import AosError, BadUsage, Refused, Unavailable
 from aos.host.door.writer import Item, Writer
 from aos.manifest.effective import Effective
-from aos.read.lens.words import count
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import count, name_cell
 from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json
 from aos_cli.cell_names import cell_document, cell_text

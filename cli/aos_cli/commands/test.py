@@ -52,6 +52,38 @@ class _Ran:
     unable: AosError | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Results:
+    """The results of the scenarios, of pytest and of cargo."""
+
+    played: Sequence[Played]
+    pytest: _Ran
+    cargo: _Ran
+
+    @property
+    def has_failed(self) -> bool:
+        has_failure = any(result.failure for result in self.played)
+        return has_failure or bool(self.pytest.code or self.cargo.code)
+
+    @property
+    def unable(self) -> list[AosError]:
+        return [ran.unable for ran in (self.pytest, self.cargo) if ran.unable is not None]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.played and self.pytest.is_empty and self.cargo.is_empty
+
+    def to_document(self, built: list[str]) -> dict[str, object]:
+        return {
+            "ok": not self.has_failed and not self.unable,
+            "built": built,
+            "scenarios": [result.to_document() for result in self.played],
+            "pytest": _exit(self.pytest.code),
+            "cargo": _exit(self.cargo.code),
+            "not_run": [str(error) for error in self.unable],
+        }
+
+
 def run_tests(
     paths: Annotated[
         list[Path] | None,
@@ -86,31 +118,22 @@ def run_tests(
     # All files are read first, so that an invalid one is reported before anything runs.
     scenarios = _read(tests.scenarios)
     built = _build_stale(_projects(scenarios, tests.python), refuse=no_build)
-    played = [_played(scenario, json=json) for scenario in scenarios]
-    pytest = _pytest(tests.python, json=json)
-    cargo = _cargo(packages, json=json)
-    has_failed = any(result.failure for result in played) or bool(pytest.code or cargo.code)
-    unable = [result.unable for result in (pytest, cargo) if result.unable is not None]
+    results = _Results(
+        played=[_played(scenario, json=json) for scenario in scenarios],
+        pytest=_pytest(tests.python, json=json),
+        cargo=_cargo(packages, json=json),
+    )
     if json:
-        print_json(
-            {
-                "ok": not has_failed and not unable,
-                "built": built,
-                "scenarios": [result.to_document() for result in played],
-                "pytest": _exit(pytest.code),
-                "cargo": _exit(cargo.code),
-                "not_run": [str(error) for error in unable],
-            }
-        )
-    elif played:
-        _show_total(played)
-    for error in unable:
+        print_json(results.to_document(built))
+    elif results.played:
+        _show_total(results.played)
+    for error in results.unable:
         note(f"aos: {error}", style="red")
-    if has_failed:
+    if results.has_failed:
         return Refused.exit_code
-    if unable:
+    if results.unable:
         return Unavailable.exit_code
-    if not played and pytest.is_empty and cargo.is_empty:
+    if results.is_empty:
         raise _nothing(paths)
     return 0
 

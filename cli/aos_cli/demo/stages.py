@@ -196,7 +196,7 @@ def conclude(stages: Stages, demo_folder: DemoFolder, *, command: str) -> int:
 
 
 @contextmanager
-def place_of(directory: Path | None, *, is_kept: bool) -> Iterator[DemoFolder]:
+def demo_folder_at(directory: Path | None, *, is_kept: bool) -> Iterator[DemoFolder]:
     """The folder of the demo. A temporary one is removed at the end, unless the user asked to keep
     it or an error occurred.
 

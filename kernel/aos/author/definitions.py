@@ -201,13 +201,19 @@ def _manifest(project: Project, definitions: Definitions, written: Iterable[Node
     uses = extra.get("uses", [])
     if _has_sealed(definitions, written) and isinstance(uses, list) and SEALED_PACKAGE not in uses:
         extra["uses"] = [*uses, SEALED_PACKAGE]
-    routing = extra.pop("routing", {})
-    extra_routes = routing.get("subscriptions", []) if isinstance(routing, dict) else routing
-    by_workflow = sorted(definitions.routes, key=lambda route: str(route.get("workflow")))
-    manifest["routing"] = {"subscriptions": [*by_workflow, *extra_routes]}
-    if isinstance(routing, dict):
-        manifest["routing"] |= {key: routing[key] for key in routing if key != "subscriptions"}
+    manifest["routing"] = _routing(definitions, extra.pop("routing", {}))
     return manifest | extra
+
+
+def _routing(definitions: Definitions, extra: Any) -> Node:
+    """The subscriptions of the sources, with the routing of ``aos.toml`` (or its list of
+    subscriptions alone)."""
+    extra_routes = extra.get("subscriptions", []) if isinstance(extra, dict) else extra
+    by_workflow = sorted(definitions.routes, key=lambda route: str(route.get("workflow")))
+    routing = {"subscriptions": [*by_workflow, *extra_routes]}
+    if isinstance(extra, dict):
+        routing |= {key: extra[key] for key in extra if key != "subscriptions"}
+    return routing
 
 
 def _has_sealed(definitions: Definitions, written: Iterable[Node]) -> bool:

@@ -20,7 +20,8 @@ from aos.core.decide.quiescence import FAILED_MIGRATION, MISFIT
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT
 from aos.errors import Refused, sentence
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import UNFINISHED_FILE, WORLD_FILE, init_world
+from aos.host.folder.folder import UNFINISHED_FILE, WORLD_FILE
+from aos.host.folder.making import init_world
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, load
 from aos.manifest.shapes import Shapes

@@ -30,7 +30,7 @@ from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
-from aos.host.process import Ended, Started, run_world
+from aos.host.process import Ended, RunSettings, Started, run_world
 from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
 from aos.private_memory import keep_memory_private
@@ -64,11 +64,13 @@ def main() -> int:
         ended = asyncio.run(
             run_world(
                 Path(order.world),
-                executors=lambda read, world: _executors(order, read, world),
-                until_idle=order.until_idle,
-                report=lambda text: _tell({"note": text}),
-                on_started=_started,
-                on_coverage=_covered,
+                RunSettings(
+                    executors=lambda read, world: _executors(order, read, world),
+                    until_idle=order.until_idle,
+                    report=lambda text: _tell({"note": text}),
+                    on_started=_started,
+                    on_coverage=_covered,
+                ),
             )
         )
     except AosError as error:

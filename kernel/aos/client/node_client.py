@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,22 +12,15 @@ from typing import Self
 import httpx
 
 from aos.client import node_steps as steps
-from aos.client.current import Instance, reached
 from aos.client.following_node import EventStream, FollowedNode
 from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_of
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
-from aos.client.sending import SendAnswer
-from aos.core.decide.answers import Admitted, Refusal
-from aos.core.journal.inputs import STRICT
-from aos.host.door.writer import Item
-from aos.manifest.load import Loaded
+from aos.client.requests import TIMEOUT_S, BlockingClient, SharedRequests
 from aos.read.views.record_view import Document
 
-TIMEOUT_S = 30.0
 
-
-class Client:
+class Client(BlockingClient, SharedRequests):
     """Sends events to a world and reads it, through its node. Used by one thread at a time;
     ``AsyncClient`` is the same for asyncio.
 
@@ -71,37 +64,6 @@ class Client:
             trust_env=False,
         )
 
-    def send(
-        self, schema: str, value: object, *, id: str | None = None, timeout_s: float = TIMEOUT_S
-    ) -> SendAnswer:
-        """Send one event and return the answer, which is durable.
-
-        If the connection breaks, or the node is busy or away, the client sends the event again for
-        ``timeout_s`` seconds, under the same submission id: the world accepts it once.
-
-        Args:
-            value: A JSON value that fits the schema, or ingress CBOR as bytes.
-            id: The submission id; by default a random one for each call.
-        """
-        return self._run(steps.send(schema, value, id, timeout_s))
-
-    def send_batch(
-        self, events: Sequence[Item], *, timeout_s: float = TIMEOUT_S
-    ) -> list[SendAnswer]:
-        """Send at most 1,024 events, of 16 MiB together, in one request, and return their answers
-        in order. A refused event does not stop the others. Repeated as ``send``."""
-        return self._run(steps.send_batch(events, timeout_s))
-
-    def instance(self, workflow: str, key: object = None) -> Instance | None:
-        """Return an instance with its state; None if no event has reached it, or its module deleted
-        it.
-
-        Args:
-            workflow: The name of the workflow, or a unique part of it, as for ``aos inspect cell``.
-            key: The key as a JSON value; None if the workflow is not keyed.
-        """
-        return self._run(steps.read_instance(workflow, key))
-
     def instances(
         self, *, workflow: str | None = None, status: str | None = None
     ) -> Iterator[Document]:
@@ -112,211 +74,6 @@ class Client:
         ):
             yield from rows
             offset += len(rows)
-
-    def count_cells(
-        self,
-        *,
-        workflow: str | None = None,
-        status: str | None = None,
-        where: str | None = None,
-        group_by: str | None = None,
-    ) -> Document:
-        """Return the document of ``aos inspect cells --count --json``: ``count``, and ``groups``,
-        each with ``value`` and ``count``, the largest first.
-
-        Args:
-            where: A condition on the states (spec/search.md).
-            group_by: A name that a condition can have; without it there are no groups.
-
-        Raises:
-            BadUsage: The condition or ``group_by`` is invalid.
-        """
-        return self._run(
-            steps.count_cells(workflow=workflow, status=status, where=where, group_by=group_by)
-        )
-
-    def wait(
-        self,
-        workflow: str,
-        key: object = None,
-        *,
-        until: str | Collection[str] | Callable[[Instance], bool] | None = None,
-        timeout_s: float = TIMEOUT_S,
-    ) -> Instance:
-        """Wait for an instance and return it.
-
-        Args:
-            until: One status, several, or a function of the instance. By default the instance has
-                ended: it is completed or failed, and has handled every event.
-
-        Raises:
-            WaitTimedOut: It did not get there within ``timeout_s`` seconds; the message gives the
-                reasons.
-        """
-        return self._run(steps.wait_for(workflow, key, reached(until), timeout_s))
-
-    def document(self, path: str, **query: object) -> Document:
-        """Return the document of a reading route of ``spec/node-api.md``, such as ``/v1/cell``.
-
-        Args:
-            query: Its parameters by name; a list for one that is given several times. None is left
-                out.
-        """
-        return self._run(steps.read_document(path, steps.query_words(query)))
-
-    def blob(self, value: str) -> bytes:
-        """Return the bytes of a value that is stored outside its records, by its content hash."""
-        return self._run(steps.read_blob(value))
-
-    def command(
-        self,
-        action: str,
-        *,
-        workflow: str | None = None,
-        key: object = None,
-        intent: str | None = None,
-        status: str | None = None,
-        payload: object = None,
-        why: str | None = None,
-    ) -> Admitted | Refusal:
-        """Submit an operator's command once: the node signs it, if it was started with
-        ``--operator-key`` and the token has the scope ``operate``.
-
-        Args:
-            action: ``retry``, ``skip``, ``unpin``, ``end`` or ``remove`` of the instance
-                ``workflow`` and ``key``; ``cancel`` or ``settle`` of ``intent``; ``clock``,
-                which sets the journal clock back.
-            status: ``completed`` or ``failed`` for ``end``; ``ok`` or ``error`` for ``settle``.
-            payload: For ``settle``, the receipt as a JSON value: for ``ok`` one of the receipt
-                schema of its effect, for ``error`` ``{code, message, retryable}``.
-            why: The reason, which the journal keeps.
-
-        Raises:
-            NodeUnavailable: The node went away. It is unknown whether the command is a record.
-        """
-        return self._run(
-            steps.command(
-                action, workflow=workflow, key=key, intent=intent, status=status, payload=payload,
-                why=why,
-            )
-        )  # fmt: skip
-
-    def retry_effects(self, intents: Sequence[str]) -> list[str]:
-        """Run held and parked effects again, in the node or at its workers; return the hashes of
-        those that run. Needs a token with the scope ``operate``."""
-        return self._run(steps.retry_effects(intents))
-
-    def snapshot(self) -> Document:
-        """Have the node write a snapshot; return the document of ``aos snapshot --json``."""
-        return self._run(steps.snapshot())
-
-    def try_manifest(
-        self,
-        manifest: Loaded | int,
-        *,
-        mode: str = STRICT,
-        leave_cells: bool = False,
-        show: int = 0,
-    ) -> Document:
-        """Return the report of ``aos apply --dry-run --json`` about a manifest, or about the
-        proposal of a record, which has a mode of its own. It is without the commands, and with
-        ``leaves``: the workflows that it leaves, with ``leave_cells``. Needs a token with the scope
-        ``operate``.
-
-        Raises:
-            Refused: A module is refused.
-        """
-        return self._run(
-            steps.try_manifest(manifest, mode=mode, leave_cells=leave_cells, show=show)
-        )
-
-    def apply_manifest(
-        self,
-        manifest: Loaded | int,
-        *,
-        mode: str = STRICT,
-        leaves: Sequence[str] = (),
-        allow_diverged: bool = False,
-    ) -> Admitted | Refusal:
-        """Put a manifest in force, or that of an approved proposal by its record, with the mode and
-        the ``leaves`` of the proposal: the node signs it, if it was started with
-        ``--operator-key`` and the token has the scope ``operate``.
-
-        Args:
-            leaves: Workflows that have cells and that the manifest may remove.
-            allow_diverged: Apply although flows in progress would stop.
-
-        Raises:
-            NodeUnavailable: The node went away. It is unknown whether the manifest is a record.
-        """
-        return self._run(
-            steps.apply_manifest(manifest, mode=mode, leaves=leaves, allow_diverged=allow_diverged)
-        )
-
-    def govern(
-        self, action: str, loaded: Loaded | None = None, **body: object
-    ) -> Admitted | Refusal:
-        """Send a proposal of ``loaded``, or a report, vote or withdrawal; see ``/v1/governance`` in
-        ``spec/node-api.md``. It is sent once.
-
-        Args:
-            body: Its fields as JSON; those that are None are left out. Without ``principal`` and
-                ``signature`` the node signs, if it was started with ``--operator-key``; it signs no
-                vote.
-
-        Raises:
-            NodeUnavailable: The node went away. It is unknown whether it is a record.
-        """
-        return self._run(steps.govern(action, loaded, body))
-
-    def linear(self, operation: str, **body: object) -> Document:
-        """Start, wake or cancel an instance of a linear plan; see ``/v1/linear/*`` in
-        ``spec/node-api.md``.
-
-        Args:
-            operation: ``start`` (plan, instance, context, biz_key, version, mode), ``wake``
-                (instance, type, event_id, payload) or ``cancel`` (instance, reason). It is sent
-                once. Fields that are None are left out.
-
-        Raises:
-            Refused: The instance refuses it, with its reason; nothing has changed.
-            NodeUnavailable: The node went away. It is unknown whether it was taken: look at the
-                instance.
-        """
-        return self._run(steps.linear(operation, body))
-
-    def schedule(self, operation: str, **body: object) -> Document:
-        """Create or command a schedule; see ``/v1/schedules/*`` in ``spec/node-api.md``.
-
-        Args:
-            operation: ``create`` (the fields of a schedule in a manifest, and replace) or
-                ``command`` (id, and action: ``pause``, ``resume``, ``trigger`` or ``delete``). It
-                is sent once. Fields that are None are left out.
-
-        Raises:
-            Refused: The schedule refuses it, or it does not fit; nothing has changed.
-            NodeUnavailable: The node went away. It is unknown whether it was taken: look at the
-                schedule.
-        """
-        return self._run(steps.schedule(operation, body))
-
-    def batch(self, operation: str = "", **body: object) -> Document:
-        """Begin or stop a batch, and return it; see ``/v1/batches`` in ``spec/batch.md``.
-
-        Args:
-            operation: Empty to begin one (action, id, workflow, where, effect, event, value, rate,
-                dry_run), or ``/stop`` (id). It is sent once. Fields that are None are left out.
-
-        Raises:
-            Refused: The node refuses it; nothing has changed.
-            NodeUnavailable: The node went away. With the same ``id`` it can be sent again: there
-                is one batch of an id.
-        """
-        return self._run(steps.batch(operation, body))
-
-    def seq(self) -> int:
-        """Return the last durable record."""
-        return self._run(steps.read_seq())
 
     def follow(
         self,

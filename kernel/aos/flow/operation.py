@@ -29,7 +29,7 @@ from aos.values.errors import ValueProblem
 UNDO: Final = "~undo"
 """The last part of the path of a compensation."""
 
-PREFIX: Final = "flow:"
+FLOW_PREFIX: Final = "flow:"
 """How the issuer reference of every effect of a flow begins."""
 
 ROLES: Final = ("sleep", "retry", "timeout", "listen", "continue", "cancel")
@@ -38,7 +38,8 @@ ENDING_CANCELED: Final = 2
 ENDING_MAX: Final = 3
 
 _REF: Final = re.compile(
-    rf"{PREFIX}(?P<path>.*)#(?P<attempt>[0-9]{{1,19}})(?::(?P<role>{'|'.join(ROLES)}))?", re.DOTALL
+    rf"{FLOW_PREFIX}(?P<path>.*)#(?P<attempt>[0-9]{{1,19}})(?::(?P<role>{'|'.join(ROLES)}))?",
+    re.DOTALL,
 )
 
 

@@ -17,7 +17,7 @@ from aos.core.journal.records import CellId, Event, Stamp, slot_bytes
 from aos.core.state.state import State
 from aos.core.state.version import home, workflow_under
 from aos.manifest.effective import Effective
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.read.lens.words import key_text
 from aos.read.views.reason import command_words
 from aos.values.errors import ValueProblem

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aos.errors import BadUsage
+from aos.values.digests import HASH_BYTES, Hash, content_hash
 
 Message = dict[str, Any]
 
@@ -19,3 +20,15 @@ def field(message: Message, name: str, kind: type) -> Any:
     if type(value) is not kind:
         raise BadUsage(f"{name}: expected {kind.__name__}, found {type(value).__name__}")
     return value
+
+
+def is_hash(value: object) -> bool:
+    """Whether a field of a message is a content hash."""
+    return isinstance(value, bytes) and len(value) == HASH_BYTES
+
+
+def blobs_by_hash(value: object) -> dict[Hash, bytes] | None:
+    """The blobs of a message by their content hashes; None if it is no list of byte strings."""
+    if not isinstance(value, list) or not all(isinstance(blob, bytes) for blob in value):
+        return None
+    return {content_hash(blob): blob for blob in value}

@@ -30,7 +30,6 @@ from aos.core.journal.records import CellId, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError, BadUsage
-from aos.host.door.following import Followers
 from aos.host.door.server import Server
 from aos.host.errors import Stopping
 from aos.host.executors.intent_abi import IntentAbis
@@ -145,32 +144,13 @@ class RunningWorld:
     hurry: asyncio.Event
 
 
-async def run_world(
-    path: Path,
-    *,
-    executors: Executors = lambda _blob, _world: (),
-    until_idle: bool = False,
-    until_waiting: bool = False,
-    max_wait_s: float | None = None,
-    handle_signals: bool = True,
-    report: Report = report_to_stderr,
-    sources: Sources | None = None,
-    snapshot_every: Every | None = None,
-    cells_kept: int | None = None,
-    on_fold: Progress | None = None,
-    on_started: Callable[[Started], None] | None = None,
-    on_status: Callable[[Status], None] | None = None,
-    on_coverage: Callable[[Coverage, Effective], None] | None = None,
-    elsewhere: bool = False,
-    operator_key: SigningKey | None = None,
-    leases: Callable[[Store], Mapping[Hash, int]] = lambda _store: NO_LEASES,
-    around: Callable[[RunningWorld], AbstractAsyncContextManager[None]] | None = None,
-) -> Ended:
-    """Run the world at ``path`` until a signal or a client's ``stop`` (H-80).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """How a world is run, and who hears of it. Callbacks are called on the loop's thread.
 
-    With ``until_idle``, also until this process has nothing left to do; a timer that is set is
-    something left to do. With ``until_waiting``, it is only if it is due. After ``max_wait_s``
-    seconds the run ends in any case, and is late (H-81a).
+    With ``until_idle``, the run also ends when this process has nothing left to do; a timer that is
+    set is something left to do. With ``until_waiting``, it is only if it is due. After
+    ``max_wait_s`` seconds the run ends in any case, and is late (H-81a).
 
     With ``elsewhere``, effects without an executor here are left to clients of the socket: they are
     open work like any other, and are not reported. With ``operator_key``, commands that clients do
@@ -181,7 +161,31 @@ async def run_world(
 
     ``cells_kept`` is how many idle cells of each workflow stay in memory (H-48). ``on_coverage`` is
     called at the start and with each new manifest: it gets the effects that no executor here runs,
-    and those that the manifest does not define.
+    and those that the manifest does not define. ``on_fold`` is called on another thread.
+    """
+
+    executors: Executors = lambda _blob, _world: ()
+    until_idle: bool = False
+    until_waiting: bool = False
+    max_wait_s: float | None = None
+    handle_signals: bool = True
+    report: Report = report_to_stderr
+    sources: Sources | None = None
+    snapshot_every: Every | None = None
+    cells_kept: int | None = None
+    elsewhere: bool = False
+    operator_key: SigningKey | None = None
+    leases: Callable[[Store], Mapping[Hash, int]] = lambda _store: NO_LEASES
+    around: Callable[[RunningWorld], AbstractAsyncContextManager[None]] | None = None
+    on_fold: Progress | None = None
+    on_started: Callable[[Started], None] | None = None
+    on_status: Callable[[Status], None] | None = None
+    on_coverage: Callable[[Coverage, Effective], None] | None = None
+
+
+async def run_world(path: Path, settings: RunSettings) -> Ended:
+    """Run the world at ``path`` until a signal or a client's ``stop`` (H-80), or as ``settings``
+    say.
 
     Raises:
         BadUsage, Refused: There is no such world, an executor cannot start, or ``operator_key`` is
@@ -192,9 +196,9 @@ async def run_world(
     """
     folder = open_folder(path)
     for remark in folder.remarks():
-        report(remark)
+        settings.report(remark)
     lock = WorldLock(path, runs=True)
-    await acquire_to_run(lock, report)
+    await acquire_to_run(lock, settings.report)
     with contextlib.ExitStack() as stack:
         stack.callback(lock.release)
         stack.enter_context(_rare_collections())
@@ -202,118 +206,43 @@ async def run_world(
         stack.callback(store.close)
         key = folder.world_key()
         store.sync_reader_check()
-        run = _Run(
-            store=store,
-            report=report,
-            until_idle=until_idle,
-            until_waiting=until_waiting,
-            on_coverage=on_coverage,
-            elsewhere=elsewhere,
-            leases=leases(store),
-        )
-        if handle_signals:
-            stack.enter_context(_signals(run))
-        state = await run.restored(folder, on_fold)
+        leases = settings.leases(store)
+        end = _End(settings.report)
+        if settings.handle_signals:
+            stack.enter_context(_signals(end))
+        state = await _restored(store, folder, end, settings.on_fold)
         check_key(state, key)
-        if cells_kept is not None:
-            state.cells.keep(cells_kept)
+        if settings.cells_kept is not None:
+            state.cells.keep(settings.cells_kept)
         gc.freeze()
         blobs = Overlay(store.blob)
-        sandbox = Sandbox(blobs.read, cache=standard_cache(run.note, outside=path))
+        sandbox = Sandbox(blobs.read, cache=standard_cache(end.note, outside=path))
         stack.callback(sandbox.close)
-        engine = Engine(
-            state=state,
-            store=store,
-            key=key,
-            blobs=blobs,
-            runner=sandbox,
-            host={"kernel": __version__, **sandbox.fingerprint},
-            sources=sources,
-            on_published=run.from_committer,
-            on_quiet=run.quiet,
-            on_stopped=run.stopped,
+        opened = _OpenedWorld(
+            folder=folder, store=store, state=state, key=key, blobs=blobs, sandbox=sandbox
         )
-        run.engine = engine
-        run.receipts = Receipts(engine, world=state.world, key=key, is_open=run.is_open)
-        run.pool = Pool(
-            executors(StoredBlobs(store.blob, store.hash_by_sha256), state.world),
-            report=report,
-            on_waiting=run.quiet,
-            failed=run.failed,
-        )
-        snapshots = Snapshots(engine, path, every=snapshot_every, report=run.note)
-        server = Server(
-            engine,
-            world=state.world,
-            operators=state.operators,
-            stop=run.stop,
-            retry=run.retry,
-            receipts=run.receipts,
-            operator_key=operator_key,
-            path=folder.path,
-            snapshot=snapshots.make,
-            between_snapshots=snapshots.between,
-            still_needed=partial(find_still_needed, folder.path),
-            work=run.work,
-            report=report,
-        )
-        run.followers = server.followers
-        async with run.at_work(state, server, folder, snapshots):
-            if on_started is not None:
-                on_started(run.started)
-            async with run.ticking(on_status), _entered(around, run.running(folder)):
-                await run.until_over(max_wait_s)
-        if run.problem is not None:
-            raise run.problem
+        run = _Run(opened, settings, end, leases)
+        async with run.at_work() as started:
+            if settings.on_started is not None:
+                settings.on_started(started)
+            async with run.ticking(settings.on_status), _entered(settings.around, run.running()):
+                await end.awaited(settings.max_wait_s)
+        if end.problem is not None:
+            raise end.problem
         return run.ended()
 
 
-class _Run:
-    """The loop's side of a running world."""
+class _End:
+    """The end of a run, which a signal, a client, a problem or the time brings about. Made on the
+    loop's thread; ``note`` and ``stopped`` are called from others."""
 
-    engine: Engine
-    receipts: Receipts
-    pool: Pool
-    followers: Followers
-    started: Started
-
-    def __init__(
-        self,
-        *,
-        store: Store,
-        report: Report,
-        until_idle: bool,
-        until_waiting: bool,
-        on_coverage: Callable[[Coverage, Effective], None] | None,
-        elsewhere: bool,
-        leases: Mapping[Hash, int],
-    ) -> None:
+    def __init__(self, report: Report) -> None:
         self.over = asyncio.Event()
         self.hurry = asyncio.Event()
-        self._elsewhere = elsewhere
-        self._leases = leases
-        self._on_coverage = on_coverage
-        self._store = store
-        self._report = report
-        self._ends_by_itself = until_idle or until_waiting
-        self._until_waiting = until_waiting
-        self._loop = asyncio.get_running_loop()
-        self.faults = FaultReports(report, self._loop.call_later, _cell_text)
-        self._manifest: Effective | None = None
-        self._intent_abis = IntentAbis(store)
         self.problem: Exception | None = None
-        self._open = OpenEffects()
-        self._is_idle = False
-        self._is_late = False
-        self._takes_tasks = True
-
-    # From other threads. The loop outlives them: ``at_work`` waits for their end.
-
-    def from_committer(self, published: Published) -> None:
-        self._loop.call_soon_threadsafe(self._publish, published)
-
-    def quiet(self) -> None:
-        self._loop.call_soon_threadsafe(self._check_idle)
+        self.is_late = False
+        self._report = report
+        self._loop = asyncio.get_running_loop()
 
     def note(self, line: str) -> None:
         self._loop.call_soon_threadsafe(self._report, line)
@@ -321,8 +250,6 @@ class _Run:
     def stopped(self, _: AosError) -> None:
         self._loop.call_soon_threadsafe(self.over.set)
         self._loop.call_soon_threadsafe(self.hurry.set)
-
-    # On the loop
 
     def stop(self) -> None:
         self.over.set()
@@ -333,78 +260,164 @@ class _Run:
             self.hurry.set()
         self.over.set()
 
-    def running(self, folder: WorldFolder) -> RunningWorld:
-        """The run, for the code around it."""
-        return RunningWorld(
-            folder=folder,
-            report=self._report,
-            announce_stop=self.followers.stopping,
-            fail=self.failed,
-            hurry=self.hurry,
-        )
-
     def failed(self, problem: Exception) -> None:
         """End the run: an executor could not take its tasks, and their effects would stay open
         unnoticed (H-83). The problem is raised once everything has stopped."""
         self.problem = self.problem or problem
         self.over.set()
 
-    async def until_over(self, max_wait_s: float | None) -> None:
+    async def awaited(self, max_wait_s: float | None) -> None:
         """Wait until the run is told to stop, or for so many seconds."""
         try:
             async with asyncio.timeout(max_wait_s):
                 await self.over.wait()
         except TimeoutError:
-            self._is_late = True
+            self.is_late = True
             self.over.set()
 
-    def is_open(self, intent: Hash) -> bool:
+
+async def _restored(
+    store: Store, folder: WorldFolder, end: _End, progress: Progress | None
+) -> State:
+    """Fold the journal on another thread, so that signals are handled meanwhile.
+
+    Raises:
+        Stopping: The world was stopped before that was done.
+    """
+
+    def tell(seq: int, total: int) -> None:
+        if end.over.is_set():
+            raise Stopping("the world was stopped while its journal was read")
+        if progress is not None:
+            progress(seq, total)
+
+    try:
+        return await asyncio.to_thread(restore, store, folder.world, progress=tell)
+    except asyncio.CancelledError:
+        end.over.set()  # the thread ends after its frame
+        raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenedWorld:
+    """The parts of a world that this process has opened, and closes when the run has ended."""
+
+    folder: WorldFolder
+    store: Store
+    state: State
+    key: SigningKey
+    blobs: Overlay
+    sandbox: Sandbox
+
+
+class _Run:
+    """The loop's side of a running world."""
+
+    def __init__(
+        self, opened: _OpenedWorld, settings: RunSettings, end: _End, leases: Mapping[Hash, int]
+    ) -> None:
+        folder, store, state = opened.folder, opened.store, opened.state
+        self._folder = folder
+        self._store = store
+        self._state = state
+        self._end = end
+        self._leases = leases
+        self._settings = settings
+        self._report = settings.report
+        self._loop = asyncio.get_running_loop()
+        self._faults = FaultReports(settings.report, self._loop.call_later, _cell_text)
+        self._manifest: Effective | None = None
+        self._intent_abis = IntentAbis(store)
+        self._open = OpenEffects()
+        self._is_idle = False
+        self._takes_tasks = True
+        self._engine = Engine(
+            state=state,
+            store=store,
+            key=opened.key,
+            blobs=opened.blobs,
+            runner=opened.sandbox,
+            host={"kernel": __version__, **opened.sandbox.fingerprint},
+            sources=settings.sources,
+            on_published=self._from_committer,
+            on_quiet=self._quiet,
+            on_stopped=end.stopped,
+        )
+        self._receipts = Receipts(
+            self._engine, world=state.world, key=opened.key, is_open=self._is_open
+        )
+        self._pool = Pool(
+            settings.executors(StoredBlobs(store.blob, store.hash_by_sha256), state.world),
+            report=settings.report,
+            on_waiting=self._quiet,
+            failed=end.failed,
+        )
+        self._snapshots = Snapshots(
+            self._engine, folder.path, every=settings.snapshot_every, report=end.note
+        )
+        self._server = Server(
+            self._engine,
+            world=state.world,
+            operators=state.operators,
+            stop=end.stop,
+            retry=self._pool.retry,
+            receipts=self._receipts,
+            operator_key=settings.operator_key,
+            path=folder.path,
+            snapshot=self._snapshots.make,
+            between_snapshots=self._snapshots.between,
+            still_needed=partial(find_still_needed, folder.path),
+            work=self._work,
+            report=settings.report,
+        )
+
+    # From other threads. The loop outlives them: ``at_work`` waits for their end.
+
+    def _from_committer(self, published: Published) -> None:
+        self._loop.call_soon_threadsafe(self._publish, published)
+
+    def _quiet(self) -> None:
+        self._loop.call_soon_threadsafe(self._check_idle)
+
+    # On the loop
+
+    def running(self) -> RunningWorld:
+        """The run, for the code around it."""
+        return RunningWorld(
+            folder=self._folder,
+            report=self._report,
+            announce_stop=self._server.followers.stopping,
+            fail=self._end.failed,
+            hurry=self._end.hurry,
+        )
+
+    def _is_open(self, intent: Hash) -> bool:
         """Whether an intent is open at the durable head."""
         return intent in self._open
 
-    async def restored(self, folder: WorldFolder, progress: Progress | None) -> State:
-        """Fold the journal on another thread, so that signals are handled meanwhile.
-
-        Raises:
-            Stopping: The world was stopped before that was done.
-        """
-
-        def tell(seq: int, total: int) -> None:
-            if self.over.is_set():
-                raise Stopping("the world was stopped while its journal was read")
-            if progress is not None:
-                progress(seq, total)
-
-        try:
-            return await asyncio.to_thread(restore, self._store, folder.world, progress=tell)
-        except asyncio.CancelledError:
-            self.over.set()  # the thread ends after its frame
-            raise
-
     @contextlib.asynccontextmanager
-    async def at_work(
-        self, state: State, server: Server, folder: WorldFolder, snapshots: Snapshots
-    ) -> AsyncIterator[None]:
+    async def at_work(self) -> AsyncIterator[Started]:
         """Start everything; stop it in an order in which no finished work is lost (H-82).
 
         A problem that stopped the engine is raised at the end, when everything has stopped.
         """
+        state, server = self._state, self._server
         seq, clock_ns, manifest = state.tip.seq, state.clock_ns, state.manifest
         async with contextlib.AsyncExitStack() as stack:
             # Stopped from the last line up: first requests, then tasks, steps and answers.
-            stack.callback(self.faults.flush)
+            stack.callback(self._faults.flush)
             stack.push_async_callback(server.finish)
-            stack.push_async_callback(asyncio.to_thread, self.engine.stop)
-            await self.pool.start(self.receipts.settle, self.receipts)
-            stack.push_async_callback(self.pool.stop)
+            stack.push_async_callback(asyncio.to_thread, self._engine.stop)
+            await self._pool.start(self._receipts.settle, self._receipts)
+            stack.push_async_callback(self._pool.stop)
             stack.callback(self._take_no_tasks)
             self._manifest = manifest
             self._intent_abis.start(state)
             if manifest is not None:
                 self._use(manifest)
             lost = await self._publish_again(state)
-            self.started = Started(
-                folder=folder,
+            started = Started(
+                folder=self._folder,
                 seq=seq,
                 clock_ns=clock_ns,
                 open_intents=len(self._open)
@@ -412,13 +425,13 @@ class _Run:
                 - len({debt.intent for debt in state.owed if debt.intent in self._open}),
                 manifest=manifest,
             )
-            await stack.enter_async_context(telling_losses(lost, self.receipts, self._report))
-            self.engine.start()
-            snapshots.start()
-            stack.push_async_callback(asyncio.to_thread, snapshots.close)
+            await stack.enter_async_context(telling_losses(lost, self._receipts, self._report))
+            self._engine.start()
+            self._snapshots.start()
+            stack.push_async_callback(asyncio.to_thread, self._snapshots.close)
             stack.callback(server.close)
-            server.start(folder.socket)
-            yield
+            server.start(self._folder.socket)
+            yield started
 
     def _take_no_tasks(self) -> None:
         self._takes_tasks = False
@@ -435,11 +448,11 @@ class _Run:
             lost += [redelivery for redelivery in some if redelivery.is_lost]
             for redelivery in some:
                 if redelivery.is_over:
-                    self.pool.keep_parked(self._task_again(redelivery))
+                    self._pool.keep_parked(self._task_again(redelivery))
             runs = [
                 redelivery for redelivery in some if not (redelivery.is_lost or redelivery.is_over)
             ]
-            self.pool.publish([self._task_again(redelivery) for redelivery in runs])
+            self._pool.publish([self._task_again(redelivery) for redelivery in runs])
             await asyncio.sleep(0)
         return lost
 
@@ -454,46 +467,42 @@ class _Run:
             next_frame=redelivery.next_frame,
         )
 
-    def retry(self, intents: Sequence[Hash]) -> list[Hash]:
-        """Run held and parked tasks again; return those that run (X-16)."""
-        return self.pool.retry(intents)
-
     def _publish(self, published: Published) -> None:
-        self.followers.notify()
-        self.faults.add(published.faults)
+        self._server.followers.notify()
+        self._faults.add(published.faults)
         for intent in published.ended:
-            self.receipts.ended(intent)
+            self._receipts.ended(intent)
         self._open.add(published.opened_intents)
         self._open.end(published.ended)
-        self.pool.settled(published.ended)
+        self._pool.settled(published.ended)
         if not self._takes_tasks:
             return
         try:
             self._follow(published.figures.manifest)
-            self.pool.publish(
+            self._pool.publish(
                 [
                     self._task(open_intent)
                     for open_intent in published.opened_intents
                     if self._is_ours(open_intent)
                 ]
             )
-            self.pool.cancel(published.dropped)
+            self._pool.cancel(published.dropped)
         except Exception as problem:  # noqa: BLE001  # raised once everything is down
-            self.failed(problem)
+            self._end.failed(problem)
 
     def _is_ours(self, intent: OpenIntent) -> bool:
         """Whether the pool gets an intent: to run it, or to report that no one does (X-8a)."""
-        return not self._elsewhere or self.pool.runs(intent.effect.name)
+        return not self._settings.elsewhere or self._pool.runs(intent.effect.name)
 
     def _waiting_by_effect(self) -> Mapping[str, int]:
         """Open intents that no executor here settles, by effect."""
-        waiting = self.pool.waiting_by_effect()
-        if not self._elsewhere:
+        waiting = self._pool.waiting_by_effect()
+        if not self._settings.elsewhere:
             return waiting
         unserved = {
             name: number
             for name, number in self._open.by_effect().items()
-            if name not in KERNEL_EFFECTS and not self.pool.runs(name)
+            if name not in KERNEL_EFFECTS and not self._pool.runs(name)
         }
         return {**waiting, **unserved}
 
@@ -510,9 +519,9 @@ class _Run:
 
     def _use(self, manifest: Effective) -> None:
         """Raises: BadUsage: As ``Pool.use``."""
-        coverage = self.pool.use(manifest)
-        if self._on_coverage is not None:
-            self._on_coverage(coverage, manifest)
+        coverage = self._pool.use(manifest)
+        if self._settings.on_coverage is not None:
+            self._settings.on_coverage(coverage, manifest)
 
     def _task(self, intent: OpenIntent) -> Task:
         workflow, cell_key = intent.cell
@@ -537,17 +546,18 @@ class _Run:
         return data if effect is intent.effect else completed(effect.params, data)
 
     def _check_idle(self) -> None:
-        if not self._ends_by_itself or self.over.is_set():
+        settings = self._settings
+        if not (settings.until_idle or settings.until_waiting) or self._end.over.is_set():
             return
-        if self.receipts.on_way or not self.engine.is_quiet:
+        if self._receipts.on_way or not self._engine.is_quiet:
             return
-        waiting, refused = self.pool.waiting, self.receipts.refused
-        ahead = self.pool.ahead() if self._until_waiting else frozenset[Hash]()
+        waiting, refused = self._pool.waiting, self._receipts.refused
+        ahead = self._pool.ahead() if settings.until_waiting else frozenset[Hash]()
         if len(self._open) > len(waiting) + len(refused) + len(ahead):
             return
         if all(intent in waiting or intent in refused or intent in ahead for intent in self._open):
             self._is_idle = True
-            self.over.set()
+            self._end.over.set()
 
     @contextlib.asynccontextmanager
     async def ticking(self, on_status: Callable[[Status], None] | None) -> AsyncIterator[None]:
@@ -570,42 +580,42 @@ class _Run:
     async def _tell_status(self, on_status: Callable[[Status], None]) -> None:
         steps, at = 0, self._loop.time()
         while True:
-            stats, now = self.engine.stats(), self._loop.time()
+            stats, now = self._engine.stats(), self._loop.time()
             rate = (stats.figures.steps - steps) / max(now - at, STATUS_S)
             steps, at = stats.figures.steps, now
-            halts = Counter(halted.phase for _, halted in self.pool.halted().values())
+            halts = Counter(halted.phase for _, halted in self._pool.halted().values())
             on_status(
                 Status(
                     stats=stats,
                     steps_per_s=rate,
                     waiting=self._waiting_by_effect(),
                     open=self._open.by_effect(),
-                    next_timer_ns=self.pool.next_ns(),
+                    next_timer_ns=self._pool.next_ns(),
                     held=halts["held"],
                     parked=halts["parked"],
-                    executors=self.pool.stats(),
+                    executors=self._pool.stats(),
                 )
             )
             await asyncio.sleep(STATUS_S)
 
-    def work(self) -> Mapping[str, Value]:
+    def _work(self) -> Mapping[str, Value]:
         """Return the current work of the executors here, for a client (H-53)."""
-        return work_fields(self.pool.now(), self.pool.effects)
+        return work_fields(self._pool.now(), self._pool.effects)
 
     def ended(self) -> Ended:
         return Ended(
-            stats=self.engine.stats(),
+            stats=self._engine.stats(),
             is_idle=self._is_idle,
-            is_late=self._is_late,
-            open=self._open.open_effects(next_timer_ns=self.pool.next_ns()),
+            is_late=self._end.is_late,
+            open=self._open.open_effects(next_timer_ns=self._pool.next_ns()),
             waiting=self._waiting_by_effect(),
-            timers=len(self.pool.ahead()),
-            given_up=self.pool.given_up(),
+            timers=len(self._pool.ahead()),
+            given_up=self._pool.given_up(),
             halted={
                 intent: (task.effect.name, halted)
-                for intent, (task, halted) in self.pool.halted().items()
+                for intent, (task, halted) in self._pool.halted().items()
             },
-            refused=dict(self.receipts.refused),
+            refused=dict(self._receipts.refused),
         )
 
 
@@ -646,12 +656,12 @@ def _rare_collections() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _signals(run: _Run) -> Iterator[None]:
+def _signals(end: _End) -> Iterator[None]:
     """Let SIGINT and SIGTERM end the run cleanly; a KeyboardInterrupt could come anywhere."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     for number in numbers:
-        loop.add_signal_handler(number, run.signaled)
+        loop.add_signal_handler(number, end.signaled)
     try:
         yield
     finally:

@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.manifest import builtins
+from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
+from aos.manifest.builtins import UNSUPPORTED_EFFECTS
 from aos.manifest.expressions import (
     Expression,
     closure,
@@ -42,8 +43,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "defsecret": "secret",
 }
 _BUILTINS: Final[Mapping[str, Mapping[str, Node]]] = {
-    "defschema": builtins.SCHEMAS,
-    "defeffect": builtins.EFFECTS,
+    "defschema": SCHEMAS,
+    "defeffect": EFFECTS,
 }
 
 
@@ -73,7 +74,7 @@ class Catalog:
         self.definitions = definitions
         self.broken = broken
         self.types: dict[str, Expression] = {
-            name: node["type"] for name, node in builtins.SCHEMAS.items()
+            name: node["type"] for name, node in SCHEMAS.items()
         } | {
             name: without_comments(node["type"])
             for (kind, name), node in definitions.items()
@@ -105,7 +106,7 @@ class Catalog:
             yield from self._missing(kind, name, pointer)
 
     def _missing(self, kind: str, name: str, pointer: str) -> Findings:
-        if name in builtins.UNSUPPORTED_EFFECTS and kind == "defeffect":
+        if name in UNSUPPORTED_EFFECTS and kind == "defeffect":
             yield pointer, f"effect {name} is {NOT_YET}", None
             return
         hint = self._instead_of(kind, name)
@@ -127,7 +128,7 @@ class Catalog:
             return
         # Check each schema alone, then all together without the invalid ones, so that one problem
         # does not hide another.
-        for name in sorted(self.types.keys() - builtins.SCHEMAS.keys()):
+        for name in sorted(self.types.keys() - SCHEMAS.keys()):
             known_refs = {
                 ref for _, ref in references(self.types[name]) if self.exists("defschema", ref)
             }

@@ -1,21 +1,21 @@
-"""(manifest, definitions) -> Effective: everything of a manifest that the core depends on.
+"""Effective: the typed view of everything in a manifest that the core depends on.
 
-It is one canonical document, which is hashed and journaled; ``Effective`` is its typed view. The
-document is complete: it includes limits with their defaults, so that later releases read the same
-from it (spec/manifest.md, M-40 to M-46).
+It is one canonical document, which is hashed and journaled. The document is complete: it includes
+limits with their defaults, so that later releases read the same from it (spec/manifest.md, M-40 to
+M-46). ``judging`` makes documents, and judges those of others; this module only reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
-from aos.errors import Damage, sentence
-from aos.manifest import builtins, meaning
-from aos.manifest.expressions import Expression, closure, form_of, resolved
+from aos.errors import Damage, Refused, sentence
+from aos.manifest import builtins
+from aos.manifest.expressions import closure, form_of, resolved
 from aos.manifest.forms import (
     ABI_DEFAULT,
     AGENTOS,
@@ -25,26 +25,17 @@ from aos.manifest.forms import (
     TIMEOUT_MS_DEFAULT,
     Misshapen,
     Node,
-    canonical,
 )
 from aos.manifest.governance import GovernanceBlock, governance_of
 from aos.manifest.http_params import HttpParams
 from aos.manifest.keys import parse_key
-from aos.manifest.limits import (
-    FRESH_WORLD_LIMITS,
-    STEP_RANGES,
-    WORLD_RANGES,
-    Range,
-    StepLimits,
-    WorldLimits,
-)
+from aos.manifest.limits import StepLimits, WorldLimits
 from aos.manifest.manifest_secrets import SECRET_REF, Secret, secret_of
-from aos.manifest.names import is_system
-from aos.manifest.plans import StepPlan, plan_of
-from aos.manifest.schedules import ScheduleEntry, schedule_of
+from aos.manifest.plans import StepPlan, plan_in_form
+from aos.manifest.schedules import ScheduleEntry, schedule_in_form
 from aos.manifest.sealed_places import sealing_schemas
-from aos.values.cbor import Value, decode_record, encode
-from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
+from aos.values.cbor import Value, decode_record
+from aos.values.digests import Hash, content_hash, digest, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema, compile_schemas, value_at
 
@@ -62,9 +53,6 @@ ONLY_OWN_STEPS: Final = (
 DOCUMENTS_KEPT: Final = 8
 """Number of cached documents. A manifest is read when it is admitted, folded and replayed, and its
 immutable typed view is the same each time."""
-
-Definitions = Mapping[tuple[str, str], Node]
-"""(kind, name) -> canonical node. Built-in definitions may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,308 +251,186 @@ class Effective:
 
     @classmethod
     def from_document(cls, document: bytes) -> Effective:
-        """Read a document that ``make`` wrote.
+        """Read a document that was judged before: that of a manifest in the journal of this world.
 
-        Nothing in it is trusted except the limits that it fills in, within their ranges.
+        A document from anywhere else needs ``judging.judge``: one that was never judged may break
+        any rule of spec/manifest.md.
 
         Raises:
-            Damage: The bytes are not canonical or not complete, break a rule of spec/manifest.md,
-                or contain a wrong hash.
+            Damage: The bytes are not a document.
         """
         try:
             return _read(document)
-        except (ValueProblem, ValueError) as error:
-            raise Damage(
-                sentence(
-                    str(error),
-                    location="effective manifest",
-                    hint="restore the world from a copy, or use the release that wrote it",
-                )
-            ) from error
+        except _UNREADABLE as error:
+            raise unreadable(repr(error)) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AllLimits:
-    """The limits of the world and of each workflow."""
-
-    world: WorldLimits
-    workflows: Mapping[str, StepLimits]
-
-    def to_document(self) -> Node:
-        return {
-            "world": self.world.to_document(),
-            "workflows": {name: step.to_document() for name, step in self.workflows.items()},
-        }
+_UNREADABLE: Final = (Refused, ValueError, TypeError, LookupError, AttributeError)
+"""Exceptions that bytes can raise which are not a document."""
 
 
-def make(manifest: Node, definitions: Definitions) -> Effective:
-    """Build the effective manifest from canonical nodes without findings of ``meaning.check``.
-
-    Module nodes must have the hash of their bytes. Definitions that the manifest does not reach are
-    left out.
-    """
-    limits = _AllLimits(
-        world=replace(FRESH_WORLD_LIMITS, **manifest.get("limits", {}).get("world", {})),
-        workflows={
-            name: StepLimits(**_requested_limits(manifest, definitions["defworkflow", name]))
-            for name in _names(manifest, "workflows")
-        },
+def unreadable(problem: str) -> Damage:
+    return Damage(
+        sentence(
+            problem,
+            location="effective manifest",
+            hint="restore the world from a copy, or use the release that wrote it",
+        )
     )
-    return _Maker(manifest, definitions, limits).effective()
-
-
-def make_like(manifest: Node, definitions: Definitions, like: Effective) -> Effective:
-    """As ``make``, but every limit that the nodes leave open is that of ``like``. Later releases,
-    with other defaults, make the same document.
-
-    Raises:
-        Misshapen: The two do not have the same workflows, or the nodes ask for another limit.
-    """
-    document: Any = decode_record(like.document)
-    limits = _read_limits(document["limits"], manifest, definitions)
-    return _Maker(manifest, definitions, limits).effective()
-
-
-def taking_part(manifest: Node, definitions: Definitions) -> frozenset[tuple[str, str]]:
-    """The kind and name of every definition in the document of a manifest, built-in ones
-    included."""
-    limits = _AllLimits(world=WorldLimits(), workflows={})
-    return _Maker(manifest, definitions, limits).taking_part()
 
 
 @lru_cache(DOCUMENTS_KEPT)
 def _read(document: bytes) -> Effective:
-    value = _object(decode_record(document), "the document")
-    _expect_text_keys(value)
-    if set(value) != {"semantics", "manifest", "definitions", "limits"}:
-        raise Misshapen(f"expected the four parts of the document, found {sorted(value)}")
-    if value["semantics"] != SEMANTICS:
-        raise Misshapen(f"semantics: expected {SEMANTICS}, found {value['semantics']!r}")
-    manifest = canonical(_object(value["manifest"], "manifest"))
-    nodes = [canonical(_object(node, "definition")) for node in _list(value["definitions"])]
-    if manifest["$kind"] != "manifest" or any(node["$kind"] == "manifest" for node in nodes):
-        raise Misshapen("expected one manifest and definitions")
-    for node in nodes:
-        if node["$kind"] == "defmodule":
-            parse_hash(node["runtime"]["artifact"].get("hash", ""))
-    definitions = {(node["$kind"], node["name"]): node for node in nodes}
-    own_definitions = {
-        key: node for key, node in definitions.items() if not builtins.is_built_in(*key)
-    }
-    problem = next(iter(meaning.check(manifest, own_definitions)), None)
-    if problem is not None:
-        raise Misshapen(f"{problem.subject[1]}#{problem.pointer}: {problem.message}")
-    effective = _Maker(
-        manifest, own_definitions, _read_limits(value["limits"], manifest, own_definitions)
-    ).effective()
-    if effective.document != document:
-        raise Misshapen("a hash, the closure, the order or the spelling of a node is not right")
-    return effective
+    parts = cast("Any", decode_record(document))
+    if parts["semantics"] != SEMANTICS:
+        raise Misshapen(f"semantics: expected {SEMANTICS}, found {parts['semantics']!r}")
+    return _View(document, parts).effective()
 
 
-def _read_limits(value: Any, manifest: Node, definitions: Definitions) -> _AllLimits:
-    document = _object(value, "limits")
-    steps = _object(document.get("workflows"), "limits.workflows")
-    if set(steps) != set(_names(manifest, "workflows")):
-        raise Misshapen("limits.workflows: expected one entry for each workflow")
-    limits = _AllLimits(
-        world=WorldLimits.from_document(_object(document.get("world"), "limits.world")),
-        workflows={
-            str(name): StepLimits.from_document(_object(step, f"limits.workflows.{name}"))
-            for name, step in steps.items()
-        },
-    )
-    _fits(limits.world, manifest.get("limits", {}).get("world", {}), WORLD_RANGES)
-    for name, step in limits.workflows.items():
-        _fits(step, _requested_limits(manifest, definitions["defworkflow", name]), STEP_RANGES)
-    return limits
+def typed_view(document: bytes) -> Effective:
+    """The typed view of a document that ``judging`` has just made or judged.
+
+    Raises: Anything, if it is not one.
+    """
+    return _read(document)
 
 
-def _fits(
-    limits: StepLimits | WorldLimits, requested: Mapping[str, int], ranges: Mapping[str, Range]
-) -> None:
-    for name, number in limits.to_document().items():
-        if type(number) is not int or number not in ranges[name]:
-            raise Misshapen(f"limits: {name} may not be {number!r}")
-        if requested.get(name, number) != number:
-            raise Misshapen(f"limits: {name} is {number}, though {requested[name]} was asked for")
+class _View:
+    """Used once: reads the parts of a document, whose nodes are canonical and complete."""
 
-
-def _requested_limits(manifest: Node, workflow: Node) -> dict[str, int]:
-    """The step limits that a workflow or its manifest sets explicitly."""
-    return {**manifest.get("limits", {}).get("step", {}), **workflow.get("limits", {})}
-
-
-class _Maker:
-    """Used once: collects the reachable definitions, writes the document, makes its typed view."""
-
-    def __init__(self, manifest: Node, definitions: Definitions, limits: _AllLimits) -> None:
-        self.manifest = manifest
-        self.limits = limits
-        self.nodes: dict[tuple[str, str], Node] = {
-            **{("defschema", name): dict(node) for name, node in builtins.SCHEMAS.items()},
-            **{("defeffect", name): dict(node) for name, node in builtins.EFFECTS.items()},
-            **definitions,
-        }
-        self.types: dict[str, Expression] = {
-            name: node["type"] for (kind, name), node in self.nodes.items() if kind == "defschema"
-        }
-        self.workflow_nodes = self._nodes_of("defworkflow", _names(manifest, "workflows"))
-        self.module_nodes = self._nodes_of("defmodule", _names(manifest, "modules"))
-        self.effect_nodes = self._nodes_of("defeffect", self._effects())
-        self.secret_nodes = self._nodes_of("defsecret", _names(manifest, "secrets"))
-        self.schema_nodes = self._nodes_of("defschema", closure(self._roots(), self.types))
+    def __init__(self, document: bytes, parts: Node) -> None:
+        self.document = document
+        self.manifest: Node = parts["manifest"]
+        self.limits: Node = parts["limits"]
+        self.nodes: list[Node] = parts["definitions"]
+        self.types = {name: node["type"] for name, node in self._nodes_of("defschema").items()}
+        self.schemas = self._schemas()
+        self.modules = {name: _module(node) for name, node in self._nodes_of("defmodule").items()}
+        self.workflows = self._workflows()
 
     def effective(self) -> Effective:
-        manifest = self._filled_in()
-        definitions = sorted(
-            self._taking_part(), key=lambda node: (str(node["$kind"]), str(node["name"]))
-        )
-        document = encode(
-            _value(
-                {
-                    "semantics": SEMANTICS,
-                    "manifest": manifest,
-                    "definitions": definitions,
-                    "limits": self.limits.to_document(),
-                }
-            )
-        )
-        schemas = compile_schemas({name: self.types[name] for name in self.schema_nodes})
-        if builtins.HTTP_PARAMS in schemas:
-            schemas[builtins.HTTP_PARAMS] = HttpParams(
-                schemas[builtins.HTTP_PARAMS], has_secrets=bool(self.secret_nodes)
-            )
-        modules = {name: _module(node) for name, node in self.module_nodes.items()}
-        workflows = {
-            name: self._workflow(node, schemas, modules)
-            for name, node in self.workflow_nodes.items()
-        }
+        manifest = self.manifest
         subscriptions = tuple(
-            self._route(entry, workflows) for entry in _subscriptions(self.manifest)
+            map(self._route, manifest.get("routing", {}).get("subscriptions", ()))
         )
         by_event: dict[str, list[Route]] = {}
         for route in subscriptions:
             by_event.setdefault(route.event, []).append(route)
         return Effective(
-            document=document,
-            hash=content_hash(document),
-            manifest_hash=digest("aos/manifest/1", _value(manifest)),
-            schemas=MappingProxyType(schemas),
-            workflows=MappingProxyType(workflows),
-            effects=MappingProxyType(
-                {
-                    name: _effect(node, schemas, modules, takes_secrets=self._takes_secrets(node))
-                    for name, node in self.effect_nodes.items()
-                }
-            ),
-            modules=MappingProxyType(modules),
-            secrets=MappingProxyType(
-                {
-                    name: secret_of(node, definition_hash(node))
-                    for name, node in self.secret_nodes.items()
-                }
-            ),
-            executors=_executors(self.manifest),
-            limits=self.limits.world,
+            document=self.document,
+            hash=content_hash(self.document),
+            manifest_hash=digest("aos/manifest/1", node_value(manifest)),
+            schemas=MappingProxyType(self.schemas),
+            workflows=MappingProxyType(self.workflows),
+            effects=MappingProxyType(self._effects()),
+            modules=MappingProxyType(self.modules),
+            secrets=MappingProxyType(self._secrets()),
+            executors=_executors(manifest),
+            limits=WorldLimits.from_document(self.limits["world"]),
             subscriptions=subscriptions,
             by_event=MappingProxyType({event: tuple(routes) for event, routes in by_event.items()}),
             flow_events=frozenset(
                 subscription.event
                 for subscription in subscriptions
-                if workflows[subscription.workflow].is_flow
+                if self.workflows[subscription.workflow].is_flow
             ),
-            ingress=_ingress(self.manifest),
-            plans=tuple(map(plan_of, self.manifest.get("plans", ()))),
-            schedules=tuple(map(schedule_of, self.manifest.get("schedules", ()))),
-            governance=governance_of(self.manifest.get("governance")),
-            sealing=sealing_schemas(self.schema_nodes, self.types),
+            ingress=_ingress(manifest),
+            plans=tuple(map(plan_in_form, manifest.get("plans", ()))),
+            schedules=tuple(map(schedule_in_form, manifest.get("schedules", ()))),
+            governance=governance_of(manifest.get("governance")),
+            sealing=sealing_schemas(self.types, self.types),
         )
 
-    def taking_part(self) -> frozenset[tuple[str, str]]:
-        return frozenset((node["$kind"], node["name"]) for node in self._taking_part())
+    def _nodes_of(self, kind: str) -> dict[str, Node]:
+        return {node["name"]: node for node in self.nodes if node["$kind"] == kind}
 
-    def _nodes_of(self, kind: str, names: Iterable[str]) -> dict[str, Node]:
-        return {name: self.nodes[kind, name] for name in sorted(names)}
-
-    def _effects(self) -> set[str]:
-        """The listed effects, and the built-in ones that are emitted or named by an executor."""
-        emitted = {
-            name for node in self.workflow_nodes.values() for name in node["effects_emitted"]
+    def _hashes(self, section: str) -> dict[str, Hash]:
+        """The hashes of definitions, which the manifest has with their names."""
+        return {
+            entry["name"]: parse_hash(entry["hash"]) for entry in self.manifest.get(section, ())
         }
-        emitted |= {
-            name for entry in self.manifest.get("executors", ()) for name in entry["effects"]
+
+    def _schemas(self) -> dict[str, Schema]:
+        schemas = compile_schemas(self.types)
+        if builtins.HTTP_PARAMS in schemas:
+            schemas[builtins.HTTP_PARAMS] = HttpParams(
+                schemas[builtins.HTTP_PARAMS], has_secrets=bool(self._nodes_of("defsecret"))
+            )
+        return schemas
+
+    def _workflows(self) -> dict[str, Workflow]:
+        hashes = self._hashes("workflows")
+        return {
+            name: self._workflow(node, hashes[name])
+            for name, node in self._nodes_of("defworkflow").items()
         }
-        return {*_names(self.manifest, "effects"), *filter(is_system, emitted)}
 
-    def _roots(self) -> set[str]:
-        nodes = [*self.workflow_nodes.values(), *self.effect_nodes.values()]
-        return meaning.schema_roots(self.manifest, nodes)
-
-    def _taking_part(self) -> list[Node]:
-        parts = (
-            self.schema_nodes,
-            self.module_nodes,
-            self.workflow_nodes,
-            self.effect_nodes,
-            self.secret_nodes,
-        )
-        return [node for part in parts for node in part.values()]
-
-    def _filled_in(self) -> Node:
-        """The manifest node that is hashed: every reference with its hash, schemas closed."""
-        sections = {
-            "schemas": self.schema_nodes,
-            "workflows": self.workflow_nodes,
-            "effects": self.effect_nodes,
-        }
-        if self.secret_nodes:
-            sections["secrets"] = self.secret_nodes
-        filled: Node = {
-            section: [
-                {"name": name, "hash": hash_text(definition_hash(node))}
-                for name, node in part.items()
-            ]
-            for section, part in sections.items()
-        }
-        filled["modules"] = [
-            {"name": name, "hash": node["runtime"]["artifact"]["hash"]}
-            for name, node in self.module_nodes.items()
-        ]
-        return {**self.manifest, **filled}
-
-    def _workflow(
-        self, node: Node, schemas: Mapping[str, Schema], modules: Mapping[str, Module]
-    ) -> Workflow:
+    def _workflow(self, node: Node, hash: Hash) -> Workflow:
         return Workflow(
             name=node["name"],
-            hash=definition_hash(node),
-            state=schemas[node["state"]],
-            event=schemas[node["event"]],
+            hash=hash,
+            state=self.schemas[node["state"]],
+            event=self.schemas[node["event"]],
             context="context" in node,
-            annotations=_maybe(schemas, node.get("annotations")),
-            key=_maybe(schemas, node.get("key_schema")),
+            annotations=self._schema_in(node, "annotations"),
+            key=self._schema_in(node, "key_schema"),
             effects_emitted=frozenset(node["effects_emitted"]),
-            module=modules[node["impl"]["module"]],
+            module=self.modules[node["impl"]["module"]],
             entrypoint=node["impl"]["entrypoint"],
-            limits=self.limits.workflows[node["name"]],
+            limits=StepLimits.from_document(self.limits["workflows"][node["name"]]),
             lifecycle=node.get("lifecycle", "quiescent"),
             upgrade=node.get("upgrade", "quiesce"),
             migrate=_migration(node.get("migrate")),
             arms=MappingProxyType(self._arms(node["event"])),
         )
 
-    def _takes_secrets(self, effect: Node) -> bool:
-        return SECRET_REF in closure([effect["params"]], self.types)
+    def _schema_in(self, node: Node, use: str) -> Schema | None:
+        return self.schemas[node[use]] if use in node else None
 
     def _arms(self, event: str) -> dict[str, str]:
         form, argument = form_of(resolved(self.types[event], self.types))
         return {arm["ref"]: tag for tag, arm in argument.items()} if form == "variant" else {}
 
-    def _route(self, entry: Node, workflows: Mapping[str, Workflow]) -> Route:
-        workflow = workflows[entry["workflow"]]
-        # Only a workflow's whole event can hold a continuation: ``check`` refuses a subscription
-        # to a continuation itself.
+    def _effects(self) -> dict[str, Effect]:
+        hashes = self._hashes("effects")
+        return {
+            name: self._effect(node, hashes[name])
+            for name, node in self._nodes_of("defeffect").items()
+        }
+
+    def _effect(self, node: Node, hash: Hash) -> Effect:
+        impl, retry = node["impl"], node.get("retry", {})
+        module = self.modules[impl["module"]] if "module" in impl else None
+        return Effect(
+            name=node["name"],
+            hash=hash,
+            params=self.schemas[node["params"]],
+            receipt=self.schemas[node["receipt"]],
+            executor=impl["executor"] if module is None else module.name,
+            executor_module=None if module is None else module.name,
+            executor_entrypoint=impl.get("entrypoint"),
+            executor_module_hash=None if module is None else module.hash,
+            attempts=retry.get("attempts", ATTEMPTS_DEFAULT),
+            base_ms=retry.get("base_ms", BASE_MS_DEFAULT),
+            cap_ms=retry.get("cap_ms", CAP_MS_DEFAULT),
+            timeout_ms=node.get("timeout_ms", TIMEOUT_MS_DEFAULT),
+            delivery=node.get("delivery", "at_least_once"),
+            idempotency_scope=node.get("idempotency_scope", "cell"),
+            takes_secrets=SECRET_REF in closure([node["params"]], self.types),
+            lane=tuple(node.get("lane", ())),
+        )
+
+    def _secrets(self) -> dict[str, Secret]:
+        hashes = self._hashes("secrets")
+        return {
+            name: secret_of(node, hashes[name])
+            for name, node in self._nodes_of("defsecret").items()
+        }
+
+    def _route(self, entry: Node) -> Route:
+        workflow = self.workflows[entry["workflow"]]
+        # Only a workflow's whole event can hold a continuation: ``meaning.check`` refuses a
+        # subscription to a continuation itself.
         arms = workflow.arms if entry["event"] == workflow.event.name else {}
         return Route(
             event=entry["event"],
@@ -590,31 +456,6 @@ def _module(node: Node) -> Module:
     )
 
 
-def _effect(
-    node: Node, schemas: Mapping[str, Schema], modules: Mapping[str, Module], *, takes_secrets: bool
-) -> Effect:
-    impl, retry = node["impl"], node.get("retry", {})
-    module = modules[impl["module"]] if "module" in impl else None
-    return Effect(
-        name=node["name"],
-        hash=definition_hash(node),
-        params=schemas[node["params"]],
-        receipt=schemas[node["receipt"]],
-        executor=impl["executor"] if module is None else module.name,
-        executor_module=None if module is None else module.name,
-        executor_entrypoint=impl.get("entrypoint"),
-        executor_module_hash=None if module is None else module.hash,
-        attempts=retry.get("attempts", ATTEMPTS_DEFAULT),
-        base_ms=retry.get("base_ms", BASE_MS_DEFAULT),
-        cap_ms=retry.get("cap_ms", CAP_MS_DEFAULT),
-        timeout_ms=node.get("timeout_ms", TIMEOUT_MS_DEFAULT),
-        delivery=node.get("delivery", "at_least_once"),
-        idempotency_scope=node.get("idempotency_scope", "cell"),
-        takes_secrets=takes_secrets,
-        lane=tuple(node.get("lane", ())),
-    )
-
-
 def _executors(manifest: Node) -> Mapping[str, Executor] | None:
     if "executors" not in manifest:
         return None
@@ -632,15 +473,6 @@ def _executors(manifest: Node) -> Mapping[str, Executor] | None:
     )
 
 
-def _names(manifest: Node, section: str) -> list[str]:
-    return [entry["name"] for entry in manifest.get(section, ())]
-
-
-def _subscriptions(manifest: Node) -> list[Node]:
-    subscriptions: list[Node] = manifest.get("routing", {}).get("subscriptions", [])
-    return subscriptions
-
-
 def _ingress(manifest: Node) -> frozenset[str] | None:
     event_names: list[str] | None = manifest.get("routing", {}).get("ingress")
     return None if event_names is None else frozenset(event_names)
@@ -648,35 +480,9 @@ def _ingress(manifest: Node) -> frozenset[str] | None:
 
 def definition_hash(node: Node) -> Hash:
     """The hash of a canonical node. For a module the hash of its bytes is used instead."""
-    return digest("aos/def/1", _value(node))
+    return digest("aos/def/1", node_value(node))
 
 
-def _value(node: Node) -> Value:
+def node_value(node: Node) -> Value:
     """A node is a value: text, whole numbers, booleans, null, lists and maps with text keys."""
     return cast("Value", node)
-
-
-def _maybe(schemas: Mapping[str, Schema], name: str | None) -> Schema | None:
-    return None if name is None else schemas[name]
-
-
-def _object(value: Any, subject: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise Misshapen(f"{subject}: expected a map with text keys")
-    return value
-
-
-def _expect_text_keys(value: Any) -> None:
-    """Check that all maps have text keys, as in JSON. The record gate bounds the depth."""
-    if isinstance(value, dict):
-        for element in _object(value, "every map").values():
-            _expect_text_keys(element)
-    elif isinstance(value, list):
-        for element in value:
-            _expect_text_keys(element)
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise Misshapen("definitions: expected a list")
-    return value

@@ -14,13 +14,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from aos.errors import Refused, excerpt, sentence
-from aos.manifest import builtins, meaning
+from aos.manifest import meaning
 from aos.manifest.agentos_folder import hashed_files, in_our_spelling, wrong_sha256
+from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.manifest.catalog import Subject, did_you_mean, each_once
 from aos.manifest.difference import Difference, difference
-from aos.manifest.effective import Effective, definition_hash, make
+from aos.manifest.effective import Effective, definition_hash
 from aos.manifest.expressions import COMMENT, without_comments
 from aos.manifest.forms import AGENTOS, KINDS, Misshapen, Node, canonical
+from aos.manifest.judging import make
 from aos.manifest.meaning import SECTIONS, SENT_TO_PACKAGES
 from aos.manifest.names import is_name, is_system
 from aos.manifest.packages import IMPLIED, PACKAGES, package
@@ -476,7 +478,7 @@ class _Source:
 
     def _hash(self, kind: str, name: str) -> str | None:
         """A definition's hash; None if the definition is missing or has problems."""
-        builtin = {"defschema": builtins.SCHEMAS, "defeffect": builtins.EFFECTS}.get(kind, {})
+        builtin = {"defschema": SCHEMAS, "defeffect": EFFECTS}.get(kind, {})
         located = self.definitions.get((kind, name))
         if (kind, name) in self.broken or (located is None and name not in builtin):
             return None

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aos.manifest import builtins
+from aos.manifest.block_rules import governance_rules, plan_rules, schedule_rules
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.catalog import (
     Catalog,
@@ -36,13 +37,11 @@ from aos.manifest.expressions import (
     same,
     type_text,
 )
-from aos.manifest.governance import governance
 from aos.manifest.keys import parse_key
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES
 from aos.manifest.linear_names import LINEAR, SENT_TO_LINEAR
 from aos.manifest.names import EXECUTOR_NAME, KERNEL, is_name
-from aos.manifest.plans import plan_rules
-from aos.manifest.schedules import SCHEDULE, SENT_TO_SCHEDULES, schedule_rules
+from aos.manifest.schedules import SCHEDULE, SENT_TO_SCHEDULES
 from aos.values.errors import ValueProblem
 
 MANIFEST: Final[Subject] = ("manifest", "manifest")
@@ -138,7 +137,7 @@ def _manifest_findings(manifest: Node, catalog: Catalog) -> Findings:
     yield from plan_rules(manifest.get("plans", []), catalog)
     yield from schedule_rules(manifest.get("schedules", []), catalog)
     if "governance" in manifest:
-        yield from governance(manifest["governance"], manifest.get("executors", []))
+        yield from governance_rules(manifest["governance"], manifest.get("executors", []))
 
 
 def _takes_part(catalog: Catalog) -> Iterator[RuleFinding]:

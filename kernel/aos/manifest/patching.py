@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from aos.errors import excerpt, sentence
-from aos.manifest import builtins, meaning
+from aos.manifest import meaning
+from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.manifest.builtins import is_built_in
-from aos.manifest.effective import Effective, make, make_like, taking_part
+from aos.manifest.effective import Effective
 from aos.manifest.forms import Node, canonical
+from aos.manifest.judging import make, make_like, taking_part
 from aos.manifest.meaning import SECTIONS
 from aos.manifest.patch import (
     FIELDS,
@@ -34,8 +36,8 @@ from aos.values.digests import Hash, hash_text
 
 _SECTION_OF: Final[Mapping[str, str]] = {kind: section for section, kind in SECTIONS.items()}
 _BUILTIN: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
-    "defschema": builtins.SCHEMAS,
-    "defeffect": builtins.EFFECTS,
+    "defschema": SCHEMAS,
+    "defeffect": EFFECTS,
 }
 _ABSENT: Final = "nothing"
 

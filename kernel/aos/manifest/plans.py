@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from aos.errors import Refused, excerpt
-from aos.manifest.catalog import Catalog, Findings
 from aos.manifest.limits import Range
 from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE, RESERVE, START
 from aos.values.cbor import Value, encode
@@ -81,6 +80,11 @@ def plan_of(node: object, prefix: str = "") -> StepPlan:
     for pointer, message in plan_problems(node):
         raise PlanInvalid(f"{prefix}{pointer}: {message}" if prefix or pointer else message)
     assert isinstance(node, Mapping)
+    return plan_in_form(node)
+
+
+def plan_in_form(node: Mapping[str, Any]) -> StepPlan:
+    """As ``plan_of``, for a node without problems."""
     return StepPlan(
         type=node["type"],
         version=node["version"],
@@ -145,32 +149,6 @@ def plan_problems(node: object) -> Iterable[tuple[str, str]]:
         for field, allowed in RANGES.items():
             if field in step:
                 yield from _number_problem(step[field], allowed, f"{at}/{field}", field)
-
-
-def plan_rules(nodes: list[object], catalog: Catalog) -> Findings:
-    """Every broken rule of the plans of a manifest (M-70)."""
-    if nodes and not catalog.exists("defworkflow", LINEAR):
-        yield (
-            "/plans",
-            f"plans need the workflow {LINEAR}",
-            f'add "uses": ["{LINEAR_PACKAGE}"] to the manifest',
-        )
-    index_by_plan: dict[tuple[str, int], int] = {}
-    for index, node in enumerate(nodes):
-        broken = False
-        for pointer, message in plan_problems(node):
-            broken = True
-            yield f"/plans/{index}{pointer}", message, None
-        if broken:
-            continue
-        plan = plan_of(node)
-        first = index_by_plan.setdefault((plan.type, plan.version), index)
-        if first != index:
-            yield (
-                f"/plans/{index}",
-                f"{plan.type} has version {plan.version} twice",
-                "give the newer plan a higher version: instances keep the one they started with",
-            )
 
 
 def _unknown_fields(

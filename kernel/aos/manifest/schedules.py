@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from aos.errors import BadUsage, excerpt
-from aos.manifest.catalog import Catalog, Findings
 from aos.manifest.limits import Range
 from aos.manifest.names import SYSTEM
 from aos.values.spelling import time_ns
@@ -94,6 +93,11 @@ def schedule_of(node: object) -> ScheduleEntry:
     for pointer, message in schedule_problems(node):
         raise ScheduleInvalid(message, pointer)
     assert isinstance(node, Mapping)
+    return schedule_in_form(node)
+
+
+def schedule_in_form(node: Mapping[str, Any]) -> ScheduleEntry:
+    """As ``schedule_of``, for a node without problems."""
     return ScheduleEntry(**{name: node[name] for name in FIELDS if name in node})
 
 
@@ -121,26 +125,6 @@ def schedule_problems(node: object) -> Iterator[tuple[str, str]]:
     yield from _shapes(node)
     yield from _either(node, ("cron", "every_ms"), {"cron": ("tz",)})
     yield from _either(node, ("event", "plan"), {"event": _OF_EVENTS, "plan": _OF_PLANS})
-
-
-def schedule_rules(nodes: list[object], catalog: Catalog) -> Findings:
-    """Every broken rule of the form of a manifest's schedules (M-75)."""
-    if nodes and not catalog.exists("defworkflow", SCHEDULE):
-        yield (
-            "/schedules",
-            f"schedules need the workflow {SCHEDULE}",
-            f'add "uses": ["{SCHEDULE_PACKAGE}"] to the manifest',
-        )
-    index_by_id: dict[str, int] = {}
-    for index, node in enumerate(nodes):
-        problems = list(schedule_problems(node))
-        for pointer, message in problems:
-            yield f"/schedules/{index}{pointer}", message, None
-        if problems:
-            continue
-        id = schedule_of(node).id
-        if index_by_id.setdefault(id, index) != index:
-            yield f"/schedules/{index}", f"{id} is there twice", "give each its own id"
 
 
 def _shapes(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -27,8 +27,7 @@ from aos.node.calls import ApiCall, ApiReply, ApiStream
 from aos.node.delivery import connection_of
 from aos.node.events import DURABLE
 from aos.node.handlers import HANDLERS
-from aos.node.log_files import PREFIX as LOG_PREFIX
-from aos.node.log_files import log_file
+from aos.node.log_files import LOG_PREFIX, log_file
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of

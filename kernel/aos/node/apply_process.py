@@ -22,11 +22,11 @@ from aos.host.apply.apply import left_by
 from aos.host.apply.dry_run import dry_run_of, gate_flows, ways_out
 from aos.host.apply.report import apply_report
 from aos.host.folder.reader import open_reader
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.private_memory import keep_memory_private
 from aos.read.lens.gate_document import gate_document
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.values.digests import content_hash
 
 
@@ -36,7 +36,7 @@ def main() -> int:
     modules = {content_hash(module): module for module in wasm}
     world, report_options = Path(sys.argv[1]), head.get("report")
     try:
-        loaded = Loaded(effective=Effective.from_document(document), modules=modules)
+        loaded = Loaded(effective=judge(document), modules=modules)
         answer = (
             _flows(world, loaded)
             if report_options is None

@@ -24,7 +24,7 @@ from aos.node.services import Services
 from aos.node.tokens import SEND, Token
 from aos.node.tracing.traceparent import read_traceparent
 from aos.node.waiting import reached, wait_document
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.read.views.annotations import Annotation, annotation_of
 from aos.read.views.record_view import Document
 from aos.values.cbor import decode_ingress, encode

@@ -23,7 +23,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
@@ -40,7 +40,7 @@ from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.follower import Follower, RecordListener
 from aos.node.application import AccessLog, App
 from aos.node.batches.batch_runner import Batches
-from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
+from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol, server_config
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
 from aos.node.node_settings import NodeSettings, read_settings
@@ -151,34 +151,10 @@ async def serve(
     Raises:
         AosError: The world cannot be read.
     """
-    folder = open_folder(settings.world)
-    link = Link(folder)
-    waiting, counters, later, steps_later = OutcomeWaits(), Counters(), _Later(), _Later()
-    follower = Follower(folder.path, [waiting, counters, later, steps_later])
-    index = KeptIndex(
-        folder.path,
-        follower.head_seq,
-        _report,
-        index_folder=folder.path / OF_NODE,
-        share=SHARE_WITH_KERNEL,
-    )
-    readers = Readers(folder.path, index=lambda: index.folder)
-    node = read_settings(folder.path)
-    services = Services(
-        folder=folder,
-        link=link,
-        follower=follower,
-        tokens=LiveTokens(folder, time.monotonic, _report),
-        waiting=waiting,
-        counters=counters,
-        readers=readers,
-        journal_index=index,
-        trials=ApplyTrials(folder.path),
-        index=IndexedReading(folder.path, node.search, _report),
-        has_operator_key=settings.operator_key,
-        webhooks=[WebhookPoster(webhook, folder, follower, _report) for webhook in node.webhooks],
-    )
-    services.spans = _spans(folder, follower)
+    node = read_settings(settings.world)
+    later, steps_later = _Later(), _Later()
+    index, services = _services(settings, node, [later, steps_later])
+    folder, follower, link = services.folder, services.follower, services.link
     await follower.start()
     work = await open_work(
         folder.path,
@@ -208,13 +184,13 @@ async def serve(
         read_certificate(settings, [server for server, _ in servers])
 
     def on_head(_: int, figures: LiveFigures) -> None:
-        counters.note_figures(figures)
+        services.counters.note_figures(figures)
         follower.head_arrived()
 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(link.close)
         stack.callback(follower.close)
-        stack.push_async_callback(readers.close)
+        stack.push_async_callback(services.readers.close)
         stack.push_async_callback(index.close)
         index.start()
         stack.push_async_callback(work.close)
@@ -229,13 +205,7 @@ async def serve(
             asyncio.ensure_future(_worked(work, work_has_begun)),
             asyncio.ensure_future(steps.run()),
             asyncio.ensure_future(batches.run()),
-            *((asyncio.ensure_future(services.index.run()),) if node.search else ()),
-            asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
-            *(
-                asyncio.ensure_future(keep_posting(webhook, _report))
-                for webhook in services.webhooks
-            ),
-            *(() if spans is None else (asyncio.ensure_future(keep_exporting(spans, _report)),)),
+            *map(asyncio.ensure_future, _background(services, searches=bool(node.search))),
             *(
                 asyncio.ensure_future(http_server.serve(sockets=[sock]))
                 for http_server, sock in servers
@@ -256,6 +226,50 @@ async def serve(
         for future in finished & set(tasks):
             future.result()
     return REPLACE if is_replaced.is_set() else 0
+
+
+def _services(
+    settings: Settings, node: NodeSettings, listeners: Sequence[RecordListener]
+) -> tuple[KeptIndex, Services]:
+    """The services of a front whose follower has not started, and their index. ``listeners`` follow
+    the records, too."""
+    folder = open_folder(settings.world)
+    waiting, counters = OutcomeWaits(), Counters()
+    follower = Follower(folder.path, [waiting, counters, *listeners])
+    index = KeptIndex(
+        folder.path,
+        follower.head_seq,
+        _report,
+        index_folder=folder.path / OF_NODE,
+        share=SHARE_WITH_KERNEL,
+    )
+    services = Services(
+        folder=folder,
+        link=Link(folder),
+        follower=follower,
+        tokens=LiveTokens(folder, time.monotonic, _report),
+        waiting=waiting,
+        counters=counters,
+        readers=Readers(folder.path, index=lambda: index.folder),
+        journal_index=index,
+        trials=ApplyTrials(folder.path),
+        index=IndexedReading(folder.path, node.search, _report),
+        has_operator_key=settings.operator_key,
+        webhooks=[WebhookPoster(webhook, folder, follower, _report) for webhook in node.webhooks],
+        spans=_spans(folder, follower),
+    )
+    return index, services
+
+
+def _background(services: Services, *, searches: bool) -> Iterator[Coroutine[Any, Any, None]]:
+    """The work of a front beside its requests, each until it is canceled."""
+    yield services.sessions.watch(services.tokens, time.time_ns)
+    if searches:
+        yield services.index.run()
+    for webhook in services.webhooks:
+        yield keep_posting(webhook, _report)
+    if services.spans is not None:
+        yield keep_exporting(services.spans, _report)
 
 
 @contextlib.asynccontextmanager
@@ -355,16 +369,9 @@ def _server(app: Any, fd: int, tls: dict[str, str | None] | None) -> tuple[_Serv
         tls_options = {"ssl_certfile": tls["cert"], "ssl_keyfile": tls["key"]}
         if tls.get("client_ca") is not None:
             tls_options |= {"ssl_ca_certs": tls["client_ca"], "ssl_cert_reqs": ssl.CERT_REQUIRED}
-    config = uvicorn.Config(
+    config = server_config(
         app,
-        http=BoundedProtocol,
-        loop="none",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # a client's word about its address counts for nothing
+        BoundedProtocol,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=_SHUTDOWN_S,

@@ -44,13 +44,12 @@ from aos.read.operations.table import BY_NAME, OPERATIONS
 from aos.read.views.clock_view import ahead_ns, ahead_text
 from aos.read.views.process_view import (
     process_document,
-    running_of,
     with_process,
     work_document,
 )
 from aos.read.views.record_view import Document
 from aos.read.views.value_view import value_bytes
-from aos.read.views.view import View
+from aos.read.views.view import Running, View
 
 BEHIND_S: Final = 5.0
 """Seconds that the follower may be behind, and the kernel process silent."""
@@ -62,17 +61,17 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     """Every read request whose document is made from a view."""
     operation, query = BY_NAME[call.route.operation], call.query
     is_past = "at" in query
-    work = await _running_work(services) if operation.asks_process and not is_past else None
+    running = await _running(services) if operation.asks_process and not is_past else None
     if names_fields(query):
         query = {**query, "aliases": services.index.settings}
     if operation.is_searched:
         document = await _searched(services, operation, query)
     elif operation.takes_long(query):
-        document = await services.readers.document(operation.name, query, work)
+        document = await services.readers.document(operation.name, query, running)
     else:
 
         def make(view: View) -> Document:
-            view.running = running_of(work)
+            view.running = running
             return read_document(view, operation.name, query)
 
         document = await services.read(make)
@@ -91,9 +90,9 @@ async def _searched(services: Services, operation: ReadOperation, query: Query) 
     return document or await services.readers.document(operation.name, query, None)
 
 
-async def _running_work(services: Services) -> Document | None:
+async def _running(services: Services) -> Running | None:
     try:
-        return work_document(await services.link.work())
+        return Running.of_answer(await services.link.work())
     except AosError:
         return None
 

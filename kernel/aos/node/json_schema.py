@@ -41,7 +41,7 @@ KEYWORDS: Final = ANNOTATIONS | {
     "contentEncoding", "minProperties", "maxProperties",
 }  # fmt: skip
 
-PREFIX: Final = "#/components/schemas/"
+SCHEMA_PREFIX: Final = "#/components/schemas/"
 
 _TYPE_WORDS: Final = {
     "object": "an object",
@@ -234,7 +234,7 @@ def _escaped(name: str) -> str:
 
 def reference(kind: type) -> Schema:
     """Return a reference to the schema of a TypedDict."""
-    return {"$ref": f"{PREFIX}{kind.__name__}"}
+    return {"$ref": f"{SCHEMA_PREFIX}{kind.__name__}"}
 
 
 def one_of(*kinds: type) -> Schema:
@@ -278,8 +278,8 @@ def _referred(schema: object) -> set[str]:
     todo = [schema]
     while todo:
         match todo.pop():
-            case {"$ref": str(place)} if place.startswith(PREFIX):
-                names.add(place.removeprefix(PREFIX))
+            case {"$ref": str(place)} if place.startswith(SCHEMA_PREFIX):
+                names.add(place.removeprefix(SCHEMA_PREFIX))
             case dict() as fields:
                 todo += fields.values()
             case list() | tuple() as items:

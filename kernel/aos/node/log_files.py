@@ -13,7 +13,7 @@ from aos.node.calls import ApiReply
 from aos.node.problems import Problem
 from aos.prove.headerlog.stored_log import CHECKPOINT, TIMESTAMP, StoredLog
 
-PREFIX: Final = "/log/"
+LOG_PREFIX: Final = "/log/"
 _TILE: Final = re.compile(
     r"tile/(?:entries|[0-7])/(?:x[0-9]{3}/){0,6}[0-9]{3}(?:\.p/(?:[1-9]|[1-9][0-9]|1[0-9]{2}|2[0-4]"
     r"[0-9]|25[0-5]))?"
@@ -31,7 +31,7 @@ def log_file(world: Path, path: str) -> ApiReply:
         Problem: There is no such file.
         Damage: A link or another special file has its name.
     """
-    name = path.removeprefix(PREFIX)
+    name = path.removeprefix(LOG_PREFIX)
     is_tile = _TILE.fullmatch(name) is not None
     data = None
     if is_tile or name in _TYPES:

@@ -12,7 +12,7 @@ from aos.core.journal.governing import PROPOSE, GovernanceInput
 from aos.core.journal.inputs import STRICT, ManifestInput
 from aos.core.journal.vocabulary import VOTES
 from aos.errors import Damage
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.manifest.patching import patch_between
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.operating import admitted, hash_named, is_signed, must_sign
@@ -137,7 +137,7 @@ async def _with_patch(services: Services, body: Mapping[str, Any]) -> dict[str, 
     if in_force is None or "document" not in body or "patch" in body:
         return dict(body)
     try:
-        patch = patch_between(in_force, Effective.from_document(body["document"]))
+        patch = patch_between(in_force, judge(body["document"]))
     except Damage as problem:
         raise Problem(422, "manifest_is_invalid", str(problem)) from problem
     return {**body, "base": hash_text(patch.base), "patch": patch.document}

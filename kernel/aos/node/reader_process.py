@@ -30,9 +30,8 @@ from aos.node.reading import read_document
 from aos.node.refusals import problem_of
 from aos.private_memory import keep_memory_private
 from aos.read.index.indexed_view import indexed
-from aos.read.views.process_view import running_of
 from aos.read.views.record_view import Document
-from aos.read.views.view import View
+from aos.read.views.view import Running, View
 
 LENGTH_BYTES: Final = 4
 
@@ -90,7 +89,8 @@ def _document(follower: Follower, request: dict[str, Any]) -> Document:
     view = View(follower.state, follower.store, now_ns=now_ns())
     if request["seconds"] is not None:
         view = timed(view, ListTime(request["seconds"]))
-    view.running = running_of(request["work"])
+    if request["work"] is not None:
+        view.running = Running.from_json(request["work"])
     index = None if request["index"] is None else Path(request["index"])
     with indexed(view, index, follower.store):
         return read_document(view, request["operation"], request["query"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.node.problems import Problem
+from aos.read.views.view import Running
 
 READERS: Final = 2
 DOCUMENT_S: Final = 30.0
@@ -49,7 +50,7 @@ class Readers:
         self,
         operation: str,
         query: Mapping[str, Any],
-        work: Mapping[str, Any] | None,
+        running: Running | None,
         *,
         list_s: float | None = None,
     ) -> dict[str, Any]:
@@ -74,7 +75,7 @@ class Readers:
         request = {
             "operation": operation,
             "query": query,
-            "work": work,
+            "work": None if running is None else running.to_json(),
             "index": None if index is None else str(index),
             "seconds": list_s,
         }

@@ -13,7 +13,7 @@ from aos.errors import AosError, BadUsage, Erased, Pruned, Refused, Unavailable
 from aos.host.errors import Busy, WorldStopped
 from aos.manifest.effective import Effective
 from aos.node.problems import Problem, text_for_clients
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.read.views.cell_view import NoSuchCell
 from aos.read.where.condition import WhereInvalid
 

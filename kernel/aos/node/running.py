@@ -18,7 +18,7 @@ from aos.host.executors.pool import Coverage
 from aos.host.executors.task import Report, report_to_stderr
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.restore import Progress
-from aos.host.process import Ended, Executors, RunningWorld, Started, Status, run_world
+from aos.host.process import Ended, Executors, RunningWorld, RunSettings, Started, Status, run_world
 from aos.host.world.snapshots import Every
 from aos.manifest.effective import Effective
 from aos.node.leases.table import begin_table, leased
@@ -104,19 +104,21 @@ async def run_node(path: Path, options: NodeOptions) -> Ended:
             )
         return await run_world(
             path,
-            executors=options.executors,
-            handle_signals=options.handle_signals,
-            report=options.report,
-            snapshot_every=options.snapshot_every,
-            cells_kept=options.cells_kept,
-            on_fold=options.on_fold,
-            on_started=partial(_started, options),
-            on_status=options.on_status,
-            on_coverage=options.on_coverage,
-            elsewhere=True,
-            operator_key=options.operator_key,
-            leases=partial(_leases, path),
-            around=partial(_with_front, options, tcp),
+            RunSettings(
+                executors=options.executors,
+                handle_signals=options.handle_signals,
+                report=options.report,
+                snapshot_every=options.snapshot_every,
+                cells_kept=options.cells_kept,
+                on_fold=options.on_fold,
+                on_started=partial(_started, options),
+                on_status=options.on_status,
+                on_coverage=options.on_coverage,
+                elsewhere=True,
+                operator_key=options.operator_key,
+                leases=partial(_leases, path),
+                around=partial(_with_front, options, tcp),
+            ),
         )
 
 

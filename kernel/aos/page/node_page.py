@@ -12,7 +12,7 @@ from aos.host.follower import Follower
 from aos.node.application import App
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.handlers import HANDLERS
-from aos.node.log_files import PREFIX as LOG_PREFIX
+from aos.node.log_files import LOG_PREFIX
 from aos.node.problems import text_for_clients
 from aos.node.reading import BY_NAME as READ_REQUESTS
 from aos.node.routes import BY_PATH, ROUTES

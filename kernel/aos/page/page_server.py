@@ -24,7 +24,7 @@ import uvicorn
 import uvloop
 
 from aos.errors import AosError, Refused
-from aos.node.bounds import BoundedProtocol
+from aos.node.bounds import BoundedProtocol, server_config
 from aos.node.sockets import ListenAddress, actual, tcp_socket
 from aos.page.page_app import PageApp
 from aos.page.page_headers import LINES
@@ -112,17 +112,8 @@ async def _serve(
             loop.add_signal_handler(number, over.set)
     async with worlds:
         server = _PageServer(
-            uvicorn.Config(
-                PageApp(worlds, session),
-                http=PageProtocol,
-                loop="none",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,  # a client's word about its address counts for nothing
-                timeout_graceful_shutdown=_SHUTDOWN_S,
+            server_config(
+                PageApp(worlds, session), PageProtocol, timeout_graceful_shutdown=_SHUTDOWN_S
             )
         )
         serving = asyncio.ensure_future(server.serve(sockets=[listener]))

@@ -15,7 +15,7 @@ from aos.errors import BadUsage
 from aos.node.routes import GET, ROUTES, ApiRoute
 from aos.page.page_links import read_id_segment, read_key_segment
 from aos.page.world_parts import FLOWS, LINEAR_PLANS, WorldPart, check_part
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.words import key_text
 from aos.read.operations.operation import Parameter

@@ -30,13 +30,11 @@ from aos.read.operations.operation import names_fields
 from aos.read.views.cell_selection import BY_KEY
 from aos.read.views.process_view import (
     process_document,
-    running_of,
     with_process,
-    work_document,
 )
 from aos.read.views.record_view import Document
 from aos.read.views.value_view import value_bytes
-from aos.read.views.view import View
+from aos.read.views.view import Running, View
 from aos.values.digests import Hash, hash_text
 
 T = TypeVar("T")
@@ -95,7 +93,7 @@ class PageWorld:
         """The state of the last reading; None if the world was not opened."""
         return None if self._follower is None else self._follower.state
 
-    async def read(self, take: Callable[[View], T], *, work: Document | None = None) -> T:
+    async def read(self, take: Callable[[View], T], *, running: Running | None = None) -> T:
         """Return ``take`` of a view as of the durable head of now.
 
         Raises:
@@ -105,13 +103,13 @@ class PageWorld:
         follower = await self._open_follower()
         await follower.advance_to()
         try:
-            return take(_view(follower, work))
+            return take(_view(follower, running))
         except Erased:
             raise
         except Damage:
             # Parts of the snapshot that the state reads from may have been removed meanwhile.
             await follower.restart()
-            return take(_view(follower, work))
+            return take(_view(follower, running))
 
     async def document(self, operation: str, query: Mapping[str, Any]) -> Document:
         """Return the document of a reading operation; see ``aos.read.operations``.
@@ -121,14 +119,14 @@ class PageWorld:
         """
         await self._open_follower()
         request = BY_NAME[operation]
-        work = await self._work() if request.asks_process and "at" not in query else None
+        running = await self._running() if request.asks_process and "at" not in query else None
         full_query = self._with_names(query)
         if request.takes_long(query):
             assert self._readers is not None, "made when the world was opened"
-            document: Document = await self._readers.document(operation, full_query, work)
+            document: Document = await self._readers.document(operation, full_query, running)
         else:
             document = await self.read(
-                lambda view: read_document(view, operation, full_query), work=work
+                lambda view: read_document(view, operation, full_query), running=running
             )
         if request.has_process:
             document = await self._with_process(document, is_past="at" in query)
@@ -254,9 +252,9 @@ class PageWorld:
         except (AosError, TimeoutError):
             return None
 
-    async def _work(self) -> Document | None:
+    async def _running(self) -> Running | None:
         answer = await self._ask_process("work")
-        return None if answer is None else work_document(answer)
+        return None if answer is None else Running.of_answer(answer)
 
     async def _with_process(self, document: Document, *, is_past: bool) -> Document:
         """Add the folder, the process that runs the world and how the world came here, as the
@@ -305,9 +303,9 @@ def _ask(path: Path, op: str) -> Mapping[str, Any] | None:
     return ask_running(path, op) if os.path.lexists(open_folder(path).socket) else None
 
 
-def _view(follower: Follower, work: Document | None) -> View:
+def _view(follower: Follower, running: Running | None) -> View:
     view = View(follower.state, follower.store, now_ns=now_ns())
-    view.running = running_of(work)
+    view.running = running
     return view
 
 

@@ -47,7 +47,7 @@ from aos.host.folder.restore import restore
 from aos.host.package_checks import GUARDED, refused_event
 from aos.host.schedules import refused_manifest, schedule_events
 from aos.host.world.erasing import unerasable
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import ReplayReport
@@ -173,9 +173,7 @@ class Desk:
             if over is not None:
                 return over
         if isinstance(input, ManifestInput):
-            refused = refused_manifest(
-                self.state, Effective.from_document(input.document), self.store.blob
-            )
+            refused = refused_manifest(self.state, judge(input.document), self.store.blob)
             # A migration runs modules.
             return refused or SHARED.on_module_thread(
                 lambda: self._kernel.admit(input, self.stamp())

@@ -8,8 +8,7 @@ from typing import Any, Final, TypedDict, Unpack
 from aos.core.journal.vocabulary import STATUSES
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
-from aos.read.lens.words import short
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import name_cell, short
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
 from aos.testing.plain import ERASED, Span, matches, plain_key, read_span

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import name_cell
 from aos.testing.effects import Effect
 from aos.testing.plain import Mismatch, mismatches, short_text
 from aos.testing.scenario import ScenarioStep

@@ -14,7 +14,7 @@ from typing import Final
 
 from aos.core.decide.answers import Blocker, Refusal
 from aos.errors import Refused
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import name_cell
 from aos.testing.plain import plain_key
 
 

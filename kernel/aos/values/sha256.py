@@ -25,7 +25,7 @@ from aos.values.errors import ValueProblem
 
 DOMAIN: Final = "aos/sha256/1"
 GIVEN: Final = "aos/given/1"
-PREFIX: Final = "sha256:"
+SHA256_PREFIX: Final = "sha256:"
 NAME_BYTES: Final = 82
 """Size of every name document."""
 
@@ -42,7 +42,7 @@ def sha256(data: bytes) -> bytes:
 
 def sha256_text(data: bytes) -> str:
     """The true name of a blob with these bytes, as text."""
-    return PREFIX + sha256(data).hex()
+    return SHA256_PREFIX + sha256(data).hex()
 
 
 def given_text(text: str) -> str:

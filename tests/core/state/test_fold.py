@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from aos.core.journal.frame import Tip
 from aos.core.journal.records import Event, Genesis, Manifest, Receipt, Record, Start, Step
-from aos.core.state import fold as fold_module
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.errors import Damage
-from aos.manifest.effective import Effective
 from aos.values.digests import Hash, content_hash
 from tests.core.decide.test_effects import BUYER, PAID, buyers
 from tests.core.decide.test_isolation import same
@@ -107,9 +103,7 @@ def altered(record: Record, others: list[Record]) -> Iterator[Record]:
                 yield replace(record, **{each.name: value})
 
 
-def test_any_record_folds_or_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
-    cached = SimpleNamespace(from_document=lru_cache(Effective.from_document))
-    monkeypatch.setattr(fold_module, "Effective", cached)
+def test_any_record_folds_or_is_damage() -> None:
     world = shopping()
     records = journal(world)
 

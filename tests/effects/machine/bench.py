@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aos.effects.machine import machine
 from aos.effects.machine.machine_host import MachineHost
-from aos.manifest import builtins
+from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
 from aos.values.schema import Schema, compile_schemas
@@ -27,7 +27,7 @@ HOST: Final = "sys/host."
 
 @cache
 def schemas() -> dict[str, Schema]:
-    found = compile_schemas({name: node["type"] for name, node in builtins.SCHEMAS.items()})
+    found = compile_schemas({name: node["type"] for name, node in SCHEMAS.items()})
     return dict(found)
 
 
@@ -70,7 +70,7 @@ class Bench:
 
     async def call(self, effect: str, params: Params, *, intent: str | None = None) -> Any:
         name = f"{HOST}{effect}@1"
-        node: Any = builtins.EFFECTS[name]
+        node: Any = EFFECTS[name]
         given = schemas()[node["params"]].normalise(to_value(params))
         ctx = self.context(name, intent or self.intent())
         found = await machine.effects[name](given, ctx)

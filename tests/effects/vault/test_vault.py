@@ -18,8 +18,7 @@ from aos.effects.vault.effects import VARIABLE, open_vault, put, rotate, vault
 from aos.effects.vault.vault_file import VaultFile
 from aos.errors import BadUsage
 from aos.host.executors.enclosures import Enclosed, Enclosing, no_blobs
-from aos.host.folder.secrets import VARIABLE as KEYRING_VARIABLE
-from aos.host.folder.secrets import Secrets, read_secrets
+from aos.host.folder.secrets import KEYRING_VARIABLE, Secrets, read_secrets
 from aos.manifest.load import load as load_manifest
 from aos.manifest.manifest_secrets import Secret, read_binding
 from aos.sealing.keyring_file import new_keyring

@@ -19,7 +19,7 @@ import cbor2
 
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.manifest.builtins import EFFECTS
+from aos.manifest.builtin_definitions import EFFECTS
 from aos.store.store import Store
 from aos.values.cbor import Value, encode
 from aos.values.sha256 import parse_sha256

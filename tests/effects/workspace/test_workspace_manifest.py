@@ -10,7 +10,7 @@ import pytest
 
 from aos.errors import Damage
 from aos.manifest.difference import difference
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.manifest.load import Loaded, ManifestProblems, load, needed_files
 from aos.manifest.packages import IMPLIED, PACKAGES, package
 from aos.manifest.patching import apply_patch, patch_between
@@ -114,14 +114,14 @@ def test_another_workflow_of_this_namespace_is_unknown() -> None:
 def test_its_document_is_read_back() -> None:
     """M-44: and one with another workflow of this namespace is not."""
     effective = loaded().effective
-    assert Effective.from_document(effective.document) == effective
+    assert judge(effective.document) == effective
 
     document: Any = decode_record(effective.document)
     for node in document["definitions"]:
         if node["name"] == WORKSPACE:
             node["name"] = "sys/Other@1"
     with pytest.raises(Damage):
-        Effective.from_document(encode(document))
+        judge(encode(document))
 
 
 def test_a_patch_adds_and_removes_it() -> None:

@@ -12,7 +12,7 @@ import cbor2
 import pytest
 
 from aos.effects.workspace import workspace
-from aos.manifest.builtins import EFFECTS, SCHEMAS
+from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.values.digests import content_hash, hash_text
 from aos.values.schema import Schema, compile_schemas
 from aos.values.sha256 import read_name

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from tests.cli.shell import Result, here, in_silence
 from tests.copies import copied
 from tests.gateway.commands.samples import LANE, OTHER, SIGNER, STUDIO, manifest

@@ -10,7 +10,7 @@ import pytest
 from blake3 import blake3
 
 from aos.errors import Refused
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos_gateway.policy import policy_of
 from aos_gateway.requests import epoch_request, work_request
 from aos_gateway.sending import create, submit

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.transfer.exporting import export_world
 from aos.prove.replay.replay import replay
 from aos.prove.verify.roots import recorded_snapshots

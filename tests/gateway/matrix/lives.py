@@ -21,7 +21,7 @@ from aos.errors import AosError
 from aos.host.door.writer import Item, open_writer
 from aos.host.executors.life import Life
 from aos.host.folder.secrets import Secrets
-from aos.host.process import run_world
+from aos.host.process import RunSettings, run_world
 from aos.host.transfer.adopting import adopt_world
 from aos.host.world.snapshots import Every
 from aos.worker import child
@@ -65,11 +65,15 @@ def live(
     ended = asyncio.run(
         run_world(
             Path(world),
-            executors=lambda read, own: standard_executors(read, own, executors, [], values),
-            until_idle=True,
-            max_wait_s=max_wait_s,
-            handle_signals=False,
-            snapshot_every=None if snapshot_records is None else Every(records=snapshot_records),
+            RunSettings(
+                executors=lambda read, own: standard_executors(read, own, executors, [], values),
+                until_idle=True,
+                max_wait_s=max_wait_s,
+                handle_signals=False,
+                snapshot_every=None
+                if snapshot_records is None
+                else Every(records=snapshot_records),
+            ),
         )
     )
     return LATE if ended.is_late else IDLE

@@ -26,7 +26,8 @@ from aos.host.apply.apply import Applied, sign_manifest
 from aos.host.apply.dry_run import dry_run_of
 from aos.host.door import direct
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.folder.restore import restore
 from aos.host.transfer.exporting import export_world

@@ -26,7 +26,7 @@ from aos.host.door.protocol import short_path
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.host.errors import Busy
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.retention.pruning import prune_world
 from aos.host.retention.rebuilding import rebuild_world

@@ -13,7 +13,7 @@ import pytest
 
 from aos.host.door.writer import open_writer
 from aos.host.executors.cron import carry_out
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.builtins import CRON
 from aos.manifest.cron_times import (
     CRON_INVALID,

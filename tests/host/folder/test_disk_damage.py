@@ -18,7 +18,7 @@ import pytest
 
 from aos.errors import Unavailable
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.prove.verify.findings import FindingKind
 from aos.prove.verify.verify_world import verify_world
 from aos_cli.main import run_command

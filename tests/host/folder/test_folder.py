@@ -14,7 +14,8 @@ from aos.core.journal.frame import Head
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Genesis
 from aos.errors import BadUsage, Damage, Refused, Unavailable
-from aos.host.folder.folder import UNFINISHED_FILE, init_world, making, open_folder, read_key
+from aos.host.folder.folder import UNFINISHED_FILE, open_folder, read_key
+from aos.host.folder.making import init_world, making
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import hash_text
 from tests.cli.shell import here

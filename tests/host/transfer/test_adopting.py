@@ -20,7 +20,8 @@ from aos.host.apply.dry_run import dry_run_of
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import open_writer
 from aos.host.folder.adoption import ROW, Origin
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.transfer.adopting import adopt_world, origin_at
 from aos.host.transfer.exporting import export_world

@@ -22,7 +22,8 @@ from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import Control, Event, Ref
 from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import WORLD_FILE, init_world, open_folder
+from aos.host.folder.folder import WORLD_FILE, open_folder
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.transfer import exporting, importing
 from aos.host.transfer.exporting import export_world

@@ -12,7 +12,8 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Ref, Step
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import Item, open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.retention.gc import collect_world
 from aos.host.retention.marking import BASE
 from aos.host.retention.pruning import prune_world

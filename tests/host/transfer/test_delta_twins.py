@@ -14,7 +14,8 @@ import pytest
 from aos.errors import Refused
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import Item, open_writer
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.retention.gc import collect_world
 from aos.host.retention.pruning import prune_world
 from aos.host.retention.rebuilding import rebuild_world

@@ -16,9 +16,10 @@ from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.door.writer import open_writer
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.adoption import Origin
-from aos.host.folder.folder import WORLD_FILE, init_world, open_folder
+from aos.host.folder.folder import WORLD_FILE, open_folder
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
-from aos.host.process import run_world
+from aos.host.process import RunSettings, run_world
 from aos.host.transfer.adopting import adopt_world, origin_at
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.forking import fork_world
@@ -226,7 +227,7 @@ def test_the_node_signs_with_the_forks_own_key(world: Path, tmp_path: Path) -> N
 
 async def run_idle(world: Path) -> dict[bytes, Refusal]:
     ended = await run_world(
-        world, executors=lambda _read, _world: [TimerExecutor()], until_idle=True
+        world, RunSettings(executors=lambda _read, _world: [TimerExecutor()], until_idle=True)
     )
     assert ended.is_idle
     return {bytes(intent): why for intent, why in ended.refused.items()}

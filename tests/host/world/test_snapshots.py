@@ -25,7 +25,8 @@ from aos.errors import Unavailable
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import Item, open_writer
 from aos.host.errors import Stopping
-from aos.host.folder.folder import init_world, open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.folder.restore import catch_up, restore
 from aos.host.world.engine import Engine

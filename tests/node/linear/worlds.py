@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.manifest.load import load
 
 PLAN: Final = {

@@ -16,7 +16,7 @@ import pytest
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE, PIN
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.follower import Follower
 from aos.manifest.load import load
 from aos.node.search.following_index import FollowingIndex
@@ -126,39 +126,41 @@ def random_where(chosen: random.Random, *, is_ordered: bool = True) -> str:
             return found
 
 
+def random_word(chosen: random.Random) -> str:
+    return json.dumps(chosen.choice(WORDS))
+
+
+def random_term(chosen: random.Random) -> str:
+    match chosen.randrange(12):
+        case 0:
+            return f"number {chosen.choice(['=', '!=', '<', '<=', '>', '>='])} 2"
+        case 1:
+            return f"called {chosen.choice(['=', '!=', '<', '>=', '^='])} {random_word(chosen)}"
+        case 2:
+            return f"tag {chosen.choice(['=', '!=', '^='])} {random_word(chosen)}"
+        case 3:
+            return f"amount {chosen.choice(['=', '<', '>=', '!='])} {chosen.choice(AMOUNTS)}"
+        case 4:
+            return f"paid {chosen.choice(['=', '!='])} true"
+        case 5:
+            return f"way {chosen.choice(['=', '!='])} Courier"
+        case 6:
+            return f"courier in ({random_word(chosen)}, {random_word(chosen)})"
+        case 7:
+            value = chosen.choice(["a", "1", "true", '"1"'])
+            operators = ["=", "!="] if value == "true" else ["=", "!=", "<", ">="]
+            return f"any {chosen.choice(operators)} {value}"
+        case 8:
+            name = chosen.choice(["called", "amount", "tag", "any", "courier", "number"])
+            return f"{name} {chosen.choice(['=', '!='])} null"
+        case 9:
+            return f"status in (running, {chosen.choice(['failed', 'waiting', 'completed'])})"
+        case 10:
+            return f"key ^= k-{chosen.randrange(3)}"
+    return "last_active >= 2020-01-01T00:00:00Z"
+
+
 def random_text(chosen: random.Random, *, is_ordered: bool) -> str:
-    def text() -> str:
-        return json.dumps(chosen.choice(WORDS))
-
-    def term() -> str:
-        match chosen.randrange(12):
-            case 0:
-                return f"number {chosen.choice(['=', '!=', '<', '<=', '>', '>='])} 2"
-            case 1:
-                return f"called {chosen.choice(['=', '!=', '<', '>=', '^='])} {text()}"
-            case 2:
-                return f"tag {chosen.choice(['=', '!=', '^='])} {text()}"
-            case 3:
-                return f"amount {chosen.choice(['=', '<', '>=', '!='])} {chosen.choice(AMOUNTS)}"
-            case 4:
-                return f"paid {chosen.choice(['=', '!='])} true"
-            case 5:
-                return f"way {chosen.choice(['=', '!='])} Courier"
-            case 6:
-                return f"courier in ({text()}, {text()})"
-            case 7:
-                value = chosen.choice(["a", "1", "true", '"1"'])
-                operators = ["=", "!="] if value == "true" else ["=", "!=", "<", ">="]
-                return f"any {chosen.choice(operators)} {value}"
-            case 8:
-                name = chosen.choice(["called", "amount", "tag", "any", "courier", "number"])
-                return f"{name} {chosen.choice(['=', '!='])} null"
-            case 9:
-                return f"status in (running, {chosen.choice(['failed', 'waiting', 'completed'])})"
-            case 10:
-                return f"key ^= k-{chosen.randrange(3)}"
-        return "last_active >= 2020-01-01T00:00:00Z"
-
     def part(depth: int) -> str:
         match chosen.randrange(6) if depth else 0:
             case 1:
@@ -168,10 +170,10 @@ def random_text(chosen: random.Random, *, is_ordered: bool) -> str:
             case 3:
                 return f"not {part(depth - 1)}"
             case 4:
-                return f"called not in ({text()}, {text()})"
+                return f"called not in ({random_word(chosen)}, {random_word(chosen)})"
             case 5:
                 return f"tag like {json.dumps(chosen.choice(WORDS) + '%')}"
-        return term()
+        return random_term(chosen)
 
     word = chosen.choice([" and ", " and ", " or "])
     terms = word.join(part(2) for _ in range(chosen.randrange(4)))

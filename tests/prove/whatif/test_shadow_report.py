@@ -10,7 +10,7 @@ import pytest
 
 from aos.core.journal.shadow_report import REPORT_BYTES_MAX
 from aos.errors import Refused
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.prove.replay.difference import FieldDifference
 from aos.prove.whatif import shadow_report
 from aos.prove.whatif.journal_source import source_of_store

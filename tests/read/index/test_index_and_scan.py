@@ -21,7 +21,7 @@ from aos.core.journal.inputs import KEEP_OPEN, MIGRATE, PIN
 from aos.core.journal.records import KernelReceipt, Receipt
 from aos.core.journal.vocabulary import STATUSES
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import init_world
+from aos.host.folder.making import init_world
 from aos.host.folder.reader import WorldReader, open_reader
 from aos.host.retention.gc import collect_world
 from aos.host.retention.pruning import prune_world

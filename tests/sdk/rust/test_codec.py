@@ -11,6 +11,7 @@ import pytest
 
 from aos.core.journal.ports import Call
 from aos.manifest import builtins
+from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.manifest.expressions import without_comments
 from aos.sandbox.engine import Sandbox
 from aos.values.cbor import decode_record, encode
@@ -135,12 +136,12 @@ def test_the_kernels_schemas_are_the_kernels(guest: Guest) -> None:
     definitions = [json.loads(text) for text in guest.ask({"$tag": "Definitions"})[1]]
 
     for definition in definitions:
-        ours = builtins.SCHEMAS[definition["name"]]["type"]
+        ours = SCHEMAS[definition["name"]]["type"]
         assert without_comments(definition["type"]) == ours, definition["name"]
     # The context is not decoded as one value; some schemas are only for modules of the AgentOS SDK,
     # or for documents that no effect carries.
     assert {each["name"] for each in definitions} == (
-        {name for name in builtins.SCHEMAS if not is_only_theirs(name)} - {builtins.CONTEXT}
+        {name for name in SCHEMAS if not is_only_theirs(name)} - {builtins.CONTEXT}
     )
 
 
@@ -160,6 +161,6 @@ def test_there_is_a_typed_way_to_every_effect_of_the_kernel(guest: Guest) -> Non
 
     assert effects == {
         name: (node["params"], node["receipt"])
-        for name, node in builtins.EFFECTS.items()
+        for name, node in EFFECTS.items()
         if name not in builtins.UNSUPPORTED_EFFECTS
     }

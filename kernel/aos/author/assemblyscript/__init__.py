@@ -18,7 +18,7 @@ from aos.author.assemblyscript.workflows import (
     migration_text,
     workflow_text,
 )
-from aos.manifest.builtins import EFFECTS, SCHEMAS
+from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 
 __all__ = ["ASC_OPTIONS", "generate", "generate_system", "migration_class"]
 

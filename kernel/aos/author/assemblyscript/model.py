@@ -19,7 +19,7 @@ from aos.author.assemblyscript.names import (
 )
 from aos.author.errors import BuildFailed
 from aos.errors import sentence
-from aos.manifest.builtins import EFFECTS, SCHEMAS
+from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.manifest.effective import FLOW_STATE
 from aos.manifest.names import is_system
 from aos.manifest.packages import package

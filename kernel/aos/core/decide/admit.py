@@ -48,6 +48,7 @@ from aos.core.state.submissions import Submission
 from aos.errors import Damage
 from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
+from aos.manifest.judging import judge
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem, quoted
 from aos.values.show import describe
@@ -105,33 +106,10 @@ def admit_manifest(
         Damage: A stored state or an earlier manifest cannot be read. Nothing has changed.
         Exceptions of ``migrator``. Nothing has changed.
     """
-    key = next(
-        (operator.key for operator in state.operators if operator.name == manifest_input.principal),
-        None,
-    )
-    if key is None:
-        return refusal(
-            Rule.MANIFEST_PRINCIPAL_IS_UNKNOWN,
-            f"{quoted(manifest_input.principal)} is not an operator of this world: expected "
-            + " or ".join(operator.name for operator in state.operators),
-        )
-    if manifest_input.serial != state.serial:
-        return refusal(
-            Rule.MANIFEST_SERIAL_IS_WRONG,
-            f"manifest serial: expected {state.serial}, found {describe(manifest_input.serial)} "
-            "(another manifest was applied meanwhile: look at it and apply again)",
-        )
     document = content_hash(manifest_input.document)
-    message = ManifestInput.message(
-        state.world, state.serial, document, mode=manifest_input.mode, leaves=manifest_input.leaves,
-        proposal=manifest_input.proposal,
-    )  # fmt: skip
-    if not is_signed(message, manifest_input.signature, key):
-        return refusal(
-            Rule.MANIFEST_SIGNATURE_IS_WRONG,
-            f"the signature is not {manifest_input.principal}'s over this manifest with serial "
-            f"{state.serial}",
-        )
+    unsigned = _unsigned(state, manifest_input, document)
+    if unsigned is not None:
+        return unsigned
     mode = word_of(MODES, manifest_input.mode)
     if mode is None:
         return refusal(
@@ -146,7 +124,7 @@ def admit_manifest(
             Rule.MANIFEST_IS_IN_FORCE, "this manifest is already in force; nothing to do"
         )
     try:
-        effective = Effective.from_document(manifest_input.document)
+        effective = judge(manifest_input.document)
     except Damage as error:
         return refusal(Rule.MANIFEST_IS_INVALID, f"the effective manifest cannot be read: {error}")
     problem = keys_problem(effective, state) or leaves_problem(effective, manifest_input.leaves)
@@ -182,6 +160,37 @@ def admit_manifest(
         proposal=manifest_input.proposal,
     )
     return Decided(record=record, blobs={**taken_over.blobs, document: manifest_input.document})
+
+
+def _unsigned(state: State, manifest_input: ManifestInput, document: Hash) -> Refusal | None:
+    """The refusal of a manifest that no operator has signed for this world as it is now."""
+    key = next(
+        (operator.key for operator in state.operators if operator.name == manifest_input.principal),
+        None,
+    )
+    if key is None:
+        return refusal(
+            Rule.MANIFEST_PRINCIPAL_IS_UNKNOWN,
+            f"{quoted(manifest_input.principal)} is not an operator of this world: expected "
+            + " or ".join(operator.name for operator in state.operators),
+        )
+    if manifest_input.serial != state.serial:
+        return refusal(
+            Rule.MANIFEST_SERIAL_IS_WRONG,
+            f"manifest serial: expected {state.serial}, found {describe(manifest_input.serial)} "
+            "(another manifest was applied meanwhile: look at it and apply again)",
+        )
+    message = ManifestInput.message(
+        state.world, state.serial, document, mode=manifest_input.mode, leaves=manifest_input.leaves,
+        proposal=manifest_input.proposal,
+    )  # fmt: skip
+    if not is_signed(message, manifest_input.signature, key):
+        return refusal(
+            Rule.MANIFEST_SIGNATURE_IS_WRONG,
+            f"the signature is not {manifest_input.principal}'s over this manifest with serial "
+            f"{state.serial}",
+        )
+    return None
 
 
 def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:

@@ -14,6 +14,7 @@ from aos.core.journal.vocabulary import MODES, word_of
 from aos.core.state.state import State
 from aos.errors import Damage
 from aos.manifest.effective import Effective, Executor
+from aos.manifest.judging import judge
 from aos.manifest.names import NODE
 from aos.manifest.patch import Patch, PatchInvalid
 from aos.manifest.patching import check_patch
@@ -58,7 +59,7 @@ def change_problems(state: State, governance_input: GovernanceInput) -> Iterator
         yield "this manifest is already in force: a proposal changes something"
         return
     try:
-        effective = Effective.from_document(governance_input.document)
+        effective = judge(governance_input.document)
     except Damage as error:
         yield f"the effective manifest cannot be read: {error}"
         return

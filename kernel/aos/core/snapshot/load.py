@@ -25,7 +25,7 @@ from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, 
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.cells import Cells
 from aos.core.state.entry import Entry, read_keys
-from aos.core.state.eras import Era, Eras, era_of
+from aos.core.state.eras import Era, Eras, ManifestOf, era_of
 from aos.core.state.proposals import Cast, Proposal, Proposals, Reported, proposal_blobs
 from aos.core.state.state import Ancestor, Debt, Halt, Mark, Owed, Settlement, State, StreamState
 from aos.core.state.submissions import Chunk, Find, Submissions
@@ -42,14 +42,19 @@ _FORGED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 
 
 def load(
-    document: Hash, read: BlobReader, *, find: Find | None = None, limits: Limits = LIMITS
+    document: Hash,
+    read: BlobReader,
+    *,
+    find: Find | None = None,
+    limits: Limits = LIMITS,
+    manifest_of: ManifestOf = Effective.from_document,
 ) -> State:
     """Return the state that ``take`` wrote; ``find`` looks submission ids up in the store.
 
     Raises:
         Damage: The document or a page is missing or altered, or ``take`` does not write such bytes.
     """
-    return _or_damage(lambda: _Loader(document, read).state(find, limits))
+    return _or_damage(lambda: _Loader(document, read, manifest_of).state(find, limits))
 
 
 def layers(document: Hash, read: BlobReader) -> SnapshotLayers:
@@ -171,6 +176,7 @@ class _Loader:
 
     document: Hash
     read: BlobReader
+    manifest_of: ManifestOf = Effective.from_document
     fields: dict[str, Any] = field(init=False)
     _manifests: dict[Hash, Effective] = field(default_factory=dict)
     _roots: dict[int, Root] = field(default_factory=dict)
@@ -245,11 +251,12 @@ class _Loader:
         era_rows, manifest = self.fields.get("eras"), self.fields["manifest"]
         if era_rows is not None:
             eras = tuple(Era(seq, _hash(hash), frozenset(names)) for seq, hash, names in era_rows)
-            return Eras(eras, self.read)
+            return Eras(eras, self.read, manifest_of=self.manifest_of)
         if manifest is None:
-            return Eras()
+            return Eras(manifest_of=self.manifest_of)
         effective = self._manifest(_hash(manifest))
-        return Eras((era_of(self.fields["manifest_seq"], effective),), self.read)
+        era = era_of(self.fields["manifest_seq"], effective)
+        return Eras((era,), self.read, manifest_of=self.manifest_of)
 
     def _proposals(self) -> Proposals:
         proposals = Proposals(count=self.fields.get("proposed", 0))
@@ -318,7 +325,7 @@ class _Loader:
     def _manifest(self, hash: Hash) -> Effective:
         effective = self._manifests.get(hash)
         if effective is None:
-            effective = self._manifests[hash] = Effective.from_document(self.read(hash))
+            effective = self._manifests[hash] = self.manifest_of(self.read(hash))
         return effective
 
     def _intent(self, item: Any) -> OpenIntent:

@@ -12,7 +12,8 @@ from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import RECORD_BYTES_MAX
 from aos.core.journal.records import KernelReceipt, Receipt, Stream, slot_bytes
 from aos.core.state.cell import OpenIntent
-from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, SCHEMAS, STREAM
+from aos.manifest.builtin_definitions import SCHEMAS
+from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, STREAM
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.forms import AGENTOS
 from aos.values.cbor import Value

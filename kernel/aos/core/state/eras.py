@@ -8,8 +8,9 @@ strict apply is an *era*; the last era is the one in force. A strict apply forge
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
@@ -18,6 +19,11 @@ from aos.values.digests import Hash
 
 KEPT_MAX: Final = 16
 """Number of manifests kept decoded; others are read again when an instance needs them."""
+
+
+ManifestOf: TypeAlias = Callable[[bytes], Effective]
+"""Reads the document of a manifest: ``judge`` in the journal of another world, which may be forged,
+``Effective.from_document`` in that of the own world, which has judged it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +39,17 @@ class Era:
 class Eras:
     """The eras of a world, the oldest first; none before its first manifest."""
 
-    __slots__ = ("_manifests", "_read", "all")
+    __slots__ = ("_manifests", "_read", "all", "manifest_of")
 
-    def __init__(self, eras: tuple[Era, ...] = (), read: BlobReader | None = None) -> None:
+    def __init__(
+        self,
+        eras: tuple[Era, ...] = (),
+        read: BlobReader | None = None,
+        *,
+        manifest_of: ManifestOf = Effective.from_document,
+    ) -> None:
         self.all = eras
+        self.manifest_of = manifest_of
         self._read = read
         self._manifests: OrderedDict[Hash, Effective] = OrderedDict()
 
@@ -69,7 +82,7 @@ class Eras:
                 raise Damage(
                     f"the manifest of record {seq} cannot be read: no reader of blobs was given"
                 )
-            effective = Effective.from_document(self._read(hash))
+            effective = self.manifest_of(self._read(hash))
             self._keep(hash, effective)
         return effective
 

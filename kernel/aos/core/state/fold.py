@@ -61,7 +61,7 @@ from aos.core.state.version import (
 )
 from aos.errors import Damage
 from aos.manifest.builtins import KERNEL_EFFECTS
-from aos.manifest.effective import Effective, Workflow
+from aos.manifest.effective import Workflow
 from aos.values.digests import Hash, hash_text
 
 SECOND_NS: Final = 10**9
@@ -198,7 +198,7 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
         raise Damage(
             f"record {record.seq} applies proposal {record.proposal}, which is not open before it"
         )
-    state.manifest = Effective.from_document(read(record.document.hash))
+    state.manifest = state.eras.manifest_of(read(record.document.hash))
     # Its own limit holds for its own stamp: a clock that is ahead forgets no id (K-12a).
     advance_clock(state, record.stamp)
     state.proposals.close_all(applied=record.proposal)

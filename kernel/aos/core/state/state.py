@@ -13,7 +13,7 @@ from aos.core.journal.vocabulary import HaltPhase, SettledStatus
 from aos.core.limits import LIMITS, Limits
 from aos.core.state.cell import OpenIntent, Root
 from aos.core.state.cells import Cells
-from aos.core.state.eras import Eras
+from aos.core.state.eras import Eras, ManifestOf
 from aos.core.state.proposals import Proposals
 from aos.core.state.submissions import Find, Submissions
 from aos.manifest.effective import Effective
@@ -190,13 +190,19 @@ class State:
 
 
 def empty(
-    tip: Tip, read: BlobReader, *, find: Find | None = None, limits: Limits = LIMITS
+    tip: Tip,
+    read: BlobReader,
+    *,
+    find: Find | None = None,
+    limits: Limits = LIMITS,
+    manifest_of: ManifestOf = Effective.from_document,
 ) -> State:
     """Return the state before a world's genesis. Its layers read blobs with ``read``; ``find``
     returns the record of a submission id."""
     return State(
         tip=tip,
         limits=limits,
+        eras=Eras(manifest_of=manifest_of),
         cells=Cells(read, limits=limits),
         submissions=Submissions(read=read, find=find, limits=limits),
     )

@@ -31,8 +31,7 @@ from aos.effects.vault.vault_file import (
 from aos.manifest.manifest_secrets import read_binding
 from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem
-from aos.values.sha256 import PREFIX as SHA256
-from aos.values.sha256 import sha256_text
+from aos.values.sha256 import SHA256_PREFIX, sha256_text
 from aos.worker import EffectContext, EffectFailed, Executors, effect
 from aos.worker.worker_secrets import VALUE_BYTES_MAX, VALUE_BYTES_MIN
 
@@ -188,7 +187,7 @@ def _checked_text(data: bytes) -> str:
 
 def _digest(data: bytes, like: str) -> str:
     """The hash of a value, by the algorithm of another hash."""
-    return sha256_text(data) if like.startswith(SHA256) else hash_text(content_hash(data))
+    return sha256_text(data) if like.startswith(SHA256_PREFIX) else hash_text(content_hash(data))
 
 
 def _receipt(params: Params, version: int) -> Receipt:

@@ -26,6 +26,7 @@ from aos.host.apply.commands import principal_of
 from aos.host.apply.stored_states import need_a_look
 from aos.manifest.difference import Difference
 from aos.manifest.effective import Effective, Module
+from aos.manifest.judging import judge
 from aos.values.digests import Hash, content_hash, hash_text
 
 GOES_ON = "goes_on"
@@ -159,7 +160,7 @@ def check_command(
     if not is_signed(message, manifest_input.signature, key):
         return False
     try:
-        effective = Effective.from_document(manifest_input.document)
+        effective = judge(manifest_input.document)
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
     check_modules(effective, modules, in_force=in_force, world=path)

@@ -21,6 +21,7 @@ from aos.errors import AosError, BadUsage, Damage, Refused, sentence
 from aos.host.apply.apply import check_modules
 from aos.manifest.effective import Effective
 from aos.manifest.governance import GovernanceBlock
+from aos.manifest.judging import judge
 from aos.manifest.keys import key_text
 from aos.manifest.patch import Patch
 from aos.values.digests import Hash
@@ -144,7 +145,7 @@ def check_proposal(
     if not any(is_signed(message, governance_input.signature, key) for key in keys):
         return
     try:
-        effective = Effective.from_document(governance_input.document)
+        effective = judge(governance_input.document)
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
     check_modules(effective, modules, in_force=in_force, world=path)

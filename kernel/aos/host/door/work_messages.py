@@ -15,10 +15,10 @@ from aos.core.journal.records import Batch
 from aos.errors import BadUsage
 from aos.host.door.protocol import answer_fields, read_answer
 from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
-from aos.host.fields import Message, field
+from aos.host.fields import Message, blobs_by_hash, field, is_hash
 from aos.manifest.names import NODE
 from aos.values.cbor import Value
-from aos.values.digests import HASH_BYTES, Hash, content_hash
+from aos.values.digests import HASH_BYTES, Hash
 
 WORK_ITEMS_MAX: Final = 256
 """Outcomes, attempts or frames in one request."""
@@ -106,7 +106,7 @@ def _read_batch(item: Message) -> Batch | None:
         case None:
             return None
         case [int(index), int(size), list(path)] if len(path) <= PATH_MAX and all(
-            map(_is_hash, path)
+            map(is_hash, path)
         ):
             return Batch(index=index, size=size, path=tuple(map(Hash, path)))
     raise BadUsage(f"batch: expected [index, size, at most {PATH_MAX} hashes]")
@@ -114,13 +114,10 @@ def _read_batch(item: Message) -> Batch | None:
 
 def _read_blobs(item: Message) -> Mapping[Hash, bytes]:
     blobs = item.get("blobs", [])
-    if (
-        not isinstance(blobs, list)
-        or len(blobs) > BLOBS_MAX
-        or not all(isinstance(blob, bytes) for blob in blobs)
-    ):
+    named_blobs = blobs_by_hash(blobs)
+    if named_blobs is None or len(blobs) > BLOBS_MAX:
         raise BadUsage(f"blobs: expected at most {BLOBS_MAX} byte strings")
-    return {content_hash(blob): blob for blob in blobs}
+    return named_blobs
 
 
 # Attempts
@@ -247,10 +244,6 @@ def _read_signed(item: Message) -> tuple[str, bytes | None, bytes | None]:
 
 def _hash(item: Message, name: str) -> Hash:
     value = field(item, name, bytes)
-    if not _is_hash(value):
+    if not is_hash(value):
         raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes")
     return Hash(value)
-
-
-def _is_hash(value: object) -> bool:
-    return isinstance(value, bytes) and len(value) == HASH_BYTES

@@ -9,8 +9,9 @@ from aos.core.journal.vocabulary import HALTS, STATUSES, word_of
 from aos.host.executors.backlog import Work
 from aos.host.executors.enclosures import Enclosed
 from aos.host.executors.task import Halted, Outcome, StreamFrame, Task
+from aos.host.fields import blobs_by_hash, is_hash
 from aos.manifest.names import NODE
-from aos.values.digests import HASH_BYTES, Hash, content_hash
+from aos.values.digests import Hash
 from aos.worker.failure import AttemptFailure
 from aos.worker.wire import Message, WireProblem
 from aos.worker.worker_secrets import to_wire
@@ -103,7 +104,7 @@ def pause_ns(message: Message) -> int:
 def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Outcome:
     """Read the outcome of ``task``. ``name`` has signed it if the process has a ``key``."""
     status, payload, cost = (message.get(field) for field in ("status", "payload", "cost_cents"))
-    signature, blobs = message.get("signature"), message.get("blobs")
+    signature, blobs = message.get("signature"), blobs_by_hash(message.get("blobs"))
     if not (
         status in STATUSES
         and message.get("effect") == task.effect.name
@@ -111,8 +112,7 @@ def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Ou
         and (cost is None or type(cost) is int)
         and isinstance(signature, bytes | None)
         and (signature is None) == (key is None)
-        and isinstance(blobs, list)
-        and all(isinstance(blob, bytes) for blob in blobs)
+        and blobs is not None
     ):
         raise WireProblem("message done does not say how its task ended")
     return Outcome(
@@ -128,7 +128,7 @@ def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Ou
         key_id=key,
         signature=signature,
         batch=None if key is None else _batch(message.get("batch")),
-        blobs={content_hash(blob): blob for blob in blobs},
+        blobs=blobs,
     )
 
 
@@ -146,14 +146,10 @@ def _batch(value: Any) -> Batch | None:
         case None:
             return None
         case [index, size, list(path)] if (
-            type(index) is int and type(size) is int and all(_is_hash(digest) for digest in path)
+            type(index) is int and type(size) is int and all(is_hash(digest) for digest in path)
         ):
             return Batch(index=index, size=size, path=tuple(path))
     raise WireProblem("message done has a batch that is none")
-
-
-def _is_hash(value: object) -> bool:
-    return isinstance(value, bytes) and len(value) == HASH_BYTES
 
 
 def frame(task: Task, message: Message, *, name: str, key: bytes | None) -> StreamFrame:

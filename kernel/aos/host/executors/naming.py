@@ -9,7 +9,7 @@ from aos.core.journal.ports import BlobReader
 from aos.store.store import names_in
 from aos.values.digests import Hash, parse_hash
 from aos.values.errors import ValueProblem
-from aos.values.sha256 import PREFIX, parse_sha256, true_name
+from aos.values.sha256 import SHA256_PREFIX, parse_sha256, true_name
 
 
 class StoredBlobs:
@@ -31,7 +31,7 @@ class StoredBlobs:
 
 def is_sha256(ref: str) -> bool:
     """Whether ``ref`` begins as a SHA-256 name does. The rest is not checked."""
-    return ref.startswith(PREFIX)
+    return ref.startswith(SHA256_PREFIX)
 
 
 def blob_of(ref: str, read: BlobReader) -> Hash:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import Damage, Refused, Unavailable, sentence
+from aos.host.folder.folder import KEYS
 from aos.shell_text import shell_word
 from aos.store.errors import NoRoom
 from aos.store.lmdb_store import LmdbStore
@@ -29,7 +30,6 @@ from aos.store.plain_files import PlainFolder
 from aos.values.cbor import decode_record, encode
 from aos.values.errors import ValueProblem
 
-KEYS_FOLDER: Final = "keys"
 ROW: Final = "place"
 FORMAT: Final = 2
 
@@ -127,7 +127,7 @@ def _now(world_file: Path) -> _AdoptionRow:
     try:
         with PlainFolder.at_user_path(world_file.parent) as folder:
             status = folder.check_file(world_file.name)
-            keys = folder.find(KEYS_FOLDER)
+            keys = folder.find(KEYS)
     except OSError as error:
         raise Unavailable(f"{world_file}: cannot be read: {error.strerror}") from error
     if status is None:

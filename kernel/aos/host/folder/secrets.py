@@ -30,10 +30,10 @@ from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE, VALUE_BYTES_MAX, VA
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 
-VARIABLE: Final = "AOS_SECRETS_KEYRING"
+KEYRING_VARIABLE: Final = "AOS_SECRETS_KEYRING"
 """The variable with the path of the keyring that opens sealed values."""
 
-PREFIX: Final = "aos-sealed:"
+SEALED_PREFIX: Final = "aos-sealed:"
 """A sealed value begins with it."""
 
 _QUOTES: Final = ("'", '"')
@@ -235,13 +235,13 @@ def secrets_keyring(environment: Mapping[str, str] = os.environ) -> Keyring | No
     Raises:
         BadUsage: It cannot be read, or is none.
     """
-    path = environment.get(VARIABLE, "")
+    path = environment.get(KEYRING_VARIABLE, "")
     return Keyring.read(path) if path else None
 
 
 def sealed_text(keyring: Keyring, key: str, value: str) -> str:
     """A value as the file has it."""
-    return PREFIX + keyring.seal_text({"key": key, "value": value}, path=key)
+    return SEALED_PREFIX + keyring.seal_text({"key": key, "value": value}, path=key)
 
 
 def opened_values(file: Path, values: Mapping[str, str]) -> dict[str, str]:
@@ -250,7 +250,7 @@ def opened_values(file: Path, values: Mapping[str, str]) -> dict[str, str]:
     Raises:
         BadUsage: One cannot be opened. The message names its key alone.
     """
-    if not any(value.startswith(PREFIX) for value in values.values()):
+    if not any(value.startswith(SEALED_PREFIX) for value in values.values()):
         return dict(values)
     keyring = secrets_keyring()
     if keyring is None:
@@ -258,19 +258,19 @@ def opened_values(file: Path, values: Mapping[str, str]) -> dict[str, str]:
             sentence(
                 "the file has sealed values",
                 location=str(file),
-                expected=f"{VARIABLE} with the path of their keyring",
+                expected=f"{KEYRING_VARIABLE} with the path of their keyring",
                 actual="no such variable in the environment",
             )
         )
     return {
-        key: _open_value(keyring, file, key, value) if value.startswith(PREFIX) else value
+        key: _open_value(keyring, file, key, value) if value.startswith(SEALED_PREFIX) else value
         for key, value in values.items()
     }
 
 
 def _open_value(keyring: Keyring, file: Path, key: str, value: str) -> str:
     try:
-        content = keyring.open(base64.b64decode(value.removeprefix(PREFIX), validate=True))
+        content = keyring.open(base64.b64decode(value.removeprefix(SEALED_PREFIX), validate=True))
     except (binascii.Error, AosError) as problem:
         raise BadUsage(f"{file}: {key}: the sealed value does not open: {problem}") from None
     if not isinstance(content, dict) or content.get("key") != key:

@@ -23,17 +23,8 @@ from aos.core.journal.vocabulary import OPEN_WORK, word_of
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused, sentence
 from aos.host.folder.adoption import Origin, set_origin
-from aos.host.folder.folder import (
-    NONCE_BYTES,
-    STORE,
-    Keys,
-    WorldFolder,
-    check_names,
-    finish,
-    make_keys,
-    making,
-    open_folder,
-)
+from aos.host.folder.folder import STORE, WorldFolder, open_folder
+from aos.host.folder.making import NONCE_BYTES, Keys, check_names, finish, make_keys, making
 from aos.host.folder.restore import Progress
 from aos.host.stamps import Sources
 from aos.host.transfer.exporting import Export, check_unpruned

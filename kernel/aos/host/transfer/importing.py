@@ -15,12 +15,14 @@ from aos.core.journal.records import Control, Fork, Manifest, Record, Snapshot
 from aos.core.journal.signing import SIGNATURE_BYTES
 from aos.core.kernel import Kernel
 from aos.core.pending import Sealed
+from aos.core.state.eras import Eras
 from aos.core.state.state import Mark, State
 from aos.errors import BadUsage, Damage, Erased, Refused, sentence
 from aos.host.folder.adoption import Origin, set_origin
-from aos.host.folder.folder import KEYS, STORE, WorldFolder, finish, making
+from aos.host.folder.folder import KEYS, STORE, WorldFolder
+from aos.host.folder.making import finish, making
 from aos.host.folder.restore import Progress
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.read.lens.references import references
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.store.lmdb_store import LmdbStore
@@ -181,7 +183,11 @@ class Intake:
     """Values that the group erases and the store still has."""
 
     def __post_init__(self) -> None:
-        self.kernel = Kernel(State(tip=Tip(world=self.world)), runner=None, read=self._read)
+        self.kernel = Kernel(
+            State(tip=Tip(world=self.world), eras=Eras(manifest_of=judge)),
+            runner=None,
+            read=self._read,
+        )
 
     @property
     def state(self) -> State:
@@ -279,7 +285,7 @@ class Intake:
             yield reference.hash
         if isinstance(record, Manifest):
             document = self.values.blob(record.document.hash)
-            for module in Effective.from_document(document).modules.values():
+            for module in judge(document).modules.values():
                 yield module.hash
 
     def _read(self, hash: Hash, /) -> bytes:

@@ -30,6 +30,7 @@ from aos.host.world.collecting import Arrivals
 from aos.host.world.erasing import unerasable
 from aos.host.world.overlay import Overlay
 from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
@@ -98,7 +99,7 @@ class Checks:
         self, manifest_input: ManifestInput, blobs: Mapping[Hash, bytes]
     ) -> Refusal | None:
         try:
-            new = Effective.from_document(manifest_input.document)
+            new = judge(manifest_input.document)
         except Damage:
             return None  # the kernel's refusal says what is wrong with the document
         return self._lacks_module(new, blobs, Rule.MANIFEST_IS_INVALID) or refused_manifest(
@@ -112,7 +113,7 @@ class Checks:
         if governance_input.document is None:
             return None
         try:
-            new = Effective.from_document(governance_input.document)
+            new = judge(governance_input.document)
         except Damage:
             return None  # the kernel's refusal says what is wrong with the document
         return self._lacks_module(new, blobs, Rule.PROPOSAL_IS_INVALID)

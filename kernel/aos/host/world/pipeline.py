@@ -69,6 +69,59 @@ class Collection(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Shortage:
+    """A disk that takes nothing, and the collection that makes room on it."""
+
+    reason: str | None = None
+    """Set by a failed commit; None again after the same group is durable and no collection is in
+    progress, or there is room for the reserve. Meanwhile ``put`` waits."""
+    group_waits: bool = False
+    """Whether a group has found no room and is not durable yet."""
+    collection: Collection | None = None
+    """The collection in progress, which may use the store's reserve."""
+    _is_marking: bool = False
+    """Whether the marking of the collection has begun."""
+    _lets_pass: bool = False
+    """Whether one unit is admitted without room, before the marking begins."""
+
+    @property
+    def admits(self) -> bool:
+        """Whether a unit may be put."""
+        return self.reason is None or self._lets_pass
+
+    def unit_taken(self) -> None:
+        if self.reason is not None:
+            self._lets_pass = False
+
+    def begin(self, collection: Collection) -> None:
+        """Begin a collection, in place of one in progress."""
+        self.collection = collection
+        self._is_marking = self._lets_pass = False
+
+    def let_pass(self, collection: Collection) -> bool:
+        """Admit one unit without room; False if this collection has ended or marks already."""
+        if self.collection is not collection or self._is_marking:
+            return False
+        self._lets_pass = True
+        return True
+
+    def begin_marking(self, collection: Collection) -> bool:
+        """Admit nothing without room any more; False if this collection has ended."""
+        if self.collection is not collection:
+            return False
+        self._is_marking, self._lets_pass = True, False
+        return True
+
+    def end_collection(self) -> bool:
+        """No collection is in progress any more. Return whether this ends the shortage."""
+        self.collection, self._lets_pass = None, False
+        if self.reason is None or self.group_waits:
+            return False
+        self.reason = None
+        return True
+
+
 class Pipeline:
     """Makes units durable in the order in which they are put.
 
@@ -131,18 +184,7 @@ class Pipeline:
         """Set by ``close``: the thread ends once every unit is durable and published."""
         self._is_over = False
         """Nothing is written any more: the thread has ended, or a step has failed (H-25)."""
-        self.no_room: str | None = None
-        """Why the disk takes nothing at the moment: set by a failed commit, None again after the
-        same group is durable and no collection is in progress, or there is room for the reserve.
-        Meanwhile ``put`` waits."""
-        self._group_waits = False
-        """Whether a group has found no room and is not durable yet."""
-        self._collection: Collection | None = None
-        """The collection in progress, which may use the store's reserve."""
-        self._has_begun = False
-        """Whether the marking of the collection has begun."""
-        self._lets_pass = False
-        """Whether ``put`` takes one unit without room, before the marking begins."""
+        self._shortage = _Shortage()
         self.commit_ns = 0
         """How long recent groups took to become durable; a moving average."""
         self._thread = threading.Thread(target=self._run, name="aos-commit", daemon=True)
@@ -150,7 +192,12 @@ class Pipeline:
     @property
     def is_collecting(self) -> bool:
         """Whether a collection is in progress."""
-        return self._collection is not None
+        return self._shortage.collection is not None
+
+    @property
+    def no_room(self) -> str | None:
+        """Why the disk takes nothing at the moment; None if it does."""
+        return self._shortage.reason
 
     @property
     def frames(self) -> int:
@@ -173,8 +220,7 @@ class Pipeline:
                 self._room.wait()
             if self._is_over:
                 return False
-            if self.no_room is not None:
-                self._lets_pass = False
+            self._shortage.unit_taken()
             self._waiting.append(unit)
             self._frames += 1
             self._bytes += unit.size
@@ -226,16 +272,14 @@ class Pipeline:
         """Let ``collection`` begin, in place of one in progress: a group that has no room, now or
         later, gets the store's reserve."""
         with self._lock:
-            self._collection = collection
-            self._has_begun = self._lets_pass = False
+            self._shortage.begin(collection)
             self._work.notify()
 
     def let_pass(self, collection: Collection) -> None:
         """Have ``put`` take one unit without room, the frame in progress: the marking begins only
         between two frames. Without effect if it has begun, or if the collection has ended."""
         with self._lock:
-            if self._collection is collection and not self._has_begun:
-                self._lets_pass = True
+            if self._shortage.let_pass(collection):
                 self._room.notify_all()
 
     def hold(self, collection: Collection) -> bool:
@@ -243,29 +287,24 @@ class Pipeline:
         while there is no room; everything that was put before becomes durable first. False if the
         collection has ended."""
         with self._lock:
-            if self._collection is not collection:
-                return False
-            self._has_begun, self._lets_pass = True, False
-            return True
+            return self._shortage.begin_marking(collection)
 
     def use_reserve(self, problem: NoRoom) -> bool:
         """On the committer's thread: after ``problem``, free the store's reserve for the collection
         and admit nothing until it ends. False if there is no reserve."""
         with self._lock:
-            self.no_room = str(problem)
+            self._shortage.reason = str(problem)
         return self._store.release_reserve()
 
     def end_collection(self, collection: Collection) -> None:
         """End a collection, unless another one has begun, and admit inputs again."""
         with self._lock:
-            if self._collection is collection:
+            if self._shortage.collection is collection:
                 self._admit_again()
 
     def _admit_again(self) -> None:
         """No collection is in progress any more. The caller holds the lock."""
-        self._collection, self._lets_pass = None, False
-        if self.no_room is not None and not self._group_waits:
-            self.no_room = None
+        if self._shortage.end_collection():
             self._room.notify_all()
             self._queue(_Chore(self._store.make_reserve, after_units=0))
 
@@ -274,7 +313,7 @@ class Pipeline:
         its client may be suspended."""
         if self._store.make_reserve():
             with self._lock:
-                self.no_room = None
+                self._shortage.reason = None
                 self._room.notify_all()
 
     def _queue(self, chore: _Chore) -> None:
@@ -297,7 +336,7 @@ class Pipeline:
         self._thread.join()
 
     def _is_full(self, unit: Unit) -> bool:
-        if self.no_room is not None and not (self._is_hurrying or self._lets_pass):
+        if not (self._shortage.admits or self._is_hurrying):
             return True
         return self._frames > 0 and (
             self._frames >= FRAMES_MAX or self._bytes + unit.size > BYTES_MAX
@@ -402,8 +441,8 @@ class Pipeline:
                         needed_bytes=problem.needed_bytes,
                         free=problem.free,
                     ) from problem
-                self._group_waits = True
-                collection = self._collection
+                self._shortage.group_waits = True
+                collection = self._shortage.collection
                 if collection is not None:
                     if self.use_reserve(problem):
                         continue
@@ -413,17 +452,17 @@ class Pipeline:
             else:
                 break
         self._follows = frames[-1].frame.hash
-        if self._group_waits:
+        if self._shortage.group_waits:
             with self._lock:
-                self._group_waits = False
-                if self._collection is None:
+                self._shortage.group_waits = False
+                if self._shortage.collection is None:
                     self._admit_again()
 
     def _give_up(self, collection: Collection, problem: NoRoom) -> None:
         """End a collection because a group has no room although the reserve is free (RT-28). Slices
         of snapshots and migrations that wait for the group are given up, too (RT-26)."""
         with self._lock:
-            if self._collection is not collection:
+            if self._shortage.collection is not collection:
                 return  # it has ended; one that has replaced it is given up at the next try
             self._admit_again()
             chores = self._taken_chores()
@@ -441,6 +480,6 @@ class Pipeline:
 
     def _wait_for_room(self, problem: str, pause_s: float) -> None:
         with self._lock:
-            self.no_room = problem
+            self._shortage.reason = problem
             if not self._is_hurrying:
                 self._work.wait(pause_s)

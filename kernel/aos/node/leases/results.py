@@ -10,7 +10,8 @@ from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.records import Batch, KernelReceipt, Receipt, slot_hash
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.task import Outcome, StreamFrame
-from aos.manifest.builtins import ERROR, SCHEMAS
+from aos.manifest.builtin_definitions import SCHEMAS
+from aos.manifest.builtins import ERROR
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.names import NODE
 from aos.manifest.sealed_places import sealing_problem

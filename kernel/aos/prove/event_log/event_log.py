@@ -16,7 +16,7 @@ from aos.core.journal.records import Manifest
 from aos.core.snapshot.load import load
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, sentence
-from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.prove.event_log.journal_events import JournalEvents
 from aos.prove.event_log.log_event import LogEvent, ScalarValues, iso_time
 from aos.prove.event_log.log_writer import LogWriter, TextFile
@@ -135,7 +135,7 @@ def _workflows(journal: Journal, head: Head, cut_state: State | None) -> list[st
         for data in frame.records:
             record = from_bytes(data) if IS_MANIFEST in data else None
             if isinstance(record, Manifest):
-                manifest = Effective.from_document(journal.blob(record.document.hash))
+                manifest = judge(journal.blob(record.document.hash))
                 names.update(manifest.workflows)
     return sorted(names)
 
@@ -170,7 +170,7 @@ def _writer(format: str, part: PartFile, workflow: str | None) -> LogWriter:
 def _cut_state(journal: Journal) -> State | None:
     """The state that a pruned journal continues from."""
     cut = journal.cut()
-    return None if cut is None else load(cut.document, journal.blob)
+    return None if cut is None else load(cut.document, journal.blob, manifest_of=judge)
 
 
 class JsonLines:

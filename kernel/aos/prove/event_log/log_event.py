@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from aos.core.journal.records import Emitted, Event, Intent, KernelReceipt, Manifest, Receipt
 from aos.core.state.state import State
 from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.read.lens.lens import Lens
 from aos.read.lens.manifests import Manifests
 from aos.read.lens.ports import Journal
@@ -102,7 +103,7 @@ class ScalarValues:
 
     def put_in_force(self, record: Manifest) -> None:
         """Read later values with this manifest. Raises ``Damage``."""
-        manifest = Effective.from_document(self._journal.blob(record.document.hash))
+        manifest = judge(self._journal.blob(record.document.hash))
         self._lens = self._lens_of(manifest, record.seq)
 
     def event(self, event: Event | Emitted, seq: int) -> tuple[tuple[str, Scalar], ...]:

@@ -9,8 +9,7 @@ from typing import Final
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage, Erased, sentence
 from aos.prove.replay.difference import FieldDifference
-from aos.read.lens.words import short
-from aos.read.views.record_view import name_cell
+from aos.read.lens.words import name_cell, short
 from aos.values.digests import Hash, hash_text
 
 HINT: Final = (

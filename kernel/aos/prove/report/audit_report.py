@@ -19,6 +19,7 @@ from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
 from aos.errors import Damage
 from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.report.authority_parts import (
     CommandPart,
@@ -231,7 +232,7 @@ def _advance(record: Record, at: CurrentRecord, source: ReportSource) -> None:
     """Move the clock and the manifest in force to a record."""
     at.clock_ns = clock_after(at.clock_ns, record)
     if isinstance(record, Manifest):
-        effective = Effective.from_document(source.blob(record.document.hash))
+        effective = judge(source.blob(record.document.hash))
         at.previous_effective = at.effective
         _put_in_force(at, effective, record.seq)
 

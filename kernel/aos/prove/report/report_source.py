@@ -10,6 +10,7 @@ from aos.core.journal.ports import BlobReader
 from aos.core.snapshot.load import load
 from aos.core.state.state import State, empty
 from aos.errors import Damage
+from aos.manifest.judging import judge
 from aos.prove.verify.pruned_journal import Beginning, beginning, beginning_of
 from aos.store.bundle.reader import Bundle
 from aos.store.store import Store
@@ -34,11 +35,11 @@ class ReportSource:
         """
         if self.begins is not None:
             return self.begins.state(self.blob)
-        return empty(Tip(world=world), self.blob)
+        return empty(Tip(world=world), self.blob, manifest_of=judge)
 
     def state_at(self, snapshot: Hash) -> State | None:
         """Return the state of a snapshot; None if it is not kept."""
-        return load(snapshot, self.blob) if self.has_blob(snapshot) else None
+        return load(snapshot, self.blob, manifest_of=judge) if self.has_blob(snapshot) else None
 
 
 def source_of_store(store: Store) -> ReportSource:

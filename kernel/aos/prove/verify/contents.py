@@ -63,6 +63,7 @@ from aos.core.state.state import State
 from aos.core.state.version import manifest_under
 from aos.errors import Damage, sentence
 from aos.manifest.effective import Effective, Workflow
+from aos.manifest.judging import judge
 from aos.manifest.keys import key_text
 from aos.manifest.names import NODE
 from aos.prove.verify.checking import Add, Checking, Counts
@@ -265,7 +266,7 @@ class Contents:
         if document is None:
             return
         try:
-            effective = Effective.from_document(document)
+            effective = judge(document)
         except Damage as problem:
             self._add(FindingKind.MANIFEST_INVALID, str(problem))
             return

@@ -23,6 +23,7 @@ from aos.core.state.state import State
 from aos.errors import Damage, sentence
 from aos.manifest.effective import Effective
 from aos.manifest.governance import GovernanceBlock
+from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid
 from aos.manifest.patching import check_patch
 from aos.prove.verify.checking import Checking
@@ -162,7 +163,7 @@ class GovernedManifests:
         if document is None or patch is None:
             return
         try:
-            check_patch(base, Patch.from_document(patch), Effective.from_document(document))
+            check_patch(base, Patch.from_document(patch), judge(document))
         except (Damage, PatchInvalid) as problem:
             self._checking.add(FindingKind.MANIFEST_INVALID, f"it is proposed in vain: {problem}")
 

@@ -20,6 +20,7 @@ from aos.core.journal.records import Fork, Genesis
 from aos.core.snapshot.load import load
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, sentence
+from aos.manifest.judging import judge
 from aos.store.bundle.reader import Bundle
 from aos.store.cut import Cut
 from aos.store.store import Store
@@ -49,7 +50,7 @@ class Beginning:
         Raises:
             Damage: The snapshot cannot be read, or is not of this place and world.
         """
-        state = load(self.document, read)
+        state = load(self.document, read, manifest_of=judge)
         odd = [
             name
             for name, actual, expected in (

@@ -16,6 +16,7 @@ from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.take import rebase, take
 from aos.core.state.state import State, empty
 from aos.errors import Damage
+from aos.manifest.judging import judge
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 
@@ -53,7 +54,7 @@ class Roots:
 
     def state(self, world: Hash) -> State:
         """Return the state before a world's genesis; it reads its layers from here."""
-        return empty(Tip(world=world), self.read, limits=self._limits)
+        return empty(Tip(world=world), self.read, limits=self._limits, manifest_of=judge)
 
     def part(self, hash: Hash) -> bytes | None:
         """Return a part of a snapshot that was taken here and is stored nowhere else; None if

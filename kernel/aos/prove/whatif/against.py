@@ -23,6 +23,7 @@ from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.errors import BadUsage, Damage, Erased, sentence
 from aos.manifest.effective import Effective, Workflow
+from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.prove.replay.difference import FieldDifference
 from aos.prove.whatif.against_report import AgainstReport, StepDifference
@@ -109,7 +110,7 @@ def _module_names(source: JournalSource, first: int, in_force: Effective | None)
     names = set() if in_force is None else set(in_force.modules)
     for record in records_of_kinds(source.frames(first, source.last), Manifest):
         assert isinstance(record, Manifest)
-        names |= Effective.from_document(source.blob(record.document.hash)).modules.keys()
+        names |= judge(source.blob(record.document.hash)).modules.keys()
     return sorted(names)
 
 

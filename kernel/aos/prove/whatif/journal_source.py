@@ -15,6 +15,7 @@ from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.load import load
 from aos.core.state.state import State, empty
 from aos.errors import BadUsage
+from aos.manifest.judging import judge
 from aos.prove.verify.pruned_journal import Beginning, beginning, beginning_of
 from aos.sandbox.config import REPLAY_STACK_BYTES
 from aos.sandbox.engine import Sandbox
@@ -56,7 +57,9 @@ class JournalSource:
         if self.begins is not None:
             return self.begins.state(self.blob)
         first = next(self.frames(self.first, self.first))
-        return empty(Tip(world=first.header.world), self.blob, limits=self.limits)
+        return empty(
+            Tip(world=first.header.world), self.blob, limits=self.limits, manifest_of=judge
+        )
 
     def state_before(self, seq: int) -> State:
         """Return a state at or before record ``seq`` - 1, from the newest snapshot there.
@@ -66,7 +69,7 @@ class JournalSource:
         """
         for at in sorted(self.snapshots, reverse=True):
             if at < seq and self.has_blob(self.snapshots[at]):
-                return load(self.snapshots[at], self.blob, limits=self.limits)
+                return load(self.snapshots[at], self.blob, limits=self.limits, manifest_of=judge)
         return self.first_state()
 
     def in_sandbox(self, modules: Mapping[Hash, bytes], work: Callable[[Sandbox], T]) -> T:

@@ -112,7 +112,7 @@ def place_key(position: EntryId) -> bytes:
     return position[0].to_bytes(RECORD_BYTES, "big") + position[1].to_bytes(INDEX_BYTES, "big")
 
 
-def place_of(data: bytes) -> EntryId:
+def entry_of_key(data: bytes) -> EntryId:
     """The opposite of ``place_key``."""
     return number_of(data[:RECORD_BYTES]), number_of(data[RECORD_BYTES:PLACE_BYTES])
 

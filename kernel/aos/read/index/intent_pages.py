@@ -18,9 +18,9 @@ from aos.read.index.index_layout import (
     IndexTable,
     StoredIntent,
     after_prefix,
+    entry_of_key,
     number_of,
     place_key,
-    place_of,
     status_key,
 )
 from aos.read.index.index_rows import IndexRows, prefixed
@@ -159,7 +159,7 @@ class IntentPages:
         row = StoredIntent.from_bytes(data)
         return IndexedIntent(
             intent=row.intent,
-            position=place_of(key),
+            position=entry_of_key(key),
             cell=self._id(row.number),
             effect=self._tables.name(row.word),
             status=ASKED_STATUSES[row.status],

@@ -12,7 +12,7 @@ whose first key begins with ``$`` takes its place:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -29,14 +29,12 @@ from aos.core.journal.records import (
 )
 from aos.errors import Damage, Erased
 from aos.manifest.effective import Effective, Workflow
+from aos.read.lens.json_values import as_json, opaque_as_json
 from aos.read.lens.manifests import Manifests
 from aos.read.lens.words import key_text
-from aos.values.cbor import INGRESS_BYTES_MAX, decode_record
-from aos.values.codec import JsonForm
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
-from aos.values.foreign import decode_foreign, from_foreign
-from aos.values.schema import Schema, untyped_to_json
+from aos.values.schema import Schema
 from aos.values.spelling import duration_text, time_text
 
 if TYPE_CHECKING:
@@ -199,35 +197,3 @@ def _spelled_ns(value: object) -> object:
 
 def _ns_text(ns: int) -> str:
     return time_text(ns) if ns >= _A_TIME_NS else duration_text(ns)
-
-
-def as_json(
-    schema: Schema | None, data: bytes, *, is_ingress: bool = False, for_people: bool = False
-) -> object:
-    """Return bytes as JSON: by the schema if they fit it, else as plain CBOR, else as raw bytes."""
-    try:
-        if schema is not None:
-            if is_ingress:
-                data = schema.from_ingress(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))
-            form = JsonForm.PEOPLE if for_people else JsonForm.TEXTS
-            return schema.to_json(schema.completed_value(data), form=form)
-        return untyped_to_json(decode_record(data))
-    except ValueProblem:
-        if schema is not None:
-            return as_json(None, data)
-        return untyped_to_json(data)
-
-
-def opaque_as_json(schema: Schema, schemas: Mapping[str, Schema], data: bytes) -> object:
-    """Return an unchecked state as JSON: by the schema if it can be read so, else as plain CBOR,
-    else as raw bytes."""
-    bytes_max = max(len(data), INGRESS_BYTES_MAX)
-    try:
-        value = from_foreign(schema, schemas, data, max_bytes=bytes_max)[1]
-        return schema.to_json(value, form=JsonForm.TEXTS)
-    except ValueProblem:
-        pass
-    try:
-        return untyped_to_json(decode_foreign(data, max_bytes=bytes_max, shows_floats=True))
-    except ValueProblem:
-        return untyped_to_json(data)

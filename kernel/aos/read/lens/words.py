@@ -53,6 +53,11 @@ def short(value: object, length_max: int = 72) -> str:
     return text if len(text) <= length_max else text[: length_max - 1] + "…"
 
 
+def name_cell(workflow: str, key: object) -> str:
+    """Return a cell's name as text, such as ``shop/order@1 ord-1``."""
+    return workflow if key is None else f"{workflow} {short(key, 40)}"
+
+
 def one_line(text: str) -> str:
     """Return a text of several lines on one line."""
     return " ".join(text.split())

@@ -7,7 +7,7 @@ from typing import Final
 from aos.read.operations.operation import SPELLED as SPELLED_NAME
 from aos.read.operations.operation import Parameter, Schema
 from aos.read.views.view import LIMIT, LIMIT_MAX
-from aos.read.where.condition import EXAMPLE
+from aos.read.where import EXAMPLE
 
 NAME: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": 512}
 TEXT_KEY: Final[Schema] = {"type": "string", "maxLength": 65_536}

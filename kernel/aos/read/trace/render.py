@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from aos.read.lens.words import compact, short, span_text, time_text
+from aos.read.lens.words import compact, name_cell, short, span_text, time_text
 from aos.read.trace.trace_tree import Case, Node, Trace
-from aos.read.views.record_view import Document, control_text, governance_text, name_cell
+from aos.read.views.record_view import Document, control_text, governance_text
 
 _RECEIPTS: Final = ("receipt", "kernel_receipt")
 _STAMPED: Final = ("event", *_RECEIPTS, "stream", "attempt", "control", "governance")

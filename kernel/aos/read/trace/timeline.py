@@ -21,8 +21,8 @@ from aos.core.journal.records import (
     Stream,
 )
 from aos.read.lens.record_finding import records_naming
+from aos.read.lens.words import name_cell
 from aos.read.trace.trace_nodes import DELIVERED, Draft, Nodes
-from aos.read.views.record_view import name_cell
 from aos.read.views.view import View
 from aos.values.digests import Hash
 

@@ -25,13 +25,13 @@ from aos.core.journal.records import (
 from aos.errors import Damage, Pruned
 from aos.manifest.builtins import HTTP, KERNEL_EFFECTS
 from aos.read.lens.record_finding import ending, ending_text
-from aos.read.lens.words import compact, time_text
+from aos.read.lens.words import compact, name_cell, time_text
 from aos.read.trace.render import http_text
 from aos.read.trace.trace_tree import Case, Node
 from aos.read.views.cell_view import declared_by
 from aos.read.views.diagnosis import diagnose
 from aos.read.views.reason import Reason
-from aos.read.views.record_view import document, fault_document, issuer_document, name_cell
+from aos.read.views.record_view import document, fault_document, issuer_document
 from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem

@@ -104,14 +104,27 @@ def intents(
     if condition is not None:
         of_cells = CellSelection(workflow=name, condition=condition, aliases=aliases)
         intent_rows = _of_cells(view, intent_rows, of_cells.resolved(view.state))
-    if (name, effect, key_prefix) == (None, None, None):
-        return page("intents", intent_rows, limit, offset, partial(_intent_row, view))
+    return _page_of(view, intent_rows, name, effect, key_prefix, limits=(limit, offset))
+
+
+def _page_of(
+    view: View,
+    intent_rows: list[tuple[Hash, IntentRow]],
+    workflow: str | None,
+    effect: str | None,
+    key_prefix: str | None,
+    *,
+    limits: tuple[int, int],
+) -> Document:
+    """A page of the intents in memory that pass the filters of their document."""
+    if (workflow, effect, key_prefix) == (None, None, None):
+        return page("intents", intent_rows, *limits, partial(_intent_row, view))
     rows = [_intent_row(view, intent_row) for intent_row in intent_rows]
     if effect is not None:
         effect_name = find_effect(view.state, effect, {row["effect"] for row in rows})
         rows = [row for row in rows if row["effect"] == effect_name]
-    rows = [row for row in rows if _is_of_cell(row, name, key_prefix)]
-    return page("intents", rows, limit, offset, lambda row: row)
+    rows = [row for row in rows if _is_of_cell(row, workflow, key_prefix)]
+    return page("intents", rows, *limits, lambda row: row)
 
 
 def _check_filters(status: str | None, *, halted: bool, condition: str | None) -> None:

@@ -11,7 +11,7 @@ from aos.errors import Refused
 from aos.linear.rows import LinearState, current_row, status_of
 from aos.manifest.linear_names import LINEAR
 from aos.manifest.plans import must_have_linear, plan_node
-from aos.read.lens.lens import as_json
+from aos.read.lens.json_values import as_json
 from aos.read.lens.words import time_text
 from aos.read.views.annotations import Annotation
 from aos.read.views.cell_selection import subject

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from aos.read.views.record_view import Document
-from aos.read.views.view import Running, RunningTask
 from aos.values.digests import hash_text
 
 
@@ -41,21 +40,6 @@ def process_document(status: Mapping[str, Any], work: Mapping[str, Any] | None) 
         **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
         "executors": work_document(work or {})["executors"],
     }
-
-
-def running_of(work: Document | None) -> Running | None:
-    """Return the document of ``work_document`` for the advice of a view."""
-    if work is None:
-        return None
-    return Running(
-        effects=frozenset(work["effects"]),
-        tasks={
-            bytes.fromhex(task["intent"].removeprefix("blake3:")): RunningTask(
-                task["phase"], task["attempt"], task["since_ns"]
-            )
-            for task in work["tasks"]
-        },
-    )
 
 
 def with_process(

@@ -32,8 +32,9 @@ from aos.core.journal.records import (
 )
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.keys import key_text
-from aos.read.lens.lens import Lens, as_json, ran_under
-from aos.read.lens.words import compact, count, one_line, short, time_text
+from aos.read.lens.json_values import as_json
+from aos.read.lens.lens import Lens, ran_under
+from aos.read.lens.words import compact, count, name_cell, one_line, short, time_text
 from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
 
@@ -349,10 +350,6 @@ def summary(record: Document) -> str:
 def cell_text(cell: Document) -> str:
     """Return the cell of a document as text: ``acme/order@1 ord-1``."""
     return name_cell(cell["workflow"], cell["key"])
-
-
-def name_cell(workflow: str, key: object) -> str:
-    return workflow if key is None else f"{workflow} {short(key, 40)}"
 
 
 def _event_text(record: Document) -> str:

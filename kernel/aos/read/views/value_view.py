@@ -13,7 +13,7 @@ from aos.read.lens.references import references
 from aos.read.views.record_view import Document, cell_document
 from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text
-from aos.values.sha256 import PREFIX, parse_sha256
+from aos.values.sha256 import SHA256_PREFIX, parse_sha256
 
 RECORDS_SHOWN: Final = 100
 
@@ -83,7 +83,7 @@ def _content_hash(view: View, word: str) -> Hash:
     Raises:
         BadUsage: The word is neither, or no blob of this world has this SHA-256 name.
     """
-    if not word.startswith(PREFIX):
+    if not word.startswith(SHA256_PREFIX):
         return read_value_hash(word)
     name = parse_sha256(word)
     if name is None:

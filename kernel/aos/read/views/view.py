@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from aos.core.state.state import State
 from aos.errors import BadUsage, sentence
@@ -42,6 +42,33 @@ class Running:
 
     effects: frozenset[str]
     tasks: Mapping[bytes, RunningTask]
+
+    @classmethod
+    def of_answer(cls, work: Mapping[str, Any]) -> Self:
+        """What the process itself answers, as ``work`` on its socket (H-53)."""
+        return cls(
+            frozenset(work.get("effects", ())),
+            {
+                intent: RunningTask(phase, attempt, since_ns)
+                for intent, phase, attempt, since_ns in work.get("tasks", ())
+            },
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for a reader process: its work, with intents in hex."""
+        return {
+            "effects": sorted(self.effects),
+            "tasks": [
+                [intent.hex(), task.phase, task.attempt, task.since_ns]
+                for intent, task in self.tasks.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, work: Mapping[str, Any]) -> Self:
+        """Inverse of ``to_json``."""
+        tasks = [(bytes.fromhex(intent), *task) for intent, *task in work["tasks"]]
+        return cls.of_answer({"effects": work["effects"], "tasks": tasks})
 
 
 class View:

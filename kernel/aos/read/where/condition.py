@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from aos.errors import BadUsage, excerpt
+from aos.read.where import EXAMPLE
 
 BYTES_MAX: Final = 1_024
 TERMS_MAX: Final = 16
@@ -27,7 +28,6 @@ ANY_END: Final = "%"
 """At the end of the pattern of ``like``: any text."""
 ORDERED: Final = ("<", "<=", ">", ">=")
 OPERATORS: Final = (EQUAL, NOT_EQUAL, *ORDERED, PREFIX)
-EXAMPLE: Final = 'customer_id = "c-1" and amount_cents >= 1000'
 """A condition on the orders of ``manifests/orders``, for help texts."""
 
 _FORM: Final = f"a condition such as {EXAMPLE}"

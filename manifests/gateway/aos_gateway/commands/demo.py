@@ -10,7 +10,7 @@ import typer
 
 from aos.errors import BadUsage
 from aos_cli.demo.processes import Children, python, stoppable
-from aos_cli.demo.stages import conclude, place_of
+from aos_cli.demo.stages import conclude, demo_folder_at
 from aos_cli.options import number
 from aos_cli.output import line
 from aos_gateway.demo.chain import find_gateway_files, local_chain
@@ -59,7 +59,7 @@ def demo(
         raise BadUsage(f"--scores: expected {SCORES_MIN} to {works}, found {scores}")
     files = find_gateway_files()
     with (
-        place_of(directory, is_kept=keep) as workspace,
+        demo_folder_at(directory, is_kept=keep) as workspace,
         stoppable(),
         local_chain(files, workspace.folder / "chain", "--block-time", BLOCK_S) as chain,
         Children() as children,

@@ -21,6 +21,7 @@ from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Slot, slot_bytes
 from aos.core.state.cell import EventMail, Mail, OpenIntent, StreamMail
 from aos.core.state.continuation import unwrapped, unwrapped_frame
+from aos.manifest.builtin_definitions import SCHEMAS
 from aos.manifest.builtins import (
     BLOB_PUT,
     CONTEXT,
@@ -30,7 +31,6 @@ from aos.manifest.builtins import (
     INTROSPECT_STATE,
     KERNEL_EFFECTS,
     REJECTED,
-    SCHEMAS,
     STREAM,
     WORKSPACE_RESOLVE,
 )

@@ -14,7 +14,8 @@ from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Slot, slot_bytes
 from aos.core.state.cell import EventMail, Mail, StreamMail
 from aos.core.state.continuation import continuation, stream_frame
-from aos.manifest.builtins import CONTEXT, SCHEMAS
+from aos.manifest.builtin_definitions import SCHEMAS
+from aos.manifest.builtins import CONTEXT
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.values.cbor import encode_text
 from aos.values.digests import Hash

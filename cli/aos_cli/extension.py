@@ -1,4 +1,4 @@
-"""What a package says of its commands, so that ``aos`` has them (spec/extending.md, EP-10).
+"""The commands of a package, as it registers them for ``aos`` (spec/extending.md, EP-10).
 
 An entry point of the group ``aos.commands`` names a tuple of ``Command``. Its module is imported to
 list commands, so it should import nothing else; the functions are in other modules.

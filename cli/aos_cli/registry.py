@@ -372,7 +372,7 @@ COMMANDS: Final = (
         "batch:list_batches",
     ),
     Command(
-        "batch show", RUN, "Show a batch: its counts, and what was refused.",
+        "batch show", RUN, "Show a batch: its counts, and the items that were refused.",
         ("aos batch show b-1 --wait",), "batch:show",
     ),
     Command(

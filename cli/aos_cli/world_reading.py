@@ -39,7 +39,7 @@ class FolderReading:
     world: Path
 
     def document(self, operation: ReadOperation, query: Query) -> Document:
-        """See ``WorldReading``. What only a running node has is read through its socket."""
+        """See ``WorldReading``. Documents of a running node are read through its socket."""
         if operation.document is None:
             return NodeReading(str(self.world)).document(operation, query)
         words = _parameters(query)

@@ -84,8 +84,8 @@ def imported(*words: str | Path) -> set[str]:
     ("words", "modules", "ours"),
     [
         (["--version"], 169, 12),
-        (["inspect", "world"], 349, 150),
-        (["inspect", "cell", "puppet", "ada"], 353, 154),
+        (["inspect", "world"], 353, 154),
+        (["inspect", "cell", "puppet", "ada"], 363, 164),
         (["send", "host/Do@1", EVENT], 404, 198),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],

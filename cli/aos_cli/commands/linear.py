@@ -105,7 +105,7 @@ def wake(
         ),
     ],
     payload: Annotated[
-        str, typer.Option(metavar="JSON", help="What the handler gets (default: null).")
+        str, typer.Option(metavar="JSON", help="The input of the handler (default: null).")
     ] = "null",
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,

@@ -142,10 +142,7 @@ def create(
     ] = None,
     overlap: Annotated[
         str | None,
-        typer.Option(
-            metavar="RULE",
-            help="allow (default), or skip: emit no event while the last one is in progress.",
-        ),
+        typer.Option(metavar="RULE", help="skip: emit none while the last one is in progress."),
     ] = None,
     jitter: Annotated[
         int | None,

@@ -24,7 +24,6 @@ from aos.node import bodies, json_schema
 from aos.node.access import Door, caller_of, check_origin, check_scope, headers_of
 from aos.node.bodies import ClientGoneError
 from aos.node.calls import ApiCall, ApiReply, ApiStream
-from aos.node.delivery import connection_of
 from aos.node.events import DURABLE
 from aos.node.handlers import HANDLERS
 from aos.node.log_files import LOG_PREFIX, log_file
@@ -35,6 +34,7 @@ from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
 from aos.node.sessions import POLL, READING, STREAM, WAIT, raced
 from aos.node.tokens import Token
+from aos.node.unread_answers import connection_of
 from aos.values.spelling import time_text
 
 Scope: TypeAlias = MutableMapping[str, Any]

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aos.node.delivery import SILENT, ClientConnection
 from aos.node.routes import ApiRoute
 from aos.node.tokens import Token
+from aos.node.unread_answers import SILENT, ClientConnection
 
 
 @dataclass(slots=True, kw_only=True)

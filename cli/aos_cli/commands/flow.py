@@ -35,9 +35,18 @@ from aos_cli.flow_instance import (
 )
 from aos_cli.flow_starting import start_flow, wait_for_end
 from aos_cli.node_option import NodeUrl, from_node
-from aos_cli.open_view import looking_at
+from aos_cli.open_view import looking_at, search_names
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, At, Json, Limit, Offset, WaitTimeout, World
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    At,
+    Condition,
+    Json,
+    Limit,
+    Offset,
+    WaitTimeout,
+    World,
+)
 from aos_cli.output import line, note, print_json
 
 CELLS_SHOWN: Final = 8
@@ -288,6 +297,7 @@ def list_flows(
         str | None,
         typer.Option(metavar="TEXT", help="Only instances whose key begins with this text."),
     ] = None,
+    where: Condition = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
@@ -297,15 +307,16 @@ def list_flows(
 ) -> None:
     if node is not None:
         document = from_node(
-            node, "/v1/flows", flow=flow, status=status, key_prefix=key_prefix, limit=limit,
-            offset=offset, at=at,
+            node, "/v1/flows", flow=flow, status=status, key_prefix=key_prefix, where=where,
+            limit=limit, offset=offset, at=at,
         )  # fmt: skip
         now_ns = _now_ns(node, at)
     else:
-        with looking_at(world, at) as view:
+        with looking_at(world, at, by_index=where is not None) as view:
             document = flow_view.flows(
-                view, flow=flow, status=status, key_prefix=key_prefix, limit=limit, offset=offset
-            )
+                view, flow=flow, status=status, key_prefix=key_prefix, where=where,
+                aliases={} if where is None else search_names(world), limit=limit, offset=offset,
+            )  # fmt: skip
             now_ns = view.now_ns
     if json:
         print_json(document)

@@ -41,12 +41,11 @@ from aos.host.follower import Follower, RecordListener
 from aos.node.application import AccessLog, App
 from aos.node.batches.batch_runner import Batches
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
+from aos.node.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
 from aos.node.node_settings import NodeSettings, read_settings
 from aos.node.readers import Readers
-from aos.node.search.indexed_reading import IndexedReading
-from aos.node.search.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.services import Services
 from aos.node.staged_manifest import ApplyTrials
 from aos.node.steps.step_work import StepWork
@@ -155,15 +154,16 @@ async def serve(
     link = Link(folder)
     waiting, counters, later, steps_later = OutcomeWaits(), Counters(), _Later(), _Later()
     follower = Follower(folder.path, [waiting, counters, later, steps_later])
+    node = read_settings(folder.path)
     index = KeptIndex(
         folder.path,
         follower.head_seq,
         _report,
         index_folder=folder.path / OF_NODE,
         share=SHARE_WITH_KERNEL,
+        settings=node.search,
     )
     readers = Readers(folder.path, index=lambda: index.folder)
-    node = read_settings(folder.path)
     services = Services(
         folder=folder,
         link=link,
@@ -172,9 +172,8 @@ async def serve(
         waiting=waiting,
         counters=counters,
         readers=readers,
-        journal_index=index,
         trials=ApplyTrials(folder.path),
-        index=IndexedReading(folder.path, node.search, _report),
+        index=index,
         has_operator_key=settings.operator_key,
         webhooks=[WebhookPoster(webhook, folder, follower, _report) for webhook in node.webhooks],
     )
@@ -229,7 +228,6 @@ async def serve(
             asyncio.ensure_future(_worked(work, work_has_begun)),
             asyncio.ensure_future(steps.run()),
             asyncio.ensure_future(batches.run()),
-            *((asyncio.ensure_future(services.index.run()),) if node.search else ()),
             asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
             *(
                 asyncio.ensure_future(keep_posting(webhook, _report))

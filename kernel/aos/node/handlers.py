@@ -84,15 +84,11 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
 
 
 async def _searched(services: Services, operation: str, query: Mapping[str, Any]) -> Document:
-    """A list of cells: from the index if it has all that is asked for, else by reading them."""
-    index = services.index
+    """A list of cells, by a reader process: from the index if it has all that is asked for."""
     await services.follower.advance_to()
-    state = services.follower.state
-    full_query = {**query, "aliases": index.settings}
-    document = None
-    if index.has(state, operation, query):
-        document = await index.document(operation, full_query)
-    return document or await services.readers.document(operation, full_query, None)
+    services.index.check_values(services.follower.state, operation, query)
+    full_query = {**query, "aliases": services.index.settings}
+    return await services.readers.document(operation, full_query, None)
 
 
 async def _running_work(services: Services) -> Document | None:

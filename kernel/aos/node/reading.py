@@ -183,6 +183,8 @@ def _flows(view: View, query: Query) -> Document:
         flow=query.get("flow"),
         status=query.get("status"),
         key_prefix=query.get("key_prefix"),
+        where=query.get("where"),
+        aliases=query.get("aliases", {}),
         limit=query["limit"],
         offset=query["offset"],
     )
@@ -294,7 +296,7 @@ SEARCHING: Final = frozenset(
 """Lists and counts that may come from the search index. ``aliases`` in their query are from
 ``node.toml``."""
 
-NAMING: Final = frozenset({"read_faults", "read_intents"})
+NAMING: Final = frozenset({"read_faults", "read_flows", "read_intents"})
 """Lists that come from the cells alone, and whose condition may have names from ``node.toml``."""
 
 _LONG: Final = SEARCHING | frozenset(

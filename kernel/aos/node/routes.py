@@ -604,7 +604,7 @@ ROUTES: Final = (
     ),
     ApiRoute(
         operation="read_flows", method=GET, path="/v1/flows", scope=READ,
-        summary="List the instances of flows, by flow and key.",
+        summary="List the instances of flows, by flow and key or in the order of a condition.",
         query=(
             Parameter(name="flow", schema=NAME, help="Only this flow, or a unique part of it."),
             Parameter(
@@ -612,7 +612,7 @@ ROUTES: Final = (
                 schema={"type": "string", "enum": [*SHOWN_STATUSES, *OTHER_SPELLINGS]},
                 help="Only flows of this status.",
             ),
-            KEY_PREFIX, *LIMITED, AT,
+            KEY_PREFIX, WHERE, *LIMITED, AT,
         ),
         answer=reference(shown.FlowsDocument),
     ),

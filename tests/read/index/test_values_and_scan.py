@@ -16,11 +16,14 @@ import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE, PIN
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Ref
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world
+from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
 from aos.manifest.load import load
-from aos.read.index.index_file import DATABASES
+from aos.read.index.index_file import DATABASES, LOG
 from aos.read.index.indexed_values import IndexedValues
 from aos.read.index.indexed_view import use_index
 from aos.read.index.indexed_workflows import IndexedWorkflow
@@ -541,3 +544,30 @@ def test_after_a_manifest_a_reader_does_not_use_the_values(rich: Path) -> None:
         world.follower.close()
         world.open()
         world.compare(condition="number >= 0 order by amount desc")
+
+
+def test_after_an_erasure_no_file_has_what_states_had_before(rich: Path) -> None:
+    """SE-27: not the file of values, and not its log."""
+    personal = {**random_state(random.Random("personal")), "name": "personal"}
+    told = puppet.do("k-1", encode({"state": encode({**personal, "tags": ["private"] * 200})}))
+    send(rich, told)
+    with open_reader(rich) as reader:
+        records = [from_bytes(data) for frame in reader.store.frames() for data in frame.records]
+    [value] = [each.value.hash for each in records if isinstance(getattr(each, "value", 0), Ref)]
+    with followed(rich) as world:
+        assert world.compare(condition="called = personal and tag = private") == 1
+        files = [
+            rich / "node" / "index" / f"{name}{end}" for name in DATABASES for end in ("", LOG)
+        ]
+        assert any(b"personal" in file.read_bytes() for file in files)
+        send(rich, puppet.do("k-1", encode({"state": encode({**personal, "name": None})})))
+        assert world.compare(condition="called = personal") == 0
+        with open_writer(rich) as writer:
+            answer = writer.control("erase", value=value)
+            assert isinstance(answer, Admitted), answer
+        assert world.compare(condition="tag = private") == 0
+
+        for file in files:
+            data = file.read_bytes()
+            assert b"personal" not in data, file
+            assert b"private" not in data, file

@@ -440,12 +440,12 @@ def _beginning(prefix: str, workflow: int, is_status: str) -> list[_Arm]:
     texts, values = f"{_TEXT} >= ?", [low]
     if high is not None:
         texts, values = f"{texts} AND {_TEXT} < ?", [low, high]
+    is_of = f"cells c WHERE c.workflow = {workflow} AND {is_status}"
     return [
-        _Arm(f"cells c WHERE c.workflow = {workflow} AND {texts} AND {is_status}", (*values,)),
-        _Arm(
-            f"cells c WHERE c.workflow = {workflow} AND {_TEXT} IS NULL AND {is_status} "
-            "AND begins(c.workflow, c.key, ?)",
-            (prefix,),
+        _Arm(f"{is_of} AND {texts}", (*values,)),
+        *(
+            _Arm(f"{is_of} AND {others} AND begins(c.workflow, c.key, ?)", (prefix,))
+            for others in ("c.key < x'60'", "c.key >= x'80'")
         ),
     ]
 

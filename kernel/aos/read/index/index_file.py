@@ -401,7 +401,9 @@ def _open_file(
         file = IndexFile(folder, lock=lock, is_readonly=False, has_values=has_values)
         try:
             problem = file.problem() if had_log else None
-            if not is_same:
+            if problem is None and had_log:
+                file.checkpoint(is_needed=True)  # it may have what was erased since
+            elif not is_same:
                 file.mark()
         except BaseException:
             file.leave(keeps_log=True)

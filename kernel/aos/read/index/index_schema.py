@@ -95,7 +95,6 @@ OF_VALUES: Final = {
     "signature BLOB NOT NULL, filled_to INTEGER, cells INTEGER NOT NULL)",
     "attributes": "(workflow INTEGER, attribute INTEGER, path TEXT NOT NULL, "
     "kind TEXT NOT NULL, PRIMARY KEY (workflow, attribute)) WITHOUT ROWID",
-    "erasures": "(value BLOB PRIMARY KEY) WITHOUT ROWID",
 }
 LEAVES: Final = (
     "(cell INTEGER, attribute INTEGER, value BLOB, PRIMARY KEY (cell, attribute, value)) "

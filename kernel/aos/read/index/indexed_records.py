@@ -133,16 +133,16 @@ class IndexedRecords:
     """Collects the rows of records, one after the other; ``finish`` writes them.
 
     ``clock_ns`` is the journal clock. ``named_cells`` are the numbers of all cells that these
-    records name; ``migrated`` the workflows whose states a manifest has replaced, and ``erased``
-    the values that were erased.
+    records name; ``migrated`` the workflows whose states a manifest has replaced. ``has_erasure``:
+    a value was erased.
     """
 
     def __init__(self, tables: IndexTables, clock_ns: int) -> None:
         self.clock_ns = clock_ns
         self.named_cells: dict[int, CellId] = {}
         self.migrated: set[str] = set()
-        self.erased: set[Hash] = set()
         self.has_manifest = False
+        self.has_erasure = False
         self._tables = tables
         self._touches: list[tuple[int, int, int]] = []
         self._takes: list[tuple[int, int]] = []
@@ -183,8 +183,8 @@ class IndexedRecords:
                 self._add_version(seq, record.document.hash)
             case Attempt() | Stream() | Control(intent=bytes()):
                 self._add_about(record.intent, seq)
-            case Control(action=str(action), value=bytes(value)) if action == ERASE:
-                self.erased.add(Hash(value))
+            case Control(action=action) if action == ERASE:
+                self.has_erasure = True
             case _:
                 self._abandon(getattr(record, "abandoned", ()), seq)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from aos.core.journal.records import CellId, Ref
+from aos.core.journal.records import CellId
 from aos.core.state.cell import Cell
 from aos.read.index.index_file import IndexChange
 from aos.read.index.index_schema import VALUES, leaves_above, leaves_by_value, leaves_table
@@ -20,7 +20,6 @@ from aos.read.index.ordered_bytes import ordered_bytes
 from aos.read.views.cell_selection import subject
 from aos.read.views.view import View
 from aos.read.where.attributes import Attribute
-from aos.values.digests import Hash, content_hash
 
 CELLS_AT_ONCE: Final = 256
 """Cells between two looks at the time."""
@@ -112,14 +111,6 @@ class IndexedValues:
                 self._change.execute(f"DELETE FROM {VALUES}.{table} WHERE workflow = ?", row)
         self._workflows.pop(name, None)
 
-    def note_erased(self, erased: set[Hash]) -> None:
-        """Note values that were erased, until ``erase`` has removed what was read from them."""
-        if self._workflows:
-            self._change.write(
-                f"INSERT OR IGNORE INTO {VALUES}.erasures VALUES (?)",
-                [(value,) for value in erased],
-            )
-
     def write(self, view: View, number: int, id: CellId, cell: Cell | None) -> None:
         """Bring the values of a cell to those of its state."""
         values = self._workflows.get(id[0])
@@ -174,24 +165,6 @@ class IndexedValues:
             (values.filled_to, values.cells, values.number),
         )
 
-    def erase(self, view: View) -> bool:
-        """Remove what was read from values that were erased; return whether there were any."""
-        erased = {
-            value for (value,) in self._change.execute(f"SELECT value FROM {VALUES}.erasures")
-        }
-        if not erased:
-            return False
-        for name in self._workflows:
-            for cell in view.state.cells.of(name):
-                if _state_hash(cell) in erased:
-                    [(number,)] = self._change.execute(
-                        "SELECT number FROM cells WHERE key = ? AND workflow = "
-                        "(SELECT id FROM names WHERE name = ?)", (cell.id[1], name)
-                    ).fetchall()  # fmt: skip
-                    self.write(view, number, cell.id, cell)
-        self._change.execute(f"DELETE FROM {VALUES}.erasures")
-        return True
-
     def remaining(self) -> tuple[str, int] | None:
         """A workflow whose table does not have all cells, and how many it has."""
         for name, values in self._workflows.items():
@@ -207,9 +180,3 @@ def _leaves(view: View, cell: Cell, attributes: tuple[Attribute, ...]) -> set[tu
         for position, attribute in enumerate(attributes)
         for value in attribute.comparable(candidate)
     }
-
-
-def _state_hash(cell: Cell) -> Hash | None:
-    if isinstance(cell.state, Ref):
-        return cell.state.hash
-    return None if cell.state is None else content_hash(cell.state)

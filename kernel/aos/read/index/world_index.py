@@ -216,7 +216,7 @@ class WorldIndex:
         if self._values is not None:
             for name in records.migrated:
                 self._values.drop(name)
-            self._values.note_erased(records.erased)
+            self._must_clean |= records.has_erasure
         if change.head.at < state.next_seq - 1 or has_stale(change):
             return False
         if not change.head.has_lists:
@@ -225,9 +225,7 @@ class WorldIndex:
         self._use_manifest(state)
         if self._values is None:
             return True
-        view = View(state, self._journal)
-        self._must_clean |= self._values.erase(view)
-        return self._values.fill(view, is_late)
+        return self._values.fill(View(state, self._journal), is_late)
 
     def _use_manifest(self, state: State) -> None:
         """Keep the values that the manifest in force has, and no others."""
@@ -236,7 +234,7 @@ class WorldIndex:
         self._has_other_manifest = False
 
     def _clean(self) -> None:
-        """After an erasure, leave nothing of the value in a log (SE-27)."""
+        """After an erasure, leave nothing in a log of values that states had before (SE-27)."""
         if self._must_clean:
             self._must_clean = not self._file.checkpoint(is_needed=True)
 
@@ -347,10 +345,8 @@ def _read_on(file: IndexFile, journal: Journal, state: State) -> IndexReader | N
     values = IndexedValues.above(change, workflows) if settings else None
     tables = IndexTables(change, above="temp.new_")
     updated_head, records = fold_records(tables, values, journal, state, lambda: False)
-    is_other = records.has_manifest or bool(records.erased)
-    return IndexReader(
-        file, updated_head.at, {} if is_other else _kept_values(file, state, settings)
-    )
+    kept = {} if records.has_manifest else _kept_values(file, state, settings)
+    return IndexReader(file, updated_head.at, kept)
 
 
 def _stored_settings(file: IndexFile) -> SearchSettings:
@@ -366,9 +362,8 @@ def _stored_settings(file: IndexFile) -> SearchSettings:
 
 
 def _kept_values(file: IndexFile, state: State, settings: SearchSettings) -> KeptValues:
-    """The tables of the workflows whose values are those of the manifest in force; none while
-    something of them is to be erased."""
-    if not settings or file.rows(f"SELECT 1 FROM {VALUES}.erasures LIMIT 1"):
+    """The tables of the workflows whose values are those of the manifest in force."""
+    if not settings:
         return {}
     workflows = indexed_workflows(settings, state, _say_nothing)
     kept: dict[str, tuple[int, dict[str, int]]] = {}

@@ -39,7 +39,7 @@ def stored(
     file = open_to_write(tmp_path_factory.mktemp("cells") / "index", pytest.fail)
     assert file is not None
     file.begin_again(IndexHead(world=Hash(bytes(32))))
-    names = {1: "t/b@1", 2: "t/a@1", 3: ""}
+    names = {1: "t/b@1", 2: "t/a@1", 3: "", 4: "t/aa@1"}
     found: list[tuple[CellId, int]] = []
     with file, file.write() as change:
         for place, key in enumerate(KEYS):
@@ -49,6 +49,9 @@ def stored(
                     "INSERT INTO cells VALUES (?, ?, ?, 0, ?, 3)", (number, workflow, key, ns)
                 )
                 found.append(((names[workflow], key), ns))
+        change.execute("INSERT INTO cells VALUES (999, 4, ?, 2, 90, 3)", (encode("7"),))
+        change.execute("INSERT INTO cell_counts VALUES (4, 2, 3, 1)")
+        found.append(((names[4], encode("7")), 90))
         for workflow in (1, 2):
             change.execute("INSERT INTO cell_counts VALUES (?, 0, 3, ?)", (workflow, len(KEYS)))
         sort_lists(change)
@@ -97,3 +100,27 @@ def test_keys_of_every_kind_are_listed_in_order_and_by_their_text(
         sign = {"key": 0, "age": 1, "activity": -1}[order]
         after = (sign * ns_of[expected[at]], expected[at])
         assert page(3, 0, after) == expected[at + 1 : at + 4]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("status", ["running", "completed", "failed"])
+def test_a_status_that_some_workflows_do_not_have_is_listed(
+    stored: tuple[CellPages, list[tuple[CellId, int]]], status: str, order: str
+) -> None:
+    """IX-41"""
+    pages, cells = stored
+    by, is_descending, place = ORDERS[order]
+    query = CellQuery(
+        workflow=None, conditions=(Condition(OF_EVERY_CELL["status"], "=", (status,)),), order=by,
+        is_descending=is_descending,
+    )  # fmt: skip
+    expected = [
+        id
+        for id, _ in sorted(cells, key=place)
+        if status == ("completed" if id[0] == "t/aa@1" else "running")
+    ]
+
+    found = pages.page(query, limit=1000, offset=0)
+
+    assert found is not None
+    assert (list(found.cells), found.total) == (expected, len(expected))

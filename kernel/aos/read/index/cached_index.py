@@ -167,7 +167,7 @@ def _make_own_cache(cache: Path) -> None:
 
 def remove_old_index(folder: Path) -> None:
     """Remove the index that an earlier release kept next to the folder of a node's index (IX-37).
-    What cannot be removed stays; nothing reads it."""
+    A file that cannot be removed stays; nothing reads it."""
     with contextlib.suppress(OSError, Damage), PlainFolder.at(folder.parent) as node:
         for name in _OLD_OF_NODE:
             with node.inner(name) as old:

@@ -73,13 +73,13 @@ _LARGE: Final = b"\xff"
 
 @dataclass(frozen=True, slots=True)
 class _Arm:
-    """Rows of ``cells``: what comes after FROM, and its parameters."""
+    """Rows of ``cells``: the text after FROM, and its parameters."""
 
     sql: str
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Plan:
     """A query that the index answers. ``workflows`` are those that it may have, by name;
     ``statuses`` those of its cells; ``prefix`` the beginning of their keys; ``terms`` all else."""
@@ -91,6 +91,10 @@ class _Plan:
     query: CellQuery
     kept: tuple[int, Mapping[str, int]] | None
     """The table of the values that the query needs, and its attributes; None if it needs none."""
+    selected: _Arm | None = None
+    """The rows that pass, of a query that needs values; ``is_few``: about as many as are counted to
+    find the term that selects the fewest."""
+    is_few: bool = False
 
     @property
     def is_counted(self) -> bool:
@@ -158,17 +162,37 @@ class CellPages:
         plan = self._plan(query, query.order)
         if plan is None:
             return None
+        if plan.kept is not None and plan.is_few:
+            return self._few(plan, limit, offset)
         numbers = self._totals(plan)
-        total, reasons = 0, Counter[str]()
-        for name, count in numbers.items():
-            total += count
-            text = self._names[name]
-            for reason in text.split(REASON_END) if text else ():
-                reasons[reason] += count
+        total, reasons = numbers.total(), self._reasons(numbers)
         if offset >= total:  # perhaps more than can be counted
             return CellPage([], total, reasons)
         rows = self._in_order(plan)
         return CellPage(list(islice(rows, offset, offset + limit)), total, reasons)
+
+    def _few(self, plan: _Plan, limit: int, offset: int) -> CellPage:
+        """A page of few cells: all of them are read at once."""
+        assert plan.selected is not None
+        order = ", ".join(f"{column} {way}" for column, way in self._order(plan).items())
+        rows = list(
+            self._execute(
+                f"SELECT c.key, c.reasons FROM {plan.selected.sql} ORDER BY {order}",
+                plan.selected.values,
+            )
+        )
+        reasons = self._reasons(Counter(name for _, name in rows))
+        page_rows = rows[offset : offset + limit]
+        return CellPage([(plan.workflows[0], key) for key, _ in page_rows], len(rows), reasons)
+
+    def _reasons(self, numbers: Counter[int]) -> Counter[str]:
+        """Numbers of cells by reason, from those by the name of their reasons."""
+        reasons = Counter[str]()
+        for name, count in numbers.items():
+            text = self._names[name]
+            for reason in text.split(REASON_END) if text else ():
+                reasons[reason] += count
+        return reasons
 
     def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells | None:
         """See ``CellFinder``: None for conditions and groups that the index does not have."""
@@ -202,10 +226,11 @@ class CellPages:
             if kept is None or not paths <= {*kept[1]}:
                 return None
         names = sorted({self._names[workflow] for workflow, *_ in self._cell_counts()})
-        return _Plan(
-            [name for name in names if query.workflow in (None, name)],
-            statuses, prefix, tuple(terms), query, kept,
-        )  # fmt: skip
+        workflows = [name for name in names if query.workflow in (None, name)]
+        plan = _Plan(workflows, statuses, prefix, tuple(terms), query, kept)
+        if kept is not None and workflows:
+            self._select(plan)
+        return plan
 
     # Numbers
 
@@ -270,10 +295,9 @@ class CellPages:
         order = self._order(plan)
         columns = ", ".join(("c.key", *order))
         ways = ", ".join(f"{2 + number} {way}" for number, way in enumerate(order.values()))
-        arms = [
-            _narrowed(arm, "c.key > ?", [after]) if after is not None else arm
-            for arm in self._arms(plan, name)
-        ]
+        arms = self._arms(plan, name, after)
+        if not arms:
+            return
         sql = " UNION ALL ".join(f"SELECT {columns} FROM {arm.sql}" for arm in arms)
         values = [value for arm in arms for value in arm.values]
         for row in self._execute(f"{sql} ORDER BY {ways}", values):
@@ -343,40 +367,40 @@ class CellPages:
 
     # Selections
 
-    def _arms(self, plan: _Plan, name: str) -> list[_Arm]:
-        """The rows of one workflow that pass. Each row is in one arm."""
+    def _arms(self, plan: _Plan, name: str, after: bytes | None = None) -> list[_Arm]:
+        """The rows of one workflow that pass, those after a key. Each row is in one arm."""
         workflow = self._numbers[name]
         if plan.kept is not None:
-            return [self._by_values(plan, workflow)]
-        if plan.prefix is not None:
+            assert plan.selected is not None
+            arms = [plan.selected]
+        elif plan.prefix is not None:
             arms = _beginning(plan.prefix, workflow, _is_status(plan))
         else:
-            # The key is not less than nothing: so SQLite takes the table that sorts by it.
-            by_key = "" if plan.query.order == LAST_ACTIVE else " AND c.key >= x''"
             present = {status for number, status, *_ in self._cell_counts() if number == workflow}
             arms = [
-                _Arm(f"cells c WHERE c.workflow = {workflow} AND c.status = {status}{by_key}", ())
+                _Arm(f"cells c WHERE c.workflow = {workflow} AND c.status = {status}", ())
                 for status in sorted(present & plan.statuses)
             ]
-        for term in plan.terms:
+        if after is not None:
+            arms = [_narrowed(arm, "c.key > ?", [after]) for arm in arms]
+        elif plan.prefix is None and plan.query.order != LAST_ACTIVE:
+            # Each key passes; so SQLite takes the table that sorts by key.
+            arms = [_narrowed(arm, "c.key >= x''", []) for arm in arms]
+        for term in () if plan.kept is not None else plan.terms:
             arms = [_narrowed(arm, *self._term(plan, term)) for arm in arms]
         return arms
 
     # Values
 
-    def _by_values(self, plan: _Plan, workflow: int) -> _Arm:
+    def _select(self, plan: _Plan) -> None:
+        """Find the rows of a query that needs values: those of the term that selects the fewest,
+        then those of them that pass the others."""
         conditions = [*plan.terms]
         if plan.prefix is not None:
             conditions.append(Condition(KEY, PREFIX, (plan.prefix,)))
-        is_of = f"c.workflow = {workflow} AND {_is_status(plan)}"
-        arm = self._source(plan, conditions, is_of) or _Arm(f"cells c WHERE {is_of}", ())
-        for condition in conditions:
-            arm = _narrowed(arm, *self._term(plan, condition))
-        return arm
-
-    def _source(self, plan: _Plan, conditions: Sequence[Selector], is_of: str) -> _Arm | None:
-        """The cells to look at: those of the condition that selects the fewest."""
-        best: tuple[int, _Arm] | None = None
+        is_of = f"c.workflow = {self._numbers[plan.workflows[0]]} AND {_is_status(plan)}"
+        plan.selected = _Arm(f"cells c WHERE {is_of}", ())
+        fewest, source = SELECTIVE + 1, None
         for condition in conditions:
             if isinstance(condition, CombinedCondition) or condition.attribute.path in _COLUMNS:
                 continue
@@ -388,12 +412,15 @@ class CellPages:
             [(number,)] = self._execute(
                 f"SELECT COUNT(*) FROM (SELECT 1 {rows_sql} LIMIT {SELECTIVE})", ranged[1]
             )
-            if best is None or number < best[0]:
+            if number < fewest:
                 # The plus keeps SQLite from tables that sort cells in other ways.
                 plain = is_of.replace("c.", "+c.")
                 sql = f"cells c WHERE c.number IN (SELECT cell {rows_sql}) AND {plain}"
-                best = number, _Arm(sql, (*ranged[1],))
-        return None if best is None else best[1]
+                fewest, source, plan.selected = number, condition, _Arm(sql, (*ranged[1],))
+        plan.is_few = fewest < SELECTIVE
+        for condition in conditions:
+            if condition is not source:
+                plan.selected = _narrowed(plan.selected, *self._term(plan, condition))
 
     def _term(self, plan: _Plan, condition: Selector) -> tuple[str, list[Any]]:
         if isinstance(condition, CombinedCondition):

@@ -228,7 +228,7 @@ class IndexFile:
             change.execute("COMMIT")
 
     def problem(self) -> str | None:
-        """What SQLite finds wrong with the pages after a crash; None if they are sound."""
+        """The first problem that SQLite finds in the pages; None if they are sound."""
         for schema in self._schemas():
             try:
                 [(answer,), *_] = self.db.execute(f"PRAGMA {schema}.quick_check(1)").fetchall()

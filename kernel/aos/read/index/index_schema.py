@@ -67,7 +67,7 @@ OF_LOOKUPS: Final = {
     "cells_by_name": "UNIQUE INDEX {prefix}cells_by_name ON {table}cells (workflow, key)",
     "intents_by_hash": "UNIQUE INDEX {prefix}intents_by_hash ON {table}intents (hash)",
 }
-"""What finds a cell and an intent by its name: needed while records are written."""
+"""The tables that find a cell and an intent by its name: needed while records are written."""
 
 OF_LISTS: Final = {
     "cells_by_key": "INDEX {prefix}cells_by_key ON {table}cells (workflow, status, key) "

@@ -24,7 +24,7 @@ ATTRIBUTES_MAX: Final = 16
 """Attributes of one workflow in ``node.toml``."""
 
 _OF_EVERY_CELL: Final = ("key", "fault")
-"""What every cell has and the index has no column for. Few lists have the others; a manifest may
+"""Names of every cell that the index has no column for. Few lists have the others; a manifest may
 also pin and release cells without a record for each of them."""
 
 SearchSettings = Mapping[str, Mapping[str, str]]

@@ -378,4 +378,4 @@ def _kept_values(file: IndexFile, state: State, settings: SearchSettings) -> Kep
 
 
 def _say_nothing(_: str) -> None:
-    """What cannot be indexed was reported by the process that writes."""
+    """The process that writes has reported the paths that cannot be indexed."""

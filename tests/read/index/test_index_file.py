@@ -263,6 +263,23 @@ def test_a_limit_on_the_size_of_files_is_said(tmp_path: Path) -> None:
         opened.check()
 
 
+def test_cells_that_were_lost_with_a_transaction_are_numbered_again(tmp_path: Path) -> None:
+    """IX-5, IX-9: also by the same process."""
+    history = History(tmp_path / "world", "again")
+    for number in range(150):
+        history._tell(f"order-{number}")
+    history.grow(1)
+    with filled(history.path, tmp_path / "index") as opened:
+        assert not opened.index.advance(opened.reader.state, lambda: True)
+
+        def fails() -> bool:
+            raise RuntimeError("the process ran out of something")
+
+        with pytest.raises(RuntimeError):
+            opened.index.advance(opened.reader.state, fails)
+        opened.check()
+
+
 def test_damage_while_it_is_open_is_one_clear_error(tmp_path: Path) -> None:
     """IX-34"""
     history, folder = made(tmp_path, "open")

@@ -66,6 +66,7 @@ KeptValues: TypeAlias = Mapping[str, tuple[int, Mapping[str, int]]]
 
 _TEXT: Final = TEXT.format(key="c.key")
 _COLUMNS: Final = {STATUS.path: "c.status", LAST_ACTIVE.path: "c.last_active"}
+_FROM_CELLS: Final = "cells c WHERE "
 _SIZE_BYTES: Final = 8
 _LARGE: Final = b"\xff"
 """The first byte of a group of values that are too long for a list; of no value."""
@@ -92,9 +93,10 @@ class _Plan:
     kept: tuple[int, Mapping[str, int]] | None
     """The table of the values that the query needs, and its attributes; None if it needs none."""
     selected: _Arm | None = None
-    """The rows that pass, of a query that needs values; ``is_few``: about as many as are counted to
-    find the term that selects the fewest."""
+    """The rows that pass, of a query that needs values. ``has_source``: they are those of a term,
+    which selects the fewest; ``is_few``: less than ``SELECTIVE`` of them."""
     is_few: bool = False
+    has_source: bool = False
 
     @property
     def is_counted(self) -> bool:
@@ -112,7 +114,10 @@ class CellPages:
         values: KeptValues,
         text_of: TextOfKey,
         check_time: Callable[[], None],
+        *,
+        is_above: bool = False,
     ) -> None:
+        self._is_above = is_above
         self._file = file
         self._db = file.db
         self._names = names
@@ -293,6 +298,10 @@ class CellPages:
     def _by_key(self, plan: _Plan, name: str, after: bytes | None) -> Iterator[CellId]:
         """The cells of one workflow, by key or in the order of an attribute."""
         order = self._order(plan)
+        if self._is_sorted(plan):
+            for row in self._by_value(plan, [*order][-1]):
+                yield name, row[0]
+            return
         columns = ", ".join(("c.key", *order))
         ways = ", ".join(f"{2 + number} {way}" for number, way in enumerate(order.values()))
         arms = self._arms(plan, name, after)
@@ -302,6 +311,36 @@ class CellPages:
         values = [value for arm in arms for value in arm.values]
         for row in self._execute(f"{sql} ORDER BY {ways}", values):
             yield name, row[0]
+
+    def _is_sorted(self, plan: _Plan) -> bool:
+        """Whether most cells pass, and the index has them in the order of the query: SQLite does
+        not merge that order with the one of newer values in memory."""
+        order = plan.query.order
+        is_value = order is not None and order.path not in _COLUMNS
+        return is_value and not plan.has_source and not self._is_above
+
+    def _by_value(self, plan: _Plan, ties: str) -> Iterator[Any]:
+        """The cells of one workflow in the order of their values, as the index has sorted them;
+        then those without a value."""
+        assert plan.selected is not None
+        assert plan.query.order is not None
+        table, attribute = _table(plan, plan.query.order)
+        passes = plan.selected.sql.removeprefix(_FROM_CELLS)
+        way, better = ("DESC", ">") if plan.query.is_descending else ("ASC", "<")
+        is_value = f"attribute = {attribute} AND value > x'{OTHER.hex()}'"
+        is_better = f"cell = l.cell AND {is_value} AND value {better} l.value"
+        yield from self._execute(
+            f"SELECT c.key FROM {table} l CROSS JOIN cells c ON c.number = l.cell "
+            f"WHERE l.attribute = {attribute} AND l.value > x'{OTHER.hex()}' "
+            f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {is_better}) AND {passes} "
+            f"ORDER BY l.value {way}, {ties}",
+            plan.selected.values,
+        )
+        yield from self._execute(
+            f"SELECT c.key FROM cells c WHERE {passes} AND NOT EXISTS "
+            f"(SELECT 1 FROM {table} WHERE cell = c.number AND {is_value}) ORDER BY {ties}",
+            plan.selected.values,
+        )
 
     def _order(self, plan: _Plan) -> dict[str, str]:
         """The columns that the cells of one workflow are sorted by, each with its direction."""
@@ -399,7 +438,7 @@ class CellPages:
         if plan.prefix is not None:
             conditions.append(Condition(KEY, PREFIX, (plan.prefix,)))
         is_of = f"c.workflow = {self._numbers[plan.workflows[0]]} AND {_is_status(plan)}"
-        plan.selected = _Arm(f"cells c WHERE {is_of}", ())
+        plan.selected = _Arm(f"{_FROM_CELLS}{is_of}", ())
         fewest, source = SELECTIVE + 1, None
         for condition in conditions:
             if isinstance(condition, CombinedCondition) or condition.attribute.path in _COLUMNS:
@@ -417,7 +456,7 @@ class CellPages:
                 plain = is_of.replace("c.", "+c.")
                 sql = f"cells c WHERE c.number IN (SELECT cell {rows_sql}) AND {plain}"
                 fewest, source, plan.selected = number, condition, _Arm(sql, (*ranged[1],))
-        plan.is_few = fewest < SELECTIVE
+        plan.is_few, plan.has_source = fewest < SELECTIVE, source is not None
         for condition in conditions:
             if condition is not source:
                 plan.selected = _narrowed(plan.selected, *self._term(plan, condition))

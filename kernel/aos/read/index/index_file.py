@@ -298,6 +298,14 @@ class IndexFile:
             finally:
                 os.close(fd)
 
+    def is_in_place(self) -> bool:
+        """Whether the opened files still have their names: a log of another file is none of
+        these."""
+        return all(
+            os.fstat(fd).st_ino == (self.folder / name).stat().st_ino
+            for name, fd in self._files.items()
+        )
+
     def size_bytes(self) -> int:
         """Bytes of all pages."""
         pages = [self.rows(f"PRAGMA {schema}.page_count")[0][0] for schema in self._schemas()]
@@ -470,6 +478,9 @@ def _open_found(folder: Path, files: PlainFolder) -> IndexFile | None:
             has_values=files.find(VALUES_NAME) is not None,
         )  # fmt: skip
         lock = None if is_quiet else lock
+        if not file.is_in_place():
+            file.close()
+            return None
     except (Unavailable, sqlite3.OperationalError):
         return None  # its writer has just ended, or the log cannot be read without writing
     else:

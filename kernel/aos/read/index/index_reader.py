@@ -30,10 +30,13 @@ class IndexedCell:
 
 class IndexReader:
     """The index at one moment. ``as_of`` is the last record that its rows are of; ``values`` are
-    the workflows whose values it has."""
+    the workflows whose values it has. ``is_above``: newer rows are in memory."""
 
-    def __init__(self, file: IndexFile, as_of: int, values: KeptValues) -> None:
+    def __init__(
+        self, file: IndexFile, as_of: int, values: KeptValues, *, is_above: bool = False
+    ) -> None:
         self.as_of = as_of
+        self._is_above = is_above
         self._file = file
         self._values = values
         self._names: dict[int, str] = dict(file.rows("SELECT id, name FROM names"))
@@ -41,7 +44,9 @@ class IndexReader:
     def cell_pages(self, text_of: TextOfKey, check_time: Callable[[], None]) -> CellPages:
         """Lists of cells. ``text_of`` returns the text of a key that is no text; ``check_time`` is
         called while a list is made."""
-        return CellPages(self._file, self._names, self._values, text_of, check_time)
+        return CellPages(
+            self._file, self._names, self._values, text_of, check_time, is_above=self._is_above
+        )
 
     # Records
 

@@ -88,6 +88,7 @@ class WorldIndex:
         self._tables: IndexTables | None = None
         self._values: IndexedValues | None = None
         self._cells: NumberedCells | None = None
+        self._is_empty = False
         self._has_other_manifest = True
         self._must_clean = False
         head = file.head()
@@ -138,6 +139,7 @@ class WorldIndex:
         head = first_head(self._journal)
         self._file.begin_again(head)
         self._base = head.base
+        self._is_empty = True
         self._forget()
 
     def _forget(self) -> None:
@@ -173,7 +175,7 @@ class WorldIndex:
                 return time.monotonic() >= until_s
 
         if head.cells_at is None and (self._cells is None or not self._cells.is_of(state)):
-            if self._cells is not None:
+            if not self._is_empty:
                 self._begin_again()
             self._cells = NumberedCells(state)
         if self._cells is None and self._is_done(state):
@@ -185,6 +187,7 @@ class WorldIndex:
         except BaseException:
             self._forget()
             raise
+        self._is_empty = False
         self._clean()
         return is_done
 
@@ -346,7 +349,7 @@ def _read_on(file: IndexFile, journal: Journal, state: State) -> IndexReader | N
     tables = IndexTables(change, above="temp.new_")
     updated_head, records = fold_records(tables, values, journal, state, lambda: False)
     kept = {} if records.has_manifest else _kept_values(file, state, settings)
-    return IndexReader(file, updated_head.at, kept)
+    return IndexReader(file, updated_head.at, kept, is_above=True)
 
 
 def _stored_settings(file: IndexFile) -> SearchSettings:

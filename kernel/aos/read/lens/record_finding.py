@@ -104,7 +104,7 @@ def records_after(
     index: RecordIndex | None = None,
 ) -> Iterator[Record]:
     """Yield the records from ``first`` to ``last`` that take one of ``entries`` or are about one
-    of ``intents``, and perhaps a few others. Both may change meanwhile: what is added follows from
+    of ``intents``, and perhaps a few others. Both may change meanwhile: additions follow from
     the record that was yielded last. Pruned records are skipped."""
     first = max(first, first_kept(journal))
     if index is not None:

@@ -241,7 +241,7 @@ def _row(state: LinearState) -> Document:
 
 
 def _next(state: LinearState, row: Any) -> str:
-    """What happens next, as a sentence without its end."""
+    """The next thing that happens, as a sentence without its end."""
     if status_of(state) != "RUNNING":
         return "nothing: it has ended"
     match row["status"]["$tag"]:

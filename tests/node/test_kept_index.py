@@ -16,7 +16,7 @@ from aos.host.folder.reader import WorldReader, open_reader
 from aos.node import kept_index
 from aos.node.kept_index import KeptIndex
 from aos.read.index.cached_index import find_index
-from aos.read.index.index_file import INDEX_NAME, open_to_write
+from aos.read.index.index_file import INDEX_NAME, OLD_FILES, open_to_write
 from aos.read.index.world_index import read_at_head
 from aos.values.cbor import encode
 from tests.host.apply.test_upgrades import counted
@@ -153,6 +153,27 @@ def test_a_place_that_cannot_be_written_is_a_problem_and_no_index(
         await index.close()
 
     asyncio.run(run())
+
+
+def test_the_index_of_an_earlier_release_is_removed(history: History, tmp_path: Path) -> None:
+    """IX-37"""
+    place = tmp_path / "node" / "index"
+    old = tmp_path / "node" / "journal-index"
+    for folder in (place, old):
+        folder.mkdir(parents=True, mode=0o700)
+        for name in OLD_FILES:
+            (folder / name).write_bytes(b"of an earlier release")
+
+    async def run() -> None:
+        index = kept(history, [], place)
+        index.start()
+        await until(lambda: index.folder is not None)
+        check(history, index.folder)
+        await index.close()
+
+    asyncio.run(run())
+    assert not old.exists()
+    assert not {each.name for each in place.iterdir()} & {*OLD_FILES}
 
 
 def test_an_index_that_is_damaged_while_it_is_kept_is_made_again(

@@ -132,6 +132,23 @@ def test_the_index_of_a_node_is_used_first_and_a_damaged_one_is_not(
     assert used == []
 
 
+def test_a_world_that_is_named_by_a_relative_path_is_read_by_its_index(
+    history: History,
+    used: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """IX-66"""
+    plain = outputs(history.path, capsysbinary)
+    (history.path / "node").mkdir()
+    fill(history.path, history.path / OF_NODE)
+    monkeypatch.chdir(history.path)
+
+    assert outputs(Path(), capsysbinary) == plain
+
+    assert len(used) == len(plain)
+
+
 def test_an_index_of_another_world_or_of_pruned_records_is_not_used(
     history: History, used: list[int], tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -56,8 +56,10 @@ BUSY_S: Final = 5.0
 _CHUNK_BYTES: Final = 1 << 20
 _PAGE_BYTES: Final = 4096
 
-_READER: Final = ("temp_store = MEMORY",)
-_WRITER: Final = ("wal_autocheckpoint = 0", "trusted_schema = OFF", "cell_size_check = ON")
+# The files may have come with a world from someone else.
+_CAREFUL: Final = ("trusted_schema = OFF", "cell_size_check = ON")
+_READER: Final = (*_CAREFUL, "temp_store = MEMORY")
+_WRITER: Final = (*_CAREFUL, "wal_autocheckpoint = 0")
 
 Report = Callable[[str], None]
 """Gets one line for people."""
@@ -118,7 +120,7 @@ class IndexFile:
     def _connect(self, *, is_quiet: bool) -> sqlite3.Connection:
         # Nothing writes to a quiet index, so it is read without a lock, and no file is made.
         mode = "immutable=1" if is_quiet else "mode=ro" if self._is_readonly else "mode=rw"
-        index, values = (f"{(self.folder / name).as_uri()}?{mode}" for name in DATABASES)
+        index, values = (self._uri(name, mode) for name in DATABASES)
         db = sqlite3.connect(index, uri=True, isolation_level=None, timeout=BUSY_S)
         try:
             if self.has_values:
@@ -139,6 +141,9 @@ class IndexFile:
             db.close()
             raise
         return db
+
+    def _uri(self, name: str, mode: str) -> str:
+        return f"{(self.folder.absolute() / name).as_uri()}?{mode}"
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement that reads."""
@@ -334,7 +339,7 @@ class IndexFile:
         with contextlib.ExitStack() as stack, contextlib.suppress(sqlite3.Error):
             # The last connection moves the log into its file, except one that only reads.
             for name in self._files if keeps_log else ():
-                reader = sqlite3.connect(f"{(self.folder / name).as_uri()}?mode=ro", uri=True)
+                reader = sqlite3.connect(self._uri(name, "mode=ro"), uri=True)
                 stack.callback(reader.close)
                 reader.execute("SELECT 1 FROM sqlite_schema").fetchone()
             self.db.close()

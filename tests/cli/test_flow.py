@@ -15,7 +15,13 @@ from aos.flow.operation import OperationKind as Kind
 from aos.flow.operation import OperationState, UndoState
 from aos.host.door.writer import Item, open_writer
 from aos.host.folder.making import init_world
+from aos.host.folder.reader import open_reader
 from aos.manifest.load import load
+from aos.read.index.indexed_view import use_index
+from aos.read.index.world_index import WorldIndex
+from aos.read.views.cell_selection import CellSelection
+from aos.read.views.cell_view import cells
+from aos.read.views.view import View
 from aos.values.cbor import encode
 from tests.cli.shell import Aos, in_silence
 from tests.cli.test_commands import is_sound, running
@@ -490,6 +496,79 @@ def test_flows_are_listed_by_their_own_status(aos: Aos, lived: Path) -> None:
     for spelling in ("canceled", "cancelled"):
         gone = aos("flow", "list", "--status", spelling, "--json", world=lived).json
         assert [(each["key"], each["status"]) for each in gone["flows"]] == [("gone", "canceled")]
+
+
+WHERE: dict[str, list[str]] = {
+    "input.cents > 400 and input.order_id ^= o-": ["o-1"],
+    "input.cents = 450 and status = running": ["bad", "o-1", "later"],
+    "status in (completed, canceled)": ["done", "gone"],
+    "state.status = canceled": ["gone"],
+    "error.kind = join": ["lost"],
+    "error != null and error.path = all": ["lost"],
+    "error.kind in (join, canceled) and error.code != cancel": ["lost"],
+    "output.number = p": ["done"],
+    "output != null or error.message ^= 2": ["done", "lost"],
+    "key ^= l order by key desc": ["lost", "later"],
+    "started_ns > 0 and schemas.input = shop/Placed@1 and input.order_id = stuck": ["stuck"],
+}
+"""Conditions on flows, and the keys that they select, in their order."""
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_flows_are_selected_by_their_input_output_view_and_error(
+    aos: Aos, lived: Path, where: str
+) -> None:
+    """C-74, SE-5a: also as cells, and by an index of these paths."""
+    found = aos("flow", "list", "--flow", "order", "--where", where, "--json", world=lived)
+
+    assert [each["key"] for each in found.json["flows"]] == WHERE[where], found
+
+
+def test_a_condition_on_flows_that_does_not_fit_is_refused_with_its_column(
+    aos: Aos, lived: Path
+) -> None:
+    """SE-5a, SE-12"""
+    for where, part in (
+        ("input.cent = 1", "where, column 1: unknown field cent (did you mean cents?"),
+        ("input.cents = x", "where, column 15: "),
+        ("output.nowhere = 1", "no schema of the manifest has this name"),
+        ("error.reason = x", "unknown field reason"),
+        ("status = lost", "expected one of pending, running, "),
+    ):
+        refused = aos("flow", "list", "--flow", "order", "--where", where, world=lived)
+        assert (refused.code, part in refused.err) == (2, True), refused
+
+
+def test_an_index_of_flows_answers_as_a_scan(lived: Path, tmp_path: Path) -> None:
+    """SE-5a, SE-20, SE-21"""
+    settings = {
+        shop.ORDER: {
+            "cents": "input.cents", "why": "error.kind", "code": "error.code", "has": "output",
+            "seen": "view", "of": "input.order_id", "flow_status": "status",
+        }
+    }  # fmt: skip
+    wheres = ("cents > 400 and of ^= o-", "why = join", "code != cancel", "has = null",
+              "flow_status in (running, stuck) order by of desc")  # fmt: skip
+    with open_reader(lived) as reader:
+        index = WorldIndex.open(tmp_path / "index", reader.store, pytest.fail, settings=settings)
+        assert index is not None
+        with index:
+            while not index.advance(reader.state):
+                pass
+            with index.reading(reader.state) as by_index:
+                view = View(reader.state, reader.store)
+                use_index(view, by_index)
+                for where in wheres:
+                    selection = CellSelection(
+                        workflow=shop.ORDER, condition=where, aliases=settings
+                    )
+                    query = selection.resolved(reader.state).query(view.now_ns)
+                    assert view.finder is not None
+                    assert query is not None
+                    assert view.finder.page(query, limit=1, offset=0) is not None, where
+                    assert cells(view, selection) == cells(
+                        View(reader.state, reader.store), selection
+                    )
 
 
 def test_show_has_the_operations_as_a_tree_and_the_waits(aos: Aos, lived: Path) -> None:

@@ -26,6 +26,8 @@ FLOWS = [
     ("flow", "list", "--flow", "order", "--key-prefix", "o-", "--limit", "1"),
     ("flow", "list", "--limit", "2", "--offset", "2"),
     ("flow", "list", "--at", "4"),
+    ("flow", "list", "--where", "input.cents > 400 and not status = running order by key desc"),
+    ("flow", "list", "--flow", "order", "--where", "input.cent > 400"),
     ("flow", "list", "--status", "asleep"),
     ("flow", "list", "--flow", "ledger"),
     ("flow", "list", "--at", "999999"),

@@ -12,7 +12,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.retention.pruning import prune_world
 from aos.read.index import indexed_view
 from aos.read.index.cached_index import OF_NODE, folder_for
-from aos.read.index.index_file import DATA_NAME
+from aos.read.index.index_file import INDEX_NAME
 from aos.read.index.index_reader import IndexReader
 from aos.read.index.world_index import WorldIndex
 from aos.read.views.view import View
@@ -125,11 +125,28 @@ def test_the_index_of_a_node_is_used_first_and_a_damaged_one_is_not(
 
     assert len(used) == len(plain)
     used.clear()
-    data = bytearray((folder / DATA_NAME).read_bytes())
+    data = bytearray((folder / INDEX_NAME).read_bytes())
     for damaged in (data[: len(data) // 2], data[:-1] + bytes([data[-1] ^ 1]), bytearray()):
-        (folder / DATA_NAME).write_bytes(damaged)
+        (folder / INDEX_NAME).write_bytes(damaged)
         assert outputs(path, capsysbinary) == plain
     assert used == []
+
+
+def test_a_world_that_is_named_by_a_relative_path_is_read_by_its_index(
+    history: History,
+    used: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """IX-66"""
+    plain = outputs(history.path, capsysbinary)
+    (history.path / "node").mkdir()
+    fill(history.path, history.path / OF_NODE)
+    monkeypatch.chdir(history.path)
+
+    assert outputs(Path(), capsysbinary) == plain
+
+    assert len(used) == len(plain)
 
 
 def test_an_index_of_another_world_or_of_pruned_records_is_not_used(

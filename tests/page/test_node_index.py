@@ -18,7 +18,7 @@ from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
-from aos.node.search.kept_index import INDEXED_RECORDS
+from aos.node.kept_index import INDEXED_RECORDS
 from aos.page.page_app import LINES
 from aos.page.page_worlds import SLUG_DIGITS
 from aos.read.index.cached_index import OF_NODE
@@ -33,7 +33,7 @@ from tests.page.browser import Browser
 
 CELLS: Final = 300
 
-WRITER: Final = b"aos.node.search.index_writer"
+WRITER: Final = b"aos.node.index_process"
 
 PAGES: Final = (
     "cells.json?limit=5", "cells.json?sort=activity&limit=7&offset=2",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.node.search import kept_index
+from aos.node import kept_index
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import OPEN_MAX
 from tests.copies import copied

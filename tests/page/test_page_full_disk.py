@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from aos.host.transfer.exporting import export_world
-from aos.node.search import kept_index
+from aos.node import kept_index
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import PageWorlds
 from tests.cli.shell import AOS, environment
@@ -48,7 +48,7 @@ def test_an_index_that_has_no_room_leaves_all_pages_as_they_are(
     expected = documents(plain, worlds_of(plain)[0])
     plain.close()
     other = copied(lived_in, tmp_path / "other")
-    with SmallDisk(tmp_path, megabytes=4) as disk:
+    with SmallDisk(tmp_path, megabytes=4, is_visible=True) as disk:
         monkeypatch.setenv("AOS_CACHE_DIR", str(disk.path / "cache"))
         disk.fill(leave=leave)
         browser = Browser(lived_in, other)

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from aos.node import list_time
-from aos.node.search import kept_index
+from aos.node import kept_index, list_time
 from aos.page import page_search
 from aos.page.page_world import PageWorld
-from aos.read.index.index_file import DATA_NAME
+from aos.read.index.index_file import INDEX_NAME
 from tests.page.browser import Browser
 from tests.page.test_page_safety import hashes
 
@@ -181,7 +180,7 @@ def test_pages_are_served_whatever_happens_to_the_index(
     browser, world = indexed
     folder = wait_whole(browser, world)
     expected = documents(browser, world)
-    file = folder / DATA_NAME
+    file = folder / INDEX_NAME
     data = file.read_bytes()
     match damage:
         case "cut":

@@ -24,10 +24,14 @@ class SmallDisk:
     """A small file system, mounted in its own mount namespace, which a helper process holds.
 
     When that process ends, the file system is gone, however the test ends; no other process can see
-    it by accident. ``path`` leads into it from outside.
+    it by accident. ``path`` leads into it from outside. If it ``is_visible``, it is mounted for all
+    processes until the helper ends: SQLite resolves links, and none leads into another namespace.
     """
 
-    def __init__(self, folder: Path, *, megabytes: int, kind: str = "tmpfs") -> None:
+    def __init__(
+        self, folder: Path, *, megabytes: int, kind: str = "tmpfs", is_visible: bool = False
+    ) -> None:
+        self._is_visible = is_visible
         self._point = folder / f"disk-{kind}"
         self._image = folder / f"disk-{kind}.image"
         self._arguments = (str(self._point), f"{megabytes}M", str(self._image))
@@ -36,8 +40,12 @@ class SmallDisk:
 
     def __enter__(self) -> Self:
         self._point.mkdir()
-        script = _MOUNT[self._kind] + _HOLD
-        command = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh"]
+        if self._is_visible:
+            script = f'{_MOUNT[self._kind]} && echo ready && cat; umount -l "$1"'
+            command = ["sh", "-c", script, "sh"]
+        else:
+            script = _MOUNT[self._kind] + _HOLD
+            command = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh"]
         try:
             self._holder = subprocess.Popen(
                 [*command, *self._arguments],
@@ -54,7 +62,8 @@ class SmallDisk:
             if self._kind == "tmpfs":
                 missing(f"{what}: {said!r}")
             pytest.skip(f"{what} with it: {said!r}")
-        self.path = Path(f"/proc/{self._holder.pid}/root{self._point}")
+        root = "" if self._is_visible else f"/proc/{self._holder.pid}/root"
+        self.path = Path(f"{root}{self._point}")
         return self
 
     def __exit__(

@@ -86,12 +86,6 @@ REASONED: Final = {
     ("kernel/aos/node/leases/table.py", "lmdb.open"): (
         "LMDB opens by path; check_plain has checked its files immediately before (ST-81)"
     ),
-    ("kernel/aos/read/index/index_file.py", "lmdb.open"): (
-        "LMDB opens by path; its files were checked through the door immediately before (ST-81)"
-    ),
-    ("kernel/aos/read/index/index_check.py", "lmdb.open"): (
-        "LMDB opens by path, in a child that starts after that check"
-    ),
     ("kernel/aos/store/compact.py", "lmdb.open"): (
         "LMDB opens by path; the file was made through the door immediately before"
     ),
@@ -100,8 +94,7 @@ REASONED: Final = {
     ),
     ("kernel/aos/store/walk.py", "os.open"): "the null device",
     ("kernel/aos/node/reader_process.py", "os.open"): "the null device",
-    ("kernel/aos/node/search/index_process.py", "os.open"): "the null device",
-    ("kernel/aos/node/search/index_writer.py", "os.open"): "the null device",
+    ("kernel/aos/node/index_process.py", "os.open"): "the null device",
     ("kernel/aos/page/bundle_process.py", "os.open"): "the null device",
     ("kernel/aos/page/page_app.py", "files('aos.page').joinpath('static', name).read_bytes"): (
         "a style sheet or an icon of this package"

@@ -41,12 +41,11 @@ from aos.host.follower import Follower, RecordListener
 from aos.node.application import AccessLog, App
 from aos.node.batches.batch_runner import Batches
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol, server_config
+from aos.node.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
 from aos.node.node_settings import NodeSettings, read_settings
 from aos.node.readers import Readers
-from aos.node.search.indexed_reading import IndexedReading
-from aos.node.search.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.services import Services
 from aos.node.staged_manifest import ApplyTrials
 from aos.node.steps.step_work import StepWork
@@ -205,7 +204,7 @@ async def serve(
             asyncio.ensure_future(_worked(work, work_has_begun)),
             asyncio.ensure_future(steps.run()),
             asyncio.ensure_future(batches.run()),
-            *map(asyncio.ensure_future, _background(services, searches=bool(node.search))),
+            *map(asyncio.ensure_future, _background(services)),
             *(
                 asyncio.ensure_future(http_server.serve(sockets=[sock]))
                 for http_server, sock in servers
@@ -242,6 +241,7 @@ def _services(
         _report,
         index_folder=folder.path / OF_NODE,
         share=SHARE_WITH_KERNEL,
+        settings=node.search,
     )
     services = Services(
         folder=folder,
@@ -251,9 +251,8 @@ def _services(
         waiting=waiting,
         counters=counters,
         readers=Readers(folder.path, index=lambda: index.folder),
-        journal_index=index,
         trials=ApplyTrials(folder.path),
-        index=IndexedReading(folder.path, node.search, _report),
+        index=index,
         has_operator_key=settings.operator_key,
         webhooks=[WebhookPoster(webhook, folder, follower, _report) for webhook in node.webhooks],
         spans=_spans(folder, follower),
@@ -261,11 +260,9 @@ def _services(
     return index, services
 
 
-def _background(services: Services, *, searches: bool) -> Iterator[Coroutine[Any, Any, None]]:
+def _background(services: Services) -> Iterator[Coroutine[Any, Any, None]]:
     """The work of a front beside its requests, each until it is canceled."""
     yield services.sessions.watch(services.tokens, time.time_ns)
-    if searches:
-        yield services.index.run()
     for webhook in services.webhooks:
         yield keep_posting(webhook, _report)
     if services.spans is not None:

@@ -81,13 +81,10 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
 
 
 async def _searched(services: Services, operation: ReadOperation, query: Query) -> Document:
-    """A list of cells: from the index if it has all that is asked for, else by reading them."""
-    index = services.index
+    """A list of cells, by a reader process: from the index if it has all that is asked for."""
     await services.follower.advance_to()
-    document = None
-    if index.has(services.follower.state, operation.name, query):
-        document = await index.document(operation.name, query)
-    return document or await services.readers.document(operation.name, query, None)
+    services.index.check_values(services.follower.state, operation.name, query)
+    return await services.readers.document(operation.name, query, None)
 
 
 async def _running(services: Services) -> Running | None:

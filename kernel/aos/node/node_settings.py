@@ -18,8 +18,8 @@ from aos.manifest.builtins import is_run_by_node
 from aos.manifest.linear_names import LINEAR
 from aos.manifest.names import is_name
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
-from aos.node.search.indexed import ATTRIBUTES_MAX, SearchSettings
 from aos.node.webhooks import Webhook
+from aos.read.index.indexed_workflows import ATTRIBUTES_MAX, SearchSettings
 from aos.read.views.linear_view import LINEAR_NAMES
 from aos.read.where.attributes import OF_EVERY_CELL
 from aos.store.plain_files import PlainFolder

@@ -24,7 +24,6 @@ from aos.manifest.effective import Effective
 from aos.node.leases.table import begin_table, leased
 from aos.node.local_workers import LocalWorkers
 from aos.node.node_settings import read_settings
-from aos.node.search.indexed import check_search
 from aos.node.sockets import (
     HTTP_SOCKET,
     ListenAddress,
@@ -36,6 +35,7 @@ from aos.node.sockets import (
 )
 from aos.node.supervision import COMMAND, Supervision
 from aos.node.tokens import NODE, load
+from aos.read.index.indexed_workflows import check_search
 from aos.store.store import Store
 from aos.values.digests import Hash
 

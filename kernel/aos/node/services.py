@@ -12,12 +12,11 @@ from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.host.machine_clock import now_ns
 from aos.node.bodies import BodyRoom
+from aos.node.kept_index import KeptIndex
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import Counters
 from aos.node.rates import TokenRates
 from aos.node.readers import Readers
-from aos.node.search.indexed_reading import IndexedReading
-from aos.node.search.kept_index import KeptIndex
 from aos.node.sessions import Sessions
 from aos.node.staged_manifest import ApplyTrials, KeptModules
 from aos.node.tokens import LiveTokens
@@ -50,8 +49,7 @@ class Services:
     counters: Counters
     readers: Readers
     trials: ApplyTrials
-    index: IndexedReading
-    journal_index: KeptIndex | None = None
+    index: KeptIndex
     work: LeasedWork | None = None
     steps: StepWork | None = None
     batches: Batches | None = None

@@ -111,7 +111,7 @@ class _NodeWorld(PageWorld):
         super().__init__(folder, user_path=folder.path, slug=folder.world.hex()[:SLUG_DIGITS])
         self._services = services
         self._readers = services.readers
-        self._index = services.journal_index
+        self._index = services.index
 
     @property
     def label(self) -> str:

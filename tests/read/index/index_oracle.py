@@ -36,7 +36,7 @@ from aos.read.views.journal_view import journal as journal_document
 from aos.read.views.view import View
 from aos.read.where.attributes import OF_EVERY_CELL
 from aos.store.store import Store
-from aos.values.digests import hash_text
+from aos.values.digests import Hash, hash_text
 
 MANY = 1000
 OFFSET_MAX = 2**63 - 1
@@ -265,44 +265,39 @@ def check_inputs(reader: IndexReader, records: list[Record]) -> None:
 
 
 def check_intents(reader: IndexReader, view: View, records: list[Record]) -> None:
-    def rows(**given: Any) -> list[tuple[str, int, int, str, str]]:
+    def rows(**given: Any) -> list[str]:
         document = intents_document(view, limit=MANY, **given)
-        return [
-            (row["intent"], row["record"], row["index"], row["effect"], row["workflow"])
-            for row in document["intents"]
-        ]
+        return [row["intent"] for row in document["intents"]]
 
-    def indexed(**given: Any) -> list[tuple[str, int, int, str, str]]:
-        return [
-            (hash_text(each.intent), *each.position, each.effect, each.cell[0])
-            for each in reader.intents(limit=MANY, **given)
-        ]
+    def opened(*, is_open: bool, effect: str | None = None) -> list[str]:
+        some, total = reader.opened_intents(effect=effect, is_open=is_open, limit=MANY, offset=0)
+        assert total == len(some)
+        return [hash_text(each) for each in some]
 
-    assert indexed(status="open") == rows(status="open")
-    assert indexed(status="abandoned") == sorted(
-        rows(status="abandoned"), key=lambda row: (row[1], row[2])
-    )
-    first = next(iter(view.state.intents.values()), None)
-    if first is not None:
-        opened = [each for each in indexed(status="open") if each[3] == first.effect.name]
-        assert indexed(status="open", effect=first.effect.name) == opened
+    assert opened(is_open=True) == rows(status="open")
+    assert reader.intents_count(status="abandoned") == len(rows(status="abandoned"))
+    effects = {each.effect.name for each in view.state.intents.values()}
+    assert reader.effects("open") == sorted(effects)
+    for effect in effects:
+        assert opened(is_open=True, effect=effect) == rows(status="open", effect=effect)
     if records and records[0].seq == 1:
-        assert indexed() == rows(status=None)
-        for status in STATUSES:
-            assert sorted(indexed(status=status)) == sorted(rows(status=status)), status
-    settled = {each.intent: each for each in records if isinstance(each, Receipt | KernelReceipt)}
-    for each in reader.intents(limit=MANY):
-        assert reader.intent(each.intent) == each
-        receipt = settled.get(each.intent)
-        assert each.settled == (None if receipt is None else receipt.seq)
-        assert receipt is None or each.status == receipt.status
+        assert opened(is_open=False) == rows(status=None)
+    settled = [each for each in records if isinstance(each, Receipt | KernelReceipt)]
+    for status in STATUSES:
+        expected = [each.seq for each in reversed(settled) if each.status == status]
+        found = reader.settled(status=status, effect=None, limit=MANY, offset=0)
+        assert found == (expected, len(expected))
+    for each in settled:
+        assert reader.records_about(each.intent)[-1] == each.seq
+    assert reader.receipts() == len(settled)
 
 
 def check_pages(reader: IndexReader) -> None:
     """Pages of two rows are together what one page is."""
-    for given in ({}, {"status": "open"}):
-        all_, found, place = reader.intents(limit=MANY, **given), [], None  # type: ignore[arg-type]
-        while some := reader.intents(after_entry=place, limit=2, **given):
+    for is_open in (True, False):
+        given: Any = {"effect": None, "is_open": is_open}
+        all_, _ = reader.opened_intents(**given, limit=MANY, offset=0)
+        found: list[Hash] = []
+        while some := reader.opened_intents(**given, limit=2, offset=len(found))[0]:
             found += some
-            place = some[-1].position
         assert found == all_

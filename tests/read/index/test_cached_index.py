@@ -11,6 +11,7 @@ import pytest
 from aos.errors import Unavailable
 from aos.host.folder.reader import open_reader
 from aos.read.index.cached_index import find_index, folder_for, index_cache, make_room
+from aos.read.index.index_file import INDEX_NAME
 from tests.read.index.histories import History
 from tests.read.index.test_index_and_scan import Filled
 
@@ -67,10 +68,10 @@ def test_the_oldest_go_first(tmp_path: Path) -> None:
         folders.append(fill(history.path, cache))
     assert len(set(folders)) == 4
     for age, folder in enumerate(folders):
-        os.utime(folder / "data.mdb", (age, age))
-    size = sum((each / "data.mdb").stat().st_size for each in folders)
+        os.utime(folder / INDEX_NAME, (age, age))
+    size = sum((each / INDEX_NAME).stat().st_size for each in folders)
     opened = Filled(tmp_path / "world 0", folders[0])  # is written
-    os.utime(folders[0] / "data.mdb", (0, 0))
+    os.utime(folders[0] / INDEX_NAME, (0, 0))
 
     assert make_room(cache, keep=folders[1], bytes_max=size) == []
     assert make_room(cache, keep=folders[1], bytes_max=size - 1) == [folders[2]]

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from aos.core.journal.records import CellId
 from aos.read.index.cell_pages import CellPages
-from aos.read.index.index_layout import (
-    NS_BYTES,
-    OF_CELLS,
-    WORD_BYTES,
-    IndexTable,
-    StoredCell,
-    number_key,
-    order_key,
-)
-from aos.read.index.index_rows import IndexRows, RowsInMemory
-from aos.read.index.index_tables import IndexTables
+from aos.read.index.folding_index import sort_lists
+from aos.read.index.index_file import IndexHead, open_to_write
 from aos.read.where.attributes import OF_EVERY_CELL
 from aos.read.where.matching import CellQuery, Condition
 from aos.values.cbor import decode_record, encode
+from aos.values.digests import Hash
 
 VALUES: tuple[Any, ...] = ("7", "70", "8", 7, 70, -7, 700, ["7"], {"7": 1}, b"7", True, None)
 
@@ -34,40 +26,36 @@ KEYS: list[bytes] = [
 ]
 
 
-class _Nothing:
-    """Rows without a row."""
-
-    def get(self, *_: object) -> bytes | None:
-        return None
-
-    def scan(self, *_: object, **__: object) -> Iterator[tuple[bytes, bytes]]:
-        return iter(())
-
-
 def text_of(id: CellId) -> str:
     value = None if id[1] == b"" else decode_record(id[1])
     return value if isinstance(value, str) else str(value)
 
 
 @pytest.fixture(scope="module")
-def stored() -> tuple[CellPages, list[tuple[CellId, int]]]:
+def stored(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[CellPages, list[tuple[CellId, int]]]]:
     """Cells of two workflows with keys of every kind, some active at the same moment."""
-    tables = IndexTables(RowsInMemory(cast("IndexRows", _Nothing())))
-    found = []
-    for place, key in enumerate(KEYS):
-        for name in ("t/b@1", "t/a@1"):
-            number, ns = tables.number((name, key)), 100 - place // 6
-            group = tables.word(name).to_bytes(WORD_BYTES, "big") + b"\x00"
-            row = StoredCell(0, ns, tables.word(name), key)
-            rows, order = tables.rows, order_key(key)
-            rows.put(IndexTable.CELLS, number_key(number), row.to_bytes())
-            rows.put(IndexTable.BY_KEY, group + order, number_key(number))
-            activity = group + ns.to_bytes(NS_BYTES, "big") + order
-            rows.put(IndexTable.BY_ACTIVITY, activity, number_key(number))
-            tables.count(OF_CELLS + group, 1)
-            found.append(((name, key), ns))
-    tables.finish()
-    return CellPages(tables, text_of, lambda: None), found
+    file = open_to_write(tmp_path_factory.mktemp("cells") / "index", pytest.fail)
+    assert file is not None
+    file.begin_again(IndexHead(world=Hash(bytes(32))))
+    names = {1: "t/b@1", 2: "t/a@1", 3: "", 4: "t/aa@1"}
+    found: list[tuple[CellId, int]] = []
+    with file, file.write() as change:
+        for place, key in enumerate(KEYS):
+            for workflow in (1, 2):
+                ns, number = 100 - place // 6, len(found) + 1
+                change.execute(
+                    "INSERT INTO cells VALUES (?, ?, ?, 0, ?, 3)", (number, workflow, key, ns)
+                )
+                found.append(((names[workflow], key), ns))
+        change.execute("INSERT INTO cells VALUES (999, 4, ?, 2, 90, 3)", (encode("7"),))
+        change.execute("INSERT INTO cell_counts VALUES (4, 2, 3, 1)")
+        found.append(((names[4], encode("7")), 90))
+        for workflow in (1, 2):
+            change.execute("INSERT INTO cell_counts VALUES (?, 0, 3, ?)", (workflow, len(KEYS)))
+        sort_lists(change)
+        yield CellPages(file, names, {}, text_of, lambda: None), found
 
 
 ORDERS: dict[str, Any] = {
@@ -112,3 +100,27 @@ def test_keys_of_every_kind_are_listed_in_order_and_by_their_text(
         sign = {"key": 0, "age": 1, "activity": -1}[order]
         after = (sign * ns_of[expected[at]], expected[at])
         assert page(3, 0, after) == expected[at + 1 : at + 4]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("status", ["running", "completed", "failed"])
+def test_a_status_that_some_workflows_do_not_have_is_listed(
+    stored: tuple[CellPages, list[tuple[CellId, int]]], status: str, order: str
+) -> None:
+    """IX-41"""
+    pages, cells = stored
+    by, is_descending, place = ORDERS[order]
+    query = CellQuery(
+        workflow=None, conditions=(Condition(OF_EVERY_CELL["status"], "=", (status,)),), order=by,
+        is_descending=is_descending,
+    )  # fmt: skip
+    expected = [
+        id
+        for id, _ in sorted(cells, key=place)
+        if status == ("completed" if id[0] == "t/aa@1" else "running")
+    ]
+
+    found = pages.page(query, limit=1000, offset=0)
+
+    assert found is not None
+    assert (list(found.cells), found.total) == (expected, len(expected))

@@ -17,16 +17,27 @@ from typing import Final
 from aos.errors import Damage, Pruned, Unavailable, sentence
 from aos.read.index.folding_index import is_of
 from aos.read.index.index_errors import BYTES_MAX
-from aos.read.index.index_file import DATA_NAME, FILES, is_being_written, open_to_read
-from aos.read.index.indexed_journal import IndexedJournal
+from aos.read.index.index_file import (
+    DATABASES,
+    FILES,
+    OLD_FILES,
+    WRITER_NAME,
+    is_being_written,
+    open_to_read,
+)
+from aos.read.lens.ports import Journal
 from aos.sandbox.cache import standard_folder
+from aos.store.plain_files import PlainFolder
 
 FOLDER: Final = "index"
 CACHE_BYTES_MAX: Final = BYTES_MAX
 DIGITS: Final = 16
 
-OF_NODE: Final = Path("node", "journal-index")
+OF_NODE: Final = Path("node", "index")
 """The folder, below that of a world, in which its node keeps the index."""
+
+_OLD_OF_NODE: Final = ("journal-index",)
+"""Folders next to it in which earlier releases kept an index."""
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -40,7 +51,7 @@ def index_cache(environment: Mapping[str, str] = os.environ) -> Path | None:
     return modules / FOLDER if environment.get("AOS_CACHE_DIR") else modules.parent / FOLDER
 
 
-def find_index(cache: Path, journal: IndexedJournal) -> Path | None:
+def find_index(cache: Path, journal: Journal) -> Path | None:
     """The folder of the index that continues with this journal and has most of it; None if there
     is none. Raises Damage if the journal cannot be read."""
     end = journal.head()
@@ -54,7 +65,7 @@ def find_index(cache: Path, journal: IndexedJournal) -> Path | None:
     return None if best is None else best[1]
 
 
-def index_of(world: Path, journal: IndexedJournal) -> Path | None:
+def index_of(world: Path, journal: Journal) -> Path | None:
     """The folder of the index of a world: that of its node, or one in the cache; None if there is
     none that is of this journal. Nothing is written."""
     cache = index_cache()
@@ -65,7 +76,7 @@ def index_of(world: Path, journal: IndexedJournal) -> Path | None:
     return None
 
 
-def _record_of(folder: Path, journal: IndexedJournal) -> int | None:
+def _record_of(folder: Path, journal: Journal) -> int | None:
     """The last record of the index in a folder; None if it cannot be used for this journal."""
     with contextlib.suppress(Unavailable, Damage, Pruned):
         file = open_to_read(folder)
@@ -77,7 +88,7 @@ def _record_of(folder: Path, journal: IndexedJournal) -> int | None:
     return None
 
 
-def folder_for(cache: Path, journal: IndexedJournal) -> Path:
+def folder_for(cache: Path, journal: Journal) -> Path:
     """The folder of the index of this journal, found or to be made; the cache is made if missing.
 
     Raises:
@@ -112,9 +123,12 @@ def make_room(cache: Path, *, keep: Path, bytes_max: int = CACHE_BYTES_MAX) -> l
     bytes; return what was removed. ``keep``, and those that a process writes, stay."""
     sizes: list[tuple[float, Path, int]] = []
     for folder in cache.iterdir():
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            status = (folder / DATA_NAME).stat()
-            sizes.append((status.st_mtime, folder, status.st_size))
+        found = [
+            (folder / name).stat() for name in (*DATABASES, *OLD_FILES) if (folder / name).is_file()
+        ]
+        if found:
+            newest = max(status.st_mtime for status in found)
+            sizes.append((newest, folder, sum(status.st_size for status in found)))
     total = sum(size for _, _, size in sizes)
     removed = []
     for _, folder, size in sorted(sizes):
@@ -149,3 +163,14 @@ def _make_own_cache(cache: Path) -> None:
                 hint="remove it, or name another one by AOS_CACHE_DIR",
             )
         )
+
+
+def remove_old_index(folder: Path) -> None:
+    """Remove the index that an earlier release kept next to the folder of a node's index (IX-37).
+    A file that cannot be removed stays; nothing reads it."""
+    with contextlib.suppress(OSError, Damage), PlainFolder.at(folder.parent) as node:
+        for name in _OLD_OF_NODE:
+            with node.inner(name) as old:
+                for file in (*OLD_FILES, WRITER_NAME):
+                    old.remove(file)
+            node.remove_folder(name)

@@ -1,304 +1,593 @@
-"""Pages of cells by key, by the beginning of a key, by status and by last activity
-(spec/index.md, IX-41).
+"""Pages and numbers of cells by SQL (spec/index.md, IX-41; spec/search.md, SE-20).
 
-    by key        for each workflow and status one range of ``by_key``, merged
-    by activity   for each workflow and status one range of ``by_activity``, merged
-    a beginning   for each length of a text one range of ``by_key``
+    by key        for each workflow, its rows in ``cells_by_key`` or ``cells_by_text``
+    by activity   those of all workflows and statuses in ``cells_by_activity``, merged
+    by values     of one workflow: the cells of the term that selects the fewest, then the others
 
-Counts come from ``tally``, except those of a beginning, for which each of its cells is looked at.
+Numbers of cells come from ``cell_counts``, except those of a beginning and of values, for which
+each row that passes is counted.
 """
 
 from __future__ import annotations
 
 import heapq
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
-from typing import Final, TypeAlias
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
-from aos.read.index.index_layout import (
-    CUT_BYTES,
-    NS_BYTES,
-    NS_MAX,
-    OF_CELLS,
-    OF_REASONS,
-    ORDER_BYTES_MAX,
-    WORD_BYTES,
-    IndexTable,
-    after_prefix,
-    number_of,
-)
-from aos.read.index.index_rows import prefixed
-from aos.read.index.index_tables import IndexTables
+from aos.read.index.index_errors import index_errors
+from aos.read.index.index_file import IndexFile
+from aos.read.index.index_schema import NS_MAX, TEXT
+from aos.read.index.indexed_cells import REASON_END
+from aos.read.index.ordered_bytes import OTHER, after_prefix, ordered_bytes, value_of
 from aos.read.where.attributes import OF_EVERY_CELL, Attribute
-from aos.read.where.counting import CountedCells, Group, ranked
-from aos.read.where.matching import CellPage, CellQuery, CombinedCondition
-from aos.values.cbor import head as cbor_head
+from aos.read.where.condition import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
+from aos.read.where.counting import (
+    SMALL_MAX,
+    CountedCells,
+    Group,
+    LargeValue,
+    group_of,
+    numbers_of,
+    ranked,
+)
+from aos.read.where.matching import (
+    CellPage,
+    CellQuery,
+    CombinedCondition,
+    Condition,
+    Selector,
+    single,
+)
+from aos.values.digests import HASH_BYTES, Hash
 
-_TEXT: Final = 0x60
-_AFTER_TEXTS: Final = 0x80
-"""The first byte of a text in CBOR without its length, and the first one of greater values."""
+STATUS: Final = OF_EVERY_CELL["status"]
+LAST_ACTIVE: Final = OF_EVERY_CELL["last_active"]
+KEY: Final = OF_EVERY_CELL["key"]
 
-_GROUP_BYTES: Final = WORD_BYTES + 1
+SELECTIVE: Final = 1_000
+"""Cells up to which a condition is counted, to find the one that selects the fewest."""
+
+ARMS_MAX: Final = 200
+"""Selections that one statement merges; SQLite takes 500."""
+
+STEPS: Final = 10_000
+"""Steps of SQLite's machine between two looks at the time, a fraction of a millisecond."""
 
 TextOfKey: TypeAlias = Callable[[CellId], str]
 
-Placed: TypeAlias = tuple[int, str, bytes, int]
-"""Where a cell comes in a list: its place, its workflow and its key; then its number."""
+KeptValues: TypeAlias = Mapping[str, tuple[int, Mapping[str, int]]]
+"""By workflow: the number of the table of its values, and the attributes by their paths."""
+
+_TEXT: Final = TEXT.format(key="c.key")
+_COLUMNS: Final = {STATUS.path: "c.status", LAST_ACTIVE.path: "c.last_active"}
+_FROM_CELLS: Final = "cells c WHERE "
+_SIZE_BYTES: Final = 8
+_LARGE: Final = b"\xff"
+"""The first byte of a group of values that are too long for a list; of no value."""
 
 
 @dataclass(frozen=True, slots=True)
-class _IndexQuery:
-    """A query that the index answers. ``sign`` is 1 for the cells that did nothing for the longest
-    time first, -1 for the opposite, 0 for the order of keys."""
+class _Arm:
+    """Rows of ``cells``: the text after FROM, and its parameters."""
 
-    workflow: str | None
-    status: str | None
+    sql: str
+    values: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A query that the index answers. ``workflows`` are those that it may have, by name;
+    ``statuses`` those of its cells; ``prefix`` the beginning of their keys; ``terms`` all else."""
+
+    workflows: Sequence[str]
+    statuses: frozenset[int]
     prefix: str | None
-    sign: int
-    cursor: tuple[int, str, bytes] | None
+    terms: tuple[Selector, ...]
+    query: CellQuery
+    kept: tuple[int, Mapping[str, int]] | None
+    """The table of the values that the query needs, and its attributes; None if it needs none."""
+    selected: _Arm | None = None
+    """The rows that pass, of a query that needs values. ``has_source``: they are those of a term,
+    which selects the fewest; ``is_few``: less than ``SELECTIVE`` of them."""
+    is_few: bool = False
+    has_source: bool = False
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether ``cell_counts`` has the number of these cells."""
+        return self.prefix is None and not self.terms
 
 
 class CellPages:
     """Answers queries for cells from the index at one moment (a ``CellFinder``)."""
 
     def __init__(
-        self, tables: IndexTables, text_of: TextOfKey, check_time: Callable[[], None]
+        self,
+        file: IndexFile,
+        names: Mapping[int, str],
+        values: KeptValues,
+        text_of: TextOfKey,
+        check_time: Callable[[], None],
+        *,
+        is_above: bool = False,
     ) -> None:
-        self._tables = tables
-        self._rows = tables.rows
+        self._is_above = is_above
+        self._file = file
+        self._db = file.db
+        self._names = names
+        self._numbers = {name: number for number, name in names.items()}
+        self._values = values
         self._text_of = text_of
         self._check_time = check_time
+        self._problem: Exception | None = None
+        self._counts: list[tuple[int, int, int, int]] | None = None
+        self._db.create_function("begins", 3, self._begins, deterministic=True)
+        self._db.create_function("group_bytes", 1, _group_bytes, deterministic=True)
+        self._db.set_progress_handler(self._on_steps, STEPS)
+
+    # Errors within SQL
+
+    def _on_steps(self) -> int:
+        """Called by SQLite: anything but 0 ends the statement."""
+        try:
+            self._check_time()
+        except Exception as problem:  # noqa: BLE001  # raised once the statement has ended
+            self._problem = problem
+            return 1
+        return 0
+
+    def _begins(self, workflow: int, key: bytes, prefix: str) -> bool:
+        """Whether the text of a key that is no text begins so."""
+        try:
+            return self._text_of((self._names[workflow], key)).startswith(prefix)
+        except Exception as problem:
+            self._problem = problem
+            raise
+
+    def _execute(self, sql: str, values: Sequence[Any]) -> Iterator[Any]:
+        self._problem = None
+        with index_errors(self._file.folder):
+            try:
+                yield from self._db.execute(sql, values)
+            except sqlite3.Error:
+                if self._problem is not None:
+                    raise self._problem from None
+                raise
+
+    # Queries
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
-        """See ``CellFinder``: None for conditions on more than status and key, and for another
-        order."""
-        index_query = _index_query(query)
-        if index_query is None:
+        """See ``CellFinder``: None for conditions and orders that the index does not have."""
+        plan = self._plan(query, query.order)
+        if plan is None:
             return None
-        groups = self._groups(index_query)
-        if index_query.prefix is None:
-            total, reasons = self._tallied(groups)
-            placed: Iterable[Placed] = self._merged_cells(groups, index_query)
-        else:
-            placed, total, reasons = self._beginning(groups, index_query)
+        if plan.kept is not None and plan.is_few:
+            return self._few(plan, limit, offset)
+        numbers = self._totals(plan)
+        total, reasons = numbers.total(), self._reasons(numbers)
         if offset >= total:  # perhaps more than can be counted
             return CellPage([], total, reasons)
-        page_rows = list(islice(_after_cursor(placed, index_query.cursor), offset, offset + limit))
-        return CellPage([(name, key) for _, name, key, _ in page_rows], total, reasons)
+        rows = self._in_order(plan)
+        return CellPage(list(islice(rows, offset, offset + limit)), total, reasons)
+
+    def _few(self, plan: _Plan, limit: int, offset: int) -> CellPage:
+        """A page of few cells: all of them are read at once."""
+        assert plan.selected is not None
+        order = ", ".join(f"{column} {way}" for column, way in self._order(plan).items())
+        rows = list(
+            self._execute(
+                f"SELECT c.key, c.reasons FROM {plan.selected.sql} ORDER BY {order}",
+                plan.selected.values,
+            )
+        )
+        reasons = self._reasons(Counter(name for _, name in rows))
+        page_rows = rows[offset : offset + limit]
+        return CellPage([(plan.workflows[0], key) for key, _ in page_rows], len(rows), reasons)
+
+    def _reasons(self, numbers: Counter[int]) -> Counter[str]:
+        """Numbers of cells by reason, from those by the name of their reasons."""
+        reasons = Counter[str]()
+        for name, count in numbers.items():
+            text = self._names[name]
+            for reason in text.split(REASON_END) if text else ():
+                reasons[reason] += count
+        return reasons
 
     def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells | None:
-        """See ``CellFinder``: None for conditions on more than status and key, and for groups by
-        more than status."""
-        index_query = _index_query(query)
-        if index_query is None or by not in (None, OF_EVERY_CELL["status"]):
+        """See ``CellFinder``: None for conditions and groups that the index does not have."""
+        plan = self._plan(query, by)
+        if plan is None:
             return None
-        numbers = Counter[Group]()
-        for name, group in self._groups(index_query):
-            status = ("str", CELL_STATUSES[group[-1]])
-            if index_query.prefix is None:
-                tallied = self._rows.get(IndexTable.TALLY, OF_CELLS + group)
-                numbers[status] += 0 if tallied is None else number_of(tallied)
-            else:
-                for _ in self._begins(name, group, index_query.prefix):
-                    self._check_time()
-                    numbers[status] += 1
-        numbers += Counter()  # without statuses that no cell has
-        return ranked(numbers.total(), numbers if by is not None else {}, limit)
+        total = sum(self._totals(plan).values())
+        if by is None:
+            return CountedCells(total)
+        return ranked(total, self._groups(plan, by), limit)
 
-    def _groups(self, index_query: _IndexQuery) -> list[tuple[str, bytes]]:
-        """The workflows with the beginning of the rows of each of their statuses."""
-        return [
-            (name, word.to_bytes(WORD_BYTES, "big") + bytes([status]))
-            for name, word in self._tables.words()
-            if index_query.workflow in (None, name)
-            for status, text in enumerate(CELL_STATUSES)
-            if index_query.status in (None, text)
-        ]
+    def _plan(self, query: CellQuery, extra: Attribute | None) -> _Plan | None:
+        """How a query is answered; None if the index does not have what it needs."""
+        statuses, prefix = frozenset(range(len(CELL_STATUSES))), None
+        terms: list[Selector] = []
+        for condition in query.conditions:
+            if isinstance(condition, Condition) and not condition.is_null:
+                if condition.attribute == STATUS and condition.operator in (EQUAL, IN):
+                    statuses &= {CELL_STATUSES.index(status) for status in condition.values}
+                    continue
+                if condition.attribute == KEY and condition.operator == PREFIX and prefix is None:
+                    prefix = condition.values[0]
+                    continue
+            terms.append(condition)
+        attributes = [condition.attribute for condition in single(terms)]
+        attributes += [] if extra is None else [extra]
+        paths = {attribute.path for attribute in attributes} - {*_COLUMNS}
+        kept = None
+        if paths:
+            kept = self._values.get(query.workflow or "")
+            if kept is None or not paths <= {*kept[1]}:
+                return None
+        names = sorted({self._names[workflow] for workflow, *_ in self._cell_counts()})
+        workflows = [name for name in names if query.workflow in (None, name)]
+        plan = _Plan(workflows, statuses, prefix, tuple(terms), query, kept)
+        if kept is not None and workflows:
+            self._select(plan)
+        return plan
 
-    def _tallied(self, groups: Sequence[tuple[str, bytes]]) -> tuple[int, Counter[str]]:
-        group_keys, total = {group for _, group in groups}, 0
-        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_CELLS):
-            if key[1:] in group_keys:
-                total += number_of(data)
-        reasons: Counter[str] = Counter()
-        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_REASONS):
-            if key[1 : 1 + _GROUP_BYTES] in group_keys:
-                reasons[self._tables.name(number_of(key[1 + _GROUP_BYTES :]))] += number_of(data)
-        return total, reasons
+    # Numbers
 
-    # Whole lists
+    def _cell_counts(self) -> list[tuple[int, int, int, int]]:
+        if self._counts is None:
+            self._counts = self._file.rows(
+                "SELECT workflow, status, reasons, count FROM cell_counts WHERE count > 0"
+            )
+        return self._counts
 
-    def _merged_cells(
-        self, groups: Sequence[tuple[str, bytes]], index_query: _IndexQuery
-    ) -> Iterator[Placed]:
-        cells_by_group = [self._of_group(name, group, index_query) for name, group in groups]
-        return heapq.merge(*cells_by_group)
+    def _totals(self, plan: _Plan) -> Counter[int]:
+        """The number of cells by the name of their reasons."""
+        numbers = Counter[int]()
+        if plan.is_counted:
+            for workflow, status, reasons, count in self._cell_counts():
+                if self._names[workflow] in plan.workflows and status in plan.statuses:
+                    numbers[reasons] += count
+            return numbers
+        for name in plan.workflows:
+            for arm in self._arms(plan, name):
+                sql = f"SELECT c.reasons, COUNT(*) FROM {arm.sql} GROUP BY c.reasons"
+                for reasons, count in self._execute(sql, arm.values):
+                    numbers[reasons] += count
+        return numbers
 
-    def _of_group(self, name: str, group: bytes, index_query: _IndexQuery) -> Iterator[Placed]:
-        cursor = index_query.cursor
-        if index_query.sign == 0:
-            if cursor is not None and name < cursor[1]:
-                return
-            least = cursor[2][:CUT_BYTES] if cursor is not None and name == cursor[1] else b""
-            rows = self._rows.scan(IndexTable.BY_KEY, group + least, after_prefix(group))
-            for key, number in self._in_order(rows, _GROUP_BYTES):
-                yield 0, name, key, number
+    def _groups(self, plan: _Plan, by: Attribute) -> Mapping[Group, int]:
+        if by == STATUS and plan.is_counted:
+            numbers = Counter[Group]()
+            for workflow, status, _, count in self._cell_counts():
+                if self._names[workflow] in plan.workflows and status in plan.statuses:
+                    numbers["str", CELL_STATUSES[status]] += count
+            return numbers
+        rows = (
+            row[0]
+            for name in plan.workflows
+            for arm in self._arms(plan, name)
+            for row in self._execute(*_grouped(plan, arm, by))
+        )
+        by_data = numbers_of(rows, _bytes_of, self._check_time)
+        return {_read_group(by, data): number for data, number in by_data.items()}
+
+    # Rows
+
+    def _in_order(self, plan: _Plan) -> Iterator[CellId]:
+        """The cells after the cursor of a query, in its order."""
+        query = plan.query
+        if query.order != LAST_ACTIVE or plan.kept is not None:
+            for name in plan.workflows:
+                if query.after_position is not None and query.order is None:
+                    at = query.after_position[1]
+                    if name < at[0]:
+                        continue
+                    after = at[1] if name == at[0] else None
+                else:
+                    after = None
+                yield from self._by_key(plan, name, after)
             return
-        moments = (
-            self._oldest(group, cursor) if index_query.sign > 0 else self._latest(group, cursor)
+        yield from self._by_activity(plan)
+
+    def _by_key(self, plan: _Plan, name: str, after: bytes | None) -> Iterator[CellId]:
+        """The cells of one workflow, by key or in the order of an attribute."""
+        order = self._order(plan)
+        if self._is_sorted(plan):
+            for row in self._by_value(plan, [*order][-1]):
+                yield name, row[0]
+            return
+        columns = ", ".join(("c.key", *order))
+        ways = ", ".join(f"{2 + number} {way}" for number, way in enumerate(order.values()))
+        arms = self._arms(plan, name, after)
+        if not arms:
+            return
+        sql = " UNION ALL ".join(f"SELECT {columns} FROM {arm.sql}" for arm in arms)
+        values = [value for arm in arms for value in arm.values]
+        for row in self._execute(f"{sql} ORDER BY {ways}", values):
+            yield name, row[0]
+
+    def _is_sorted(self, plan: _Plan) -> bool:
+        """Whether most cells pass, and the index has them in the order of the query: SQLite does
+        not merge that order with the one of newer values in memory."""
+        order = plan.query.order
+        is_value = order is not None and order.path not in _COLUMNS
+        return is_value and not plan.has_source and not self._is_above
+
+    def _by_value(self, plan: _Plan, ties: str) -> Iterator[Any]:
+        """The cells of one workflow in the order of their values, as the index has sorted them;
+        then those without a value."""
+        assert plan.selected is not None
+        assert plan.query.order is not None
+        table, attribute = _table(plan, plan.query.order)
+        passes = plan.selected.sql.removeprefix(_FROM_CELLS)
+        way, better = ("DESC", ">") if plan.query.is_descending else ("ASC", "<")
+        is_value = f"attribute = {attribute} AND value > x'{OTHER.hex()}'"
+        is_better = f"cell = l.cell AND {is_value} AND value {better} l.value"
+        yield from self._execute(
+            f"SELECT c.key FROM {table} l CROSS JOIN cells c ON c.number = l.cell "
+            f"WHERE l.attribute = {attribute} AND l.value > x'{OTHER.hex()}' "
+            f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {is_better}) AND {passes} "
+            f"ORDER BY l.value {way}, {ties}",
+            plan.selected.values,
         )
-        for ns in moments:
-            start = group + ns
-            rows = self._rows.scan(IndexTable.BY_ACTIVITY, start, after_prefix(start))
-            for key, number in self._in_order(rows, len(start)):
-                yield index_query.sign * number_of(ns), name, key, number
+        yield from self._execute(
+            f"SELECT c.key FROM cells c WHERE {passes} AND NOT EXISTS "
+            f"(SELECT 1 FROM {table} WHERE cell = c.number AND {is_value}) ORDER BY {ties}",
+            plan.selected.values,
+        )
 
-    def _oldest(self, group: bytes, cursor: tuple[int, str, bytes] | None) -> Iterator[bytes]:
-        """The times of last activities, in ascending order, from that of ``cursor`` on."""
-        end = after_prefix(group)
-        low: bytes | None = group + (b"" if cursor is None else _ns(cursor[0]))
-        while low is not None:
-            row = next(self._rows.scan(IndexTable.BY_ACTIVITY, low, end), None)
-            if row is None:
-                return
-            moment = row[0][: _GROUP_BYTES + NS_BYTES]
-            yield moment[_GROUP_BYTES:]
-            low = after_prefix(moment)
+    def _order(self, plan: _Plan) -> dict[str, str]:
+        """The columns that the cells of one workflow are sorted by, each with its direction."""
+        query = plan.query
+        ties = _TEXT if query.by_text else "c.key"
+        if query.order is None:
+            return {ties: "ASC"}
+        column = _COLUMNS.get(query.order.path)
+        if query.order == STATUS:
+            words = sorted(CELL_STATUSES)
+            cases = " ".join(
+                f"WHEN {number} THEN {words.index(status)}"
+                for number, status in enumerate(CELL_STATUSES)
+            )
+            column = f"CASE c.status {cases} END"
+        if column is None:
+            table, attribute = _table(plan, query.order)
+            best = "MAX" if query.is_descending else "MIN"
+            column = (
+                f"(SELECT {best}(value) FROM {table} WHERE cell = c.number "
+                f"AND attribute = {attribute} AND value > x'{OTHER.hex()}')"
+            )
+        return {column: "DESC NULLS LAST" if query.is_descending else "ASC NULLS LAST", ties: "ASC"}
 
-    def _latest(self, group: bytes, cursor: tuple[int, str, bytes] | None) -> Iterator[bytes]:
-        """The same in descending order."""
-        high = after_prefix(group if cursor is None else group + _ns(-cursor[0]))
-        while True:
-            rows = self._rows.scan(IndexTable.BY_ACTIVITY, group, high, is_reversed=True)
-            row = next(rows, None)
-            if row is None:
-                return
-            high = row[0][: _GROUP_BYTES + NS_BYTES]
-            yield high[_GROUP_BYTES:]
+    def _by_activity(self, plan: _Plan) -> Iterator[CellId]:
+        """The cells of all workflows by the time of their last activity, then workflow and key."""
+        query, rank = plan.query, {name: at for at, name in enumerate(plan.workflows)}
+        arms = [
+            (rank[name], narrowed)
+            for name in plan.workflows
+            for arm in self._arms(plan, name)
+            for narrowed in self._after_moment(query, name, arm)
+        ]
+        way = "DESC" if query.is_descending else "ASC"
+        sign = -1 if query.is_descending else 1
+        sorted_arms = []
+        for first in range(0, len(arms), ARMS_MAX):
+            some = arms[first : first + ARMS_MAX]
+            sql = " UNION ALL ".join(
+                f"SELECT c.last_active, {at}, c.key FROM {arm.sql}" for at, arm in some
+            )
+            values = [value for _, arm in some for value in arm.values]
+            rows = self._execute(f"{sql} ORDER BY 1 {way}, 2, 3", values)
+            sorted_arms.append((sign * ns, at, key) for ns, at, key in rows)
+        for _, at, key in heapq.merge(*sorted_arms):
+            yield plan.workflows[at], key
 
-    def _in_order(
-        self, rows: Iterable[tuple[bytes, bytes]], order_at: int
-    ) -> Iterator[tuple[bytes, int]]:
-        """Rows whose keys end with an order → whole keys of cells in their order, and numbers. Of
-        keys that are too long for the index, those that begin alike are sorted here (IX-41)."""
-        for begins, some in groupby(rows, lambda row: row[0][: order_at + CUT_BYTES]):
-            if len(begins) < order_at + CUT_BYTES:
-                for key, data in some:
-                    yield key[order_at:], number_of(data)
-            else:
-                yield from sorted(
-                    (self._full_key(key[order_at:], number_of(data)), number_of(data))
-                    for key, data in some
-                )
+    def _after_moment(self, query: CellQuery, name: str, arm: _Arm) -> Iterator[_Arm]:
+        """The rows of a workflow after the cursor of a query."""
+        if query.after_position is None:
+            yield arm
+            return
+        number, (workflow, key) = query.after_position
+        moment = min(max(-number if query.is_descending else number, 0), NS_MAX)
+        later = "<" if query.is_descending else ">"
+        if name < workflow:
+            yield _narrowed(arm, f"c.last_active {later} ?", [moment])
+        elif name > workflow:
+            yield _narrowed(arm, f"c.last_active {later}= ?", [moment])
+        else:
+            term = f"c.last_active {later}= ? AND (c.last_active {later} ? OR c.key > ?)"
+            yield _narrowed(arm, term, [moment, moment, key])
 
-    def _full_key(self, order: bytes, number: int) -> bytes:
-        self._check_time()
-        return order if len(order) < ORDER_BYTES_MAX else self._tables.cell(number).key
+    # Selections
 
-    # The beginning of a key
+    def _arms(self, plan: _Plan, name: str, after: bytes | None = None) -> list[_Arm]:
+        """The rows of one workflow that pass, those after a key. Each row is in one arm."""
+        workflow = self._numbers[name]
+        if plan.kept is not None:
+            assert plan.selected is not None
+            arms = [plan.selected]
+        elif plan.prefix is not None:
+            arms = _beginning(plan.prefix, workflow, _is_status(plan))
+        else:
+            present = {status for number, status, *_ in self._cell_counts() if number == workflow}
+            arms = [
+                _Arm(f"cells c WHERE c.workflow = {workflow} AND c.status = {status}", ())
+                for status in sorted(present & plan.statuses)
+            ]
+        if after is not None:
+            arms = [_narrowed(arm, "c.key > ?", [after]) for arm in arms]
+        elif plan.prefix is None and plan.query.order != LAST_ACTIVE:
+            # Each key passes; so SQLite takes the table that sorts by key.
+            arms = [_narrowed(arm, "c.key >= x''", []) for arm in arms]
+        for term in () if plan.kept is not None else plan.terms:
+            arms = [_narrowed(arm, *self._term(plan, term)) for arm in arms]
+        return arms
 
-    def _beginning(
-        self, groups: Sequence[tuple[str, bytes]], index_query: _IndexQuery
-    ) -> tuple[list[Placed], int, Counter[str]]:
-        """The cells whose keys begin so, in order, with their number and their reasons."""
-        assert index_query.prefix is not None
-        placed: list[Placed] = []
-        words: Counter[int] = Counter()
-        for name, group in groups:
-            for key, number in self._begins(name, group, index_query.prefix):
-                self._check_time()
-                row = self._tables.cell(number)
-                words.update(row.reasons)
-                placed.append((index_query.sign * row.last_active_ns, name, key, number))
-        placed.sort()
-        reasons: Counter[str] = Counter()
-        for word, count in words.items():
-            reasons[self._tables.name(word)] += count
-        return placed, len(placed), reasons
+    # Values
 
-    def _begins(self, name: str, group: bytes, prefix: str) -> Iterator[tuple[bytes, int]]:
-        """The keys of one workflow and status whose text begins so, in any order."""
-        yield from self._texts(group, prefix)
-        for low, high in (
-            (group, group + bytes([_TEXT])),
-            (group + bytes([_AFTER_TEXTS]), after_prefix(group)),
-        ):
-            for key, number in self._in_order(
-                self._rows.scan(IndexTable.BY_KEY, low, high), _GROUP_BYTES
-            ):
-                self._check_time()
-                if self._text_of((name, key)).startswith(prefix):
-                    yield key, number
+    def _select(self, plan: _Plan) -> None:
+        """Find the rows of a query that needs values: those of the term that selects the fewest,
+        then those of them that pass the others."""
+        conditions = [*plan.terms]
+        if plan.prefix is not None:
+            conditions.append(Condition(KEY, PREFIX, (plan.prefix,)))
+        is_of = f"c.workflow = {self._numbers[plan.workflows[0]]} AND {_is_status(plan)}"
+        plan.selected = _Arm(f"{_FROM_CELLS}{is_of}", ())
+        fewest, source = SELECTIVE + 1, None
+        for condition in conditions:
+            if isinstance(condition, CombinedCondition) or condition.attribute.path in _COLUMNS:
+                continue
+            ranged = _ranges(condition)
+            if ranged is None:
+                continue
+            table, attribute = _table(plan, condition.attribute)
+            rows_sql = f"FROM {table} WHERE attribute = {attribute} AND {ranged[0]}"
+            [(number,)] = self._execute(
+                f"SELECT COUNT(*) FROM (SELECT 1 {rows_sql} LIMIT {SELECTIVE})", ranged[1]
+            )
+            if number < fewest:
+                # The plus keeps SQLite from tables that sort cells in other ways.
+                plain = is_of.replace("c.", "+c.")
+                sql = f"cells c WHERE c.number IN (SELECT cell {rows_sql}) AND {plain}"
+                fewest, source, plan.selected = number, condition, _Arm(sql, (*ranged[1],))
+        plan.is_few, plan.has_source = fewest < SELECTIVE, source is not None
+        for condition in conditions:
+            if condition is not source:
+                plan.selected = _narrowed(plan.selected, *self._term(plan, condition))
 
-    def _texts(self, group: bytes, prefix: str) -> Iterator[tuple[bytes, int]]:
-        # Canonical keys begin with their length, so texts with one beginning are in a range for
-        # each length. From the end of a range the next length that there is follows.
-        text = prefix.encode(errors="surrogatepass")
-        end = group + bytes([_AFTER_TEXTS])
-        length = len(text)
-        while True:
-            start = cbor_head(_TEXT, length) + text
-            low = group + start[:CUT_BYTES]
-            rows = self._rows.scan(IndexTable.BY_KEY, low, after_prefix(low))
-            for key, number in self._in_order(rows, _GROUP_BYTES):
-                if key.startswith(start):
-                    yield key, number
-            longer = group + cbor_head(_TEXT, length + 1)
-            row = next(self._rows.scan(IndexTable.BY_KEY, longer, end), None)
-            if row is None:
-                return
-            length = _text_length(row[0][_GROUP_BYTES:])
-
-
-def _index_query(query: CellQuery) -> _IndexQuery | None:
-    if query.by_text:
-        return None
-    operands: dict[str, str] = {}
-    for condition in query.conditions:
+    def _term(self, plan: _Plan, condition: Selector) -> tuple[str, list[Any]]:
         if isinstance(condition, CombinedCondition):
-            return None
-        is_known = (condition.attribute, condition.operator) in (
-            (OF_EVERY_CELL["status"], "="),
-            (OF_EVERY_CELL["key"], "^="),
-        )
-        [value, *other_values] = condition.values or (None,)
-        if (
-            not is_known
-            or other_values
-            or not isinstance(value, str)
-            or condition.operator in operands
-        ):
-            return None
-        operands[condition.operator] = value
-    if query.order not in (None, OF_EVERY_CELL["last_active"]):
-        return None
-    cursor = (
-        None
-        if query.after_position is None
-        else (query.after_position[0], *query.after_position[1])
+            return self._combined(plan, condition)
+        column = _COLUMNS.get(condition.attribute.path)
+        if column is not None:
+            return _column_term(condition, column)
+        table, attribute = _table(plan, condition.attribute)
+        rows_sql = f"SELECT 1 FROM {table} WHERE cell = c.number AND attribute = {attribute}"
+        if condition.is_null:
+            return f"{'NOT ' if condition.operator == EQUAL else ''}EXISTS ({rows_sql})", []
+        if condition.operator == NOT_EQUAL:
+            return f"NOT EXISTS ({rows_sql} AND value = ?)", [ordered_bytes(condition.values[0])]
+        ranged = _ranges(condition)
+        assert ranged is not None
+        return f"EXISTS ({rows_sql} AND {ranged[0]})", ranged[1]
+
+    def _combined(self, plan: _Plan, combined: CombinedCondition) -> tuple[str, list[Any]]:
+        terms = [self._term(plan, part) for part in combined.parts]
+        joined = f" {combined.word} ".join(f"({sql})" for sql, _ in terms)
+        sql = f"NOT ({joined})" if combined.word == NOT else f"({joined})"
+        return sql, [value for _, some in terms for value in some]
+
+
+def _narrowed(arm: _Arm, term: str, values: Sequence[Any]) -> _Arm:
+    return _Arm(f"{arm.sql} AND {term}", (*arm.values, *values))
+
+
+def _is_status(plan: _Plan) -> str:
+    return f"c.status IN ({', '.join(map(str, sorted(plan.statuses)))})"
+
+
+def _table(plan: _Plan, attribute: Attribute) -> tuple[str, int]:
+    """The table with the values of an attribute, and the number of the attribute in it."""
+    assert plan.kept is not None, "a query that needs values has a table"
+    number, attributes = plan.kept
+    return f"leaves{number}", attributes[attribute.path]
+
+
+def _beginning(prefix: str, workflow: int, is_status: str) -> list[_Arm]:
+    """The cells whose keys begin so: texts by a range, others one by one."""
+    low = prefix.encode(errors="surrogatepass")
+    high = _after_bytes(low)
+    texts, values = f"{_TEXT} >= ?", [low]
+    if high is not None:
+        texts, values = f"{texts} AND {_TEXT} < ?", [low, high]
+    is_of = f"cells c WHERE c.workflow = {workflow} AND {is_status}"
+    return [
+        _Arm(f"{is_of} AND {texts}", (*values,)),
+        *(
+            _Arm(f"{is_of} AND {others} AND begins(c.workflow, c.key, ?)", (prefix,))
+            for others in ("c.key < x'60'", "c.key >= x'80'")
+        ),
+    ]
+
+
+def _grouped(plan: _Plan, arm: _Arm, by: Attribute) -> tuple[str, tuple[Any, ...]]:
+    column = _COLUMNS.get(by.path)
+    if column is not None:
+        return f"SELECT {column} FROM {arm.sql}", arm.values
+    table, attribute = _table(plan, by)
+    sql = (
+        f"WITH chosen AS MATERIALIZED (SELECT c.number AS number FROM {arm.sql}) "
+        f"SELECT CASE WHEN length(v.value) > {SMALL_MAX} THEN group_bytes(v.value) "
+        f"ELSE v.value END FROM chosen LEFT JOIN {table} v ON v.cell = chosen.number "
+        f"AND v.attribute = {attribute} AND v.value > x'{OTHER.hex()}'"
     )
-    sign = 0 if query.order is None else -1 if query.is_descending else 1
-    return _IndexQuery(query.workflow, operands.get("="), operands.get("^="), sign, cursor)
+    return sql, arm.values
 
 
-def _after_cursor(
-    placed: Iterable[Placed], cursor: tuple[int, str, bytes] | None
-) -> Iterator[Placed]:
-    for row in placed:
-        if cursor is None or row[:3] > cursor:
-            yield row
+def _ranges(condition: Condition) -> tuple[str, list[Any]] | None:
+    """The values that pass a condition, as SQL; None if it selects cells that have none of them."""
+    if condition.is_null or condition.operator == NOT_EQUAL:
+        return None
+    ordered_values = [ordered_bytes(value) for value in condition.values]
+    if condition.operator in (EQUAL, IN):
+        return f"value IN ({', '.join('?' * len(ordered_values))})", list(ordered_values)
+    if condition.operator == PREFIX:
+        sql = "(value >= ? AND value < ?)"
+        return sql, [ordered_values[0], after_prefix(condition.values[0])]
+    # Values of other types have another first byte.
+    least, beyond = ordered_values[0][:1], bytes([ordered_values[0][0] + 1])
+    sql = f"(value {condition.operator} ? AND value >= ? AND value < ?)"
+    return sql, [ordered_values[0], least, beyond]
 
 
-def _ns(number: int) -> bytes:
-    clamped: int = min(max(number, 0), NS_MAX)
-    return clamped.to_bytes(NS_BYTES, "big")
+def _column_term(condition: Condition, column: str) -> tuple[str, list[Any]]:
+    """A term on what every cell has: a status, as its number, or a time."""
+    if condition.is_null:
+        return ("0" if condition.operator == EQUAL else "1"), []
+    if condition.attribute == STATUS:
+        numbers = [
+            number for number, status in enumerate(CELL_STATUSES) if condition.passes(status)
+        ]
+        return f"{column} IN ({', '.join(map(str, numbers))})", []
+    values = [min(max(value, -NS_MAX), NS_MAX) for value in condition.values]
+    if condition.operator == IN:
+        return f"{column} IN ({', '.join('?' * len(values))})", values
+    return f"{column} {condition.operator} ?", values
 
 
-def _text_length(key: bytes) -> int:
-    """The length of the text that a canonical key begins with."""
-    short = key[0] - _TEXT
-    return short if short < 24 else number_of(key[1 : 1 + (1 << short - 24)])
+def _after_bytes(prefix: bytes) -> bytes | None:
+    """The least bytes that come after all that begin so; None if there are none."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def _bytes_of(data: object) -> int:
+    return len(data) if isinstance(data, bytes) else 0
+
+
+def _group_bytes(data: bytes) -> bytes:
+    """The bytes of a value; of one that is too long for a list, type, hash and size."""
+    group = group_of(value_of(data))
+    if group is None or not isinstance(group[1], LargeValue):
+        return data
+    return _LARGE + group[0].encode() + group[1].hash + group[1].size.to_bytes(_SIZE_BYTES, "big")
+
+
+def _read_group(by: Attribute, data: bytes | int | None) -> Group:
+    if data is None:
+        return None
+    if by == STATUS and isinstance(data, int):
+        return "str", CELL_STATUSES[data]
+    if isinstance(data, int):
+        return "int", data
+    if data.startswith(_LARGE):
+        kind, reference = data[1 : -HASH_BYTES - _SIZE_BYTES], data[-HASH_BYTES - _SIZE_BYTES :]
+        size = int.from_bytes(reference[HASH_BYTES:], "big")
+        return kind.decode(), LargeValue(Hash(reference[:HASH_BYTES]), size)
+    return group_of(value_of(data))

@@ -1,24 +1,30 @@
-"""Errors of the file of an index, each with what to do (spec/index.md, IX-34, IX-35, IX-70)."""
+"""Errors of the files of an index, each with what to do (spec/index.md, IX-34, IX-35, IX-70)."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import lmdb
-
 from aos.errors import AosError, Damage, Unavailable, sentence
-from aos.store.lmdb_binding import found_no_room
-from aos.store.room import FULL
+from aos.store.room import FULL, has_room
 
 BYTES_MAX: Final = 4 << 30
 """The largest file of an index."""
 
 _ROOM_BYTES: Final = 1 << 20
 """Bytes that one transaction writes at most, about."""
+
+_OF_THE_SYSTEM: Final = frozenset(
+    {
+        sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
+    }
+)  # fmt: skip
+"""Results of SQLite that are no sign of damage."""
 
 
 class IndexFull(Unavailable):
@@ -27,10 +33,10 @@ class IndexFull(Unavailable):
 
 @contextlib.contextmanager
 def index_errors(folder: Path) -> Iterator[None]:
-    """Turn errors of LMDB and of the system in the block into errors of ours.
+    """Turn errors of SQLite and of the system in the block into errors of ours.
 
     Raises:
-        Damage: LMDB has found damage.
+        Damage: SQLite has found damage.
         IndexFull: The index has as many bytes as it may have.
         Unavailable: The disk is full or broken, or the file may not be used.
     """
@@ -38,21 +44,20 @@ def index_errors(folder: Path) -> Iterator[None]:
         yield
     except AosError:
         raise
-    except lmdb.MapFullError as error:
-        expected = f"at most {BYTES_MAX >> 30} GiB"
-        raise IndexFull(
-            sentence("the index is full", location=str(folder), expected=expected)
-        ) from error
-    except lmdb.Error as error:
-        if found_no_room(error, folder, _ROOM_BYTES):
+    except sqlite3.Error as error:
+        result = error.sqlite_errorcode & 0xFF if hasattr(error, "sqlite_errorcode") else None
+        if result not in _OF_THE_SYSTEM:
+            raise damaged(folder, str(error)) from error
+        if not has_room(folder, _ROOM_BYTES):
             raise _no_room(folder) from error
-        if error.code in (errno.EFBIG, errno.EIO, errno.EACCES, errno.EROFS) or (
-            isinstance(error, lmdb.ReadersFullError | lmdb.MemoryError | lmdb.LockError)
-        ):
-            problem = f"the index cannot be used: {error}"
-            hint = "look at the disk; without an index, lists read the whole journal"
-            raise Unavailable(sentence(problem, location=str(folder), hint=hint)) from error
-        raise damaged(folder, str(error)) from error
+        if result == sqlite3.SQLITE_FULL:
+            expected = f"at most {BYTES_MAX >> 30} GiB"
+            raise IndexFull(
+                sentence("the index is full", location=str(folder), expected=expected)
+            ) from error
+        problem = f"the index cannot be used: {error}"
+        hint = "look at the disk; without an index, lists read the whole journal"
+        raise Unavailable(sentence(problem, location=str(folder), hint=hint)) from error
     except OSError as error:
         if error.errno in FULL:
             raise _no_room(folder) from error

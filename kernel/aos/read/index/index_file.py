@@ -1,12 +1,13 @@
-"""The file of an index: one writer, any number of readers (spec/index.md, IX-30 to IX-36).
+"""The files of an index: one writer, any number of readers (spec/index.md, IX-30 to IX-36).
 
-    FOLDER/data.mdb    LMDB: the tables, and the row ``head``
-    FOLDER/lock.mdb    of LMDB
+    FOLDER/index.db    SQLite: which records, cells and intents there are (index_schema.py)
+    FOLDER/values.db   SQLite: values of attributes; only the index of a node has it
+    FOLDER/checked     the hashes of both files, as the last checkpoint left them
     FOLDER/writer      locked while a process writes
-    FOLDER/closed      the hash of data.mdb, while no process writes
 
-LMDB does not check what it reads, and a damaged file can end the process. So the file is read
-without LMDB first: its hash is that of ``closed``, or a child process reads all of it.
+Both files are in WAL mode, and only a checkpoint writes to them; so a file that has its hash has
+each byte that was written. The log is checked by SQLite itself, from its beginning to the last
+transaction that is whole.
 """
 
 from __future__ import annotations
@@ -14,53 +15,73 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
-import lmdb
 from blake3 import blake3
 
+from aos.core.journal.frame import NO_FRAME
 from aos.errors import Damage, Unavailable
-from aos.read.index.index_errors import BYTES_MAX, damaged, index_errors
-from aos.read.index.index_head import IndexHead
-from aos.read.index.index_layout import IndexTable
-from aos.read.index.index_rows import FileRows
-from aos.store.lmdb_binding import Table as LmdbTable
-from aos.store.lmdb_binding import Txn
+from aos.read.index import index_errors as errors
+from aos.read.index.index_errors import damaged, index_errors
+from aos.read.index.index_schema import FORMAT, VALUES, index_tables, values_tables
 from aos.store.plain_files import PlainFolder
-from aos.store.room import allocate, lock_file_bytes
-from aos.values.digests import HASH_BYTES
+from aos.values.digests import HASH_BYTES, Hash
 
-DATA_NAME: Final = "data.mdb"
-LOCK_NAME: Final = "lock.mdb"
+INDEX_NAME: Final = "index.db"
+VALUES_NAME: Final = "values.db"
+CHECKED_NAME: Final = "checked"
 WRITER_NAME: Final = "writer"
-CLOSED_NAME: Final = "closed"
-FILES: Final = (DATA_NAME, LOCK_NAME, WRITER_NAME, CLOSED_NAME)
+LOG: Final = "-wal"
+DATABASES: Final = (INDEX_NAME, VALUES_NAME)
+OLD_FILES: Final = ("data.mdb", "lock.mdb", "closed", "cells.db", "cells.db-wal", "cells.db-shm")
+"""Files of the index of earlier releases."""
 
-HEAD_TABLE: Final = b"head"
-HEAD_KEY: Final = b"head"
+FILES: Final = (
+    *(f"{name}{suffix}" for name in DATABASES for suffix in ("", LOG, "-shm")),
+    CHECKED_NAME, WRITER_NAME, *OLD_FILES,
+)  # fmt: skip
 
-CHECK_S: Final = 60.0
-CHECK_BYTES_S: Final = 4 << 20
-"""Time limit of the child in seconds, and the bytes of the file that add one second to it."""
+LOG_BYTES: Final = 4 << 20
+"""Bytes of a log from which on it goes into its file."""
 
+LOG_PART: Final = 4
+"""A larger file has a longer log, of this part of its size: a checkpoint reads the whole file."""
+
+CACHE_KIB: Final = 32 << 10
+BUSY_S: Final = 5.0
 _CHUNK_BYTES: Final = 1 << 20
-_READERS_MAX: Final = 126
+_PAGE_BYTES: Final = 4096
+
+# The files may have come with a world from someone else.
+_CAREFUL: Final = ("trusted_schema = OFF", "cell_size_check = ON")
+_READER: Final = (*_CAREFUL, "temp_store = MEMORY")
+_WRITER: Final = (*_CAREFUL, "wal_autocheckpoint = 0")
 
 Report = Callable[[str], None]
 """Gets one line for people."""
 
 
-class IndexChange:
-    """The rows in a transaction that writes. ``head`` is stored with them when it is committed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexHead:
+    """The records and the journal of an index (IX-3).
 
-    def __init__(self, rows: FileRows, head: IndexHead) -> None:
-        self.rows = rows
-        self.head = head
+    ``base`` is the last pruned record, or 0; the rows are of the records from ``base + 1`` to
+    ``at``, which ends the frame with the hash ``tip``. ``clock_ns`` is the journal clock there.
+    ``cells_at`` is the record of the state that the cells were written from; None while they are
+    written. ``has_lists``: the tables that sort for lists are built.
+    """
+
+    world: Hash
+    base: int = 0
+    at: int = 0
+    tip: Hash = NO_FRAME
+    clock_ns: int = 0
+    cells_at: int | None = None
+    has_lists: bool = False
 
 
 class IndexFile:
@@ -70,96 +91,264 @@ class IndexFile:
     if the disk is full or broken; a transaction that raises has changed nothing.
     """
 
-    def __init__(self, folder: Path, *, is_readonly: bool, lock: int | None) -> None:
+    def __init__(
+        self, folder: Path, *, lock: int | None, is_readonly: bool, is_quiet: bool = False,
+        has_values: bool,
+    ) -> None:  # fmt: skip
         """Use ``open_to_write`` or ``open_to_read``."""
         self.folder = folder
+        self.has_values = has_values
+        self.is_new = False
+        """Whether the file had no table when it was opened."""
         self._lock = lock
         self._is_readonly = is_readonly
-        with index_errors(folder):
-            self._env = lmdb.open(
-                os.fsencode(folder),
-                map_size=BYTES_MAX,
-                readonly=is_readonly,
-                create=not is_readonly,
-                mode=0o600,
-                sync=False,
-                max_readers=_READERS_MAX,
-                max_dbs=len(IndexTable) + 1,
-                lib_version=0,
-            )
+        names = DATABASES if has_values else DATABASES[:1]
+        # Open as long as the database: closing another descriptor of a file drops the locks that
+        # SQLite holds on it.
+        self._files: dict[str, int] = {}
         try:
+            with PlainFolder.at(folder) as files:
+                for name in names:
+                    self._files[name] = files.open(name)
             with index_errors(folder):
-                self._head_table = self._env.open_db(HEAD_TABLE, create=not is_readonly)
-                self._tables: dict[IndexTable, LmdbTable] = {
-                    table: self._env.open_db(table.name.lower().encode(), create=not is_readonly)
-                    for table in IndexTable
-                }
+                self.db = self._connect(is_quiet=is_quiet)
+                self.is_new = not self.rows("SELECT 1 FROM sqlite_schema")
         except BaseException:
-            self._env.close()
+            self._close_files()
             raise
+
+    def _connect(self, *, is_quiet: bool) -> sqlite3.Connection:
+        # Nothing writes to a quiet index, so it is read without a lock, and no file is made.
+        mode = "immutable=1" if is_quiet else "mode=ro" if self._is_readonly else "mode=rw"
+        index, values = (self._uri(name, mode) for name in DATABASES)
+        db = sqlite3.connect(index, uri=True, isolation_level=None, timeout=BUSY_S)
+        try:
+            if self.has_values:
+                db.execute(f"ATTACH ? AS {VALUES}", (values,))
+            for setting in _READER if self._is_readonly else _WRITER:
+                db.execute(f"PRAGMA {setting}")
+            if not self._is_readonly:
+                for schema in self._schemas():
+                    db.execute(f"PRAGMA {schema}.journal_mode = WAL")
+                    db.execute(f"PRAGMA {schema}.synchronous = NORMAL")
+                    db.execute(f"PRAGMA {schema}.cache_size = -{CACHE_KIB}")
+                    secure = "ON" if schema == VALUES else "OFF"
+                    db.execute(f"PRAGMA {schema}.secure_delete = {secure}")
+                    db.execute(
+                        f"PRAGMA {schema}.max_page_count = {errors.BYTES_MAX // _PAGE_BYTES}"
+                    )
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _uri(self, name: str, mode: str) -> str:
+        return f"{(self.folder.absolute() / name).as_uri()}?{mode}"
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of a statement that reads."""
+        with index_errors(self.folder):
+            return self.db.execute(sql, values).fetchall()
 
     def head(self) -> IndexHead | None:
         """The row of the index itself; None if there is none of this format."""
-        with index_errors(self.folder), self._env.begin() as txn:
-            return self._head_in(txn)
-
-    def _head_in(self, txn: Txn) -> IndexHead | None:
-        data = txn.get(HEAD_KEY, db=self._head_table)
-        return None if data is None else IndexHead.from_bytes(data)
-
-    @contextlib.contextmanager
-    def read(self) -> Iterator[tuple[FileRows, IndexHead]]:
-        """The rows at one moment. No transaction may write in this process meanwhile."""
-        with index_errors(self.folder), self._env.begin() as txn:
-            head = self._head_in(txn)
-            if head is None:
-                raise damaged(self.folder, "no head")
-            yield FileRows(txn, self._tables, head.sum), head
-
-    @contextlib.contextmanager
-    def write(self, *, empty: IndexHead | None = None) -> Iterator[IndexChange]:
-        """Commit all that the block writes, or, if it raises, nothing. With ``empty``, all rows are
-        removed first, and that is the head."""
-        assert not self._is_readonly, "written to, and opened for reading"
-        with index_errors(self.folder), self._env.begin(write=True) as txn:
-            if empty is not None:
-                for table in self._tables.values():
-                    txn.drop(table, delete=False)
-            head = empty or self._head_in(txn)
-            if head is None:
-                raise damaged(self.folder, "no head")
-            change = IndexChange(FileRows(txn, self._tables, head.sum), head)
-            yield change
-            head = replace(change.head, sum=change.rows.sum)
-            txn.put(HEAD_KEY, head.to_bytes(), db=self._head_table)
-
-    def sync(self) -> None:
-        """Write what was committed to the disk. May be called on another thread."""
         with index_errors(self.folder):
-            self._env.sync(True)
+            has_one = self.db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'head'").fetchone()
+            row = self.db.execute("SELECT * FROM head").fetchone() if has_one else None
+        return None if row is None or row[1] != FORMAT else IndexHead(
+            world=Hash(row[2]), base=row[3], at=row[4], tip=Hash(row[5]), clock_ns=int(row[6]),
+            cells_at=row[7], has_lists=bool(row[8]),
+        )  # fmt: skip
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[IndexHead]:
+        """The rows at one moment."""
+        with index_errors(self.folder):
+            self.db.execute("BEGIN")
+            try:
+                yield self.existing_head()
+            finally:
+                self.db.execute("ROLLBACK")
+
+    def existing_head(self) -> IndexHead:
+        """The row of the index itself.
+
+        Raises:
+            Damage: There is none of this format.
+        """
+        head = self.head()
+        if head is None:
+            raise damaged(self.folder, "no head")
+        return head
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[IndexChange]:
+        """Commit all that the block writes, or, if it raises, nothing."""
+        assert not self._is_readonly, "written to, and opened for reading"
+        with index_errors(self.folder):
+            change = IndexChange(self, self.existing_head())
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield change
+                self._put_head(change)
+                change.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
+        self.checkpoint(is_needed=False)
+
+    def _put_head(self, change: IndexChange) -> None:
+        head = change.head
+        change.execute(
+            "INSERT OR REPLACE INTO main.head VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                FORMAT, head.world, head.base, head.at, head.tip, str(head.clock_ns),
+                head.cells_at, head.has_lists,
+            ),
+        )  # fmt: skip
+        if self.has_values:
+            change.execute(
+                f"INSERT OR REPLACE INTO {VALUES}.head VALUES (1, ?, ?)", (head.at, head.tip)
+            )
+
+    def begin_again(self, head: IndexHead) -> None:
+        """Remove all rows; make the tables without a row of a journal."""
+        assert not self._is_readonly
+        self.db.close()
+        self._close_files()
+        with index_errors(self.folder), PlainFolder.at(self.folder) as files:
+            _remove_databases(files)
+            _make_databases(files, has_values=self.has_values)
+            for name in DATABASES if self.has_values else DATABASES[:1]:
+                self._files[name] = files.open(name)
+            self.db = self._connect(is_quiet=False)
+            self.mark()
+        with index_errors(self.folder):
+            change = IndexChange(self, head)
+            self.db.execute("BEGIN IMMEDIATE")
+            for table in (*index_tables(), *(values_tables() if self.has_values else ())):
+                change.execute(table)
+            self._put_head(change)
+            change.execute("COMMIT")
+
+    def problem(self) -> str | None:
+        """The first problem that SQLite finds in the pages; None if they are sound."""
+        for schema in self._schemas():
+            try:
+                [(answer,), *_] = self.db.execute(f"PRAGMA {schema}.quick_check(1)").fetchall()
+            except sqlite3.DatabaseError as error:
+                return str(error)
+            if answer != "ok":
+                return str(answer)
+        return None
+
+    def _schemas(self) -> tuple[str, ...]:
+        return ("main", VALUES) if self.has_values else ("main",)
+
+    def remove(self) -> None:
+        """Close the files, which are damaged, and remove them; keep the lock."""
+        self.leave(keeps_log=True)
+        with index_errors(self.folder), PlainFolder.at(self.folder) as files:
+            _remove_databases(files)
+
+    def values_are_of(self, head: IndexHead) -> bool:
+        """Whether the values are those of the rows: a crash of the machine may leave one file
+        behind the other."""
+        if not self.has_values:
+            return False
+        if not self.rows(f"SELECT 1 FROM {VALUES}.sqlite_schema WHERE name = 'head'"):
+            return False
+        return self.rows(f"SELECT record, frame FROM {VALUES}.head") == [(head.at, head.tip)]
+
+    def make_values(self, change: IndexChange) -> None:
+        """Remove all values; make their tables."""
+        for (name,) in self.rows(f"SELECT name FROM {VALUES}.sqlite_schema WHERE type = 'table'"):
+            change.execute(f"DROP TABLE {VALUES}.{name}")
+        for table in values_tables():
+            change.execute(table)
+
+    def checkpoint(self, *, is_needed: bool) -> bool:
+        """Move the logs into their files, if one is long or ``is_needed``; return whether nothing
+        is left in the logs, for which no reader may be in the way."""
+        if not is_needed and not any(map(self._is_long, self._files)):
+            return False
+        with index_errors(self.folder):
+            self.db.execute("PRAGMA busy_timeout = 0")
+            try:
+                left = [
+                    self.db.execute(f"PRAGMA {schema}.wal_checkpoint(TRUNCATE)").fetchone()[0]
+                    for schema in self._schemas()
+                ]
+            finally:
+                self.db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
+                self.mark()  # also of a part, if there is no room for the rest
+        return not any(left)
+
+    def _is_long(self, name: str) -> bool:
+        try:
+            size = (self.folder / f"{name}{LOG}").stat().st_size
+        except FileNotFoundError:
+            return False
+        return size > LOG_BYTES and size > os.fstat(self._files[name]).st_size // LOG_PART
+
+    def mark(self) -> None:
+        """Note the hashes of the files, in place: a full disk has room for that."""
+        data = b"".join(map(_hash, self._files.values()))
+        with PlainFolder.at(self.folder) as files:
+            fd = files.open(CHECKED_NAME, os.O_WRONLY | os.O_CREAT)
+            try:
+                os.pwrite(fd, data, 0)
+                os.ftruncate(fd, len(data))
+            finally:
+                os.close(fd)
+
+    def is_in_place(self) -> bool:
+        """Whether the opened files still have their names: a log of another file is none of
+        these."""
+        return all(
+            os.fstat(fd).st_ino == (self.folder / name).stat().st_ino
+            for name, fd in self._files.items()
+        )
 
     def size_bytes(self) -> int:
-        """Bytes of the file on the disk."""
-        return (self.folder / DATA_NAME).stat().st_size
+        """Bytes of all pages."""
+        pages = [self.rows(f"PRAGMA {schema}.page_count")[0][0] for schema in self._schemas()]
+        size: int = _PAGE_BYTES * sum(pages)
+        return size
 
     def close(self) -> None:
-        """Close the file; a writer leaves the hash of it."""
-        if not self._is_readonly:
-            with contextlib.suppress(Damage, Unavailable):
-                self.sync()
-        self._env.close()
+        """Close the files; a writer leaves no log, and the hashes of the files."""
+        is_clean = self._is_readonly
+        with contextlib.suppress(Damage, Unavailable):
+            is_clean = is_clean or self.checkpoint(is_needed=True)
+        self._end(keeps_log=not is_clean)
+
+    def abandon(self) -> None:
+        """Close the files as a process that is killed does."""
+        self._end(keeps_log=not self._is_readonly)
+
+    def _end(self, *, keeps_log: bool) -> None:
+        self.leave(keeps_log=keeps_log)
         if self._lock is not None:
-            with contextlib.suppress(OSError, Damage):
-                _leave_hash(self.folder)
             os.close(self._lock)
             self._lock = None
 
-    def abandon(self) -> None:
-        """Close the file as a process that is killed does."""
-        self._env.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+    def leave(self, *, keeps_log: bool) -> None:
+        """Close the files and keep the lock."""
+        with contextlib.ExitStack() as stack, contextlib.suppress(sqlite3.Error):
+            # The last connection moves the log into its file, except one that only reads.
+            for name in self._files if keeps_log else ():
+                reader = sqlite3.connect(self._uri(name, "mode=ro"), uri=True)
+                stack.callback(reader.close)
+                reader.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            self.db.close()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        for fd in self._files.values():
+            os.close(fd)
+        self._files.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -168,7 +357,24 @@ class IndexFile:
         self.close()
 
 
-def open_to_write(folder: Path, report: Report) -> IndexFile | None:
+class IndexChange:
+    """A transaction that writes. ``head`` is stored with its rows when it is committed."""
+
+    def __init__(self, file: IndexFile, head: IndexHead) -> None:
+        self.head = head
+        self.has_values = file.has_values
+        self.db = file.db
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """Carry out one statement."""
+        return self.db.execute(sql, values)
+
+    def write(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Carry out one statement for each row."""
+        self.db.executemany(sql, rows)
+
+
+def open_to_write(folder: Path, report: Report, *, has_values: bool = False) -> IndexFile | None:
     """Open the index in ``folder``, which is made if it is missing; None if another process writes
     to it. A damaged one is removed first, after a ``report``.
 
@@ -187,34 +393,61 @@ def open_to_write(folder: Path, report: Report) -> IndexFile | None:
         if lock is None:
             return None
         try:
-            return _open_file(folder, files, lock, report)
+            return _open_file(folder, files, lock, report, has_values=has_values)
         except BaseException:
             os.close(lock)
             raise
 
 
-def _open_file(folder: Path, files: PlainFolder, lock: int, report: Report) -> IndexFile:
-    if files.find(DATA_NAME) is not None:
-        problem = what_is_wrong(folder)
-        if problem is not None:
-            report(f"the index is rebuilt: {problem}")
-            for name in (DATA_NAME, LOCK_NAME):
-                files.remove(name)
-    files.remove(CLOSED_NAME)
-    if files.find(DATA_NAME) is None:
-        files.remove(LOCK_NAME)
-    _ready_lock_file(files)
-    return IndexFile(folder, is_readonly=False, lock=lock)
+def _open_file(
+    folder: Path, files: PlainFolder, lock: int, report: Report, *, has_values: bool
+) -> IndexFile:
+    for name in OLD_FILES:
+        files.remove(name)
+    problem = None if files.find(INDEX_NAME) is None else what_is_wrong(files)
+    if problem is None:
+        had_log = any(files.find(f"{name}{LOG}") is not None for name in DATABASES)
+        is_same = _is_there(files, INDEX_NAME) and _is_there(files, VALUES_NAME) == has_values
+        if not has_values:
+            _remove_database(files, VALUES_NAME)
+        _make_databases(files, has_values=has_values)
+        file = IndexFile(folder, lock=lock, is_readonly=False, has_values=has_values)
+        try:
+            problem = file.problem() if had_log else None
+            if problem is None and had_log:
+                file.checkpoint(is_needed=True)  # it may have what was erased since
+            elif not is_same:
+                file.mark()
+        except BaseException:
+            file.leave(keeps_log=True)
+            raise
+        if problem is None:
+            return file
+        file.remove()
+    report(f"the index is rebuilt: {problem}")
+    _remove_databases(files)
+    return _open_file(folder, files, lock, report, has_values=has_values)
 
 
-def _ready_lock_file(files: PlainFolder) -> None:
-    """Allocate all of LMDB's lock file. It is written to through a memory map: on a full disk, a
-    page that is not allocated would end the process (IX-70)."""
-    fd = files.open(LOCK_NAME, os.O_RDWR | os.O_CREAT)
-    try:
-        allocate(fd, lock_file_bytes(_READERS_MAX))
-    finally:
-        os.close(fd)
+def _is_there(files: PlainFolder, name: str) -> bool:
+    return files.find(name) is not None
+
+
+def _make_databases(files: PlainFolder, *, has_values: bool) -> None:
+    for name in DATABASES if has_values else DATABASES[:1]:
+        if files.find(name) is None:
+            os.close(files.create(name))  # others may not read it
+
+
+def _remove_databases(files: PlainFolder) -> None:
+    files.remove(CHECKED_NAME)
+    for name in DATABASES:
+        _remove_database(files, name)
+
+
+def _remove_database(files: PlainFolder, name: str) -> None:
+    for suffix in ("", LOG, "-shm"):
+        files.remove(f"{name}{suffix}")
 
 
 def open_to_read(folder: Path) -> IndexFile | None:
@@ -229,16 +462,37 @@ def open_to_read(folder: Path) -> IndexFile | None:
             with PlainFolder.at(folder) as files:
                 for name in FILES:
                     files.check_file(name)
-                if files.find(DATA_NAME) is None or files.find(LOCK_NAME) is None:
+                if files.find(INDEX_NAME) is None:
                     return None
-                if not _is_locked(files) and not _has_its_hash(folder):
-                    return None
+                return _open_found(folder, files)
         except FileNotFoundError:
             return None
-        try:
-            return IndexFile(folder, is_readonly=True, lock=None)
-        except lmdb.NotFoundError:
+
+
+def _open_found(folder: Path, files: PlainFolder) -> IndexFile | None:
+    lock: int | None = files.open(WRITER_NAME)
+    assert lock is not None
+    try:
+        is_quiet = _lock_shared(lock)
+        if is_quiet and what_is_wrong(files) is not None:
             return None
+        has_log = any(files.find(f"{name}{LOG}") is not None for name in DATABASES)
+        file = IndexFile(
+            folder, lock=lock if is_quiet else None, is_readonly=True,
+            is_quiet=is_quiet and not has_log,
+            has_values=files.find(VALUES_NAME) is not None,
+        )  # fmt: skip
+        lock = None if is_quiet else lock
+        if not file.is_in_place():
+            file.close()
+            return None
+    except (Unavailable, sqlite3.OperationalError):
+        return None  # its writer has just ended, or the log cannot be read without writing
+    else:
+        return file
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 def _locked(files: PlainFolder) -> int | None:
@@ -252,74 +506,48 @@ def _locked(files: PlainFolder) -> int | None:
     return fd
 
 
+def _lock_shared(fd: int) -> bool:
+    """Whether no process writes; then none begins to before the descriptor is closed."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def is_being_written(folder: Path) -> bool:
     """Whether a process has the index in ``folder`` open for writing."""
     try:
         with PlainFolder.at(folder) as files:
-            return _is_locked(files)
+            fd = files.open(WRITER_NAME)
     except FileNotFoundError:
         return False
-
-
-def _is_locked(files: PlainFolder) -> bool:
-    fd = files.open(WRITER_NAME)
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not _lock_shared(fd)
     finally:
         os.close(fd)
-    return False
 
 
-# Is the file whole?
-
-
-def what_is_wrong(folder: Path) -> str | None:
-    """Why the file may not be opened; None if it is sound. Reads all of it (IX-31)."""
-    if (folder / CLOSED_NAME).exists():
-        return None if _has_its_hash(folder) else "its file is not as it was closed"
-    limit_s = CHECK_S + (folder / DATA_NAME).stat().st_size / CHECK_BYTES_S
-    command = [sys.executable, "-m", "aos.read.index.index_check", str(folder)]
+def what_is_wrong(files: PlainFolder) -> str | None:
+    """Why the files may not be opened; None if they are sound. Reads all of them (IX-31)."""
     try:
-        ended = subprocess.run(  # noqa: S603  # this interpreter, a module of this package
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=limit_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it could not be read in {limit_s:.0f} s"
-    if ended.returncode == 0:
-        return None
-    return ended.stdout.decode(errors="replace").strip() or "it cannot be read"
+        checked = files.read(CHECKED_NAME, HASH_BYTES * len(DATABASES))
+    except FileNotFoundError:
+        return "its last writer ended while it wrote to its files"
+    hashes = b""
+    for name in DATABASES:
+        if files.find(name) is not None:
+            fd = files.open(name)
+            try:
+                hashes += _hash(fd)
+            finally:
+                os.close(fd)
+    return None if hashes == checked else "its files are not as they were written"
 
 
-def _has_its_hash(folder: Path) -> bool:
-    try:
-        with PlainFolder.at(folder) as files:
-            return files.read(CLOSED_NAME, HASH_BYTES) == _hash(files)
-    except (FileNotFoundError, Damage):
-        return False
-
-
-def _leave_hash(folder: Path) -> None:
-    with PlainFolder.at(folder) as files:
-        files.remove(CLOSED_NAME)
-        data = _hash(files)
-        try:
-            with os.fdopen(files.create(CLOSED_NAME), "wb") as closed:
-                closed.write(data)
-        except OSError:
-            files.remove(CLOSED_NAME)  # a part of the hash would be that of another file
-            raise
-
-
-def _hash(files: PlainFolder) -> bytes:
-    hasher = blake3()
-    with os.fdopen(files.open(DATA_NAME), "rb") as data:
-        while chunk := data.read(_CHUNK_BYTES):
-            hasher.update(chunk)
+def _hash(fd: int) -> bytes:
+    hasher, at = blake3(), 0
+    while chunk := os.pread(fd, _CHUNK_BYTES, at):
+        hasher.update(chunk)
+        at += len(chunk)
     return hasher.digest()

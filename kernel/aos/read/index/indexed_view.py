@@ -8,13 +8,13 @@ from pathlib import Path
 
 from aos.core.journal.records import CellId
 from aos.read.index.index_reader import IndexReader
-from aos.read.index.indexed_journal import IndexedJournal
 from aos.read.index.world_index import read_at_head
+from aos.read.lens.ports import Journal
 from aos.read.views.view import View
 
 
 @contextlib.contextmanager
-def indexed(view: View, folder: Path | None, journal: IndexedJournal) -> Iterator[bool]:
+def indexed(view: View, folder: Path | None, journal: Journal) -> Iterator[bool]:
     """Use the index in ``folder`` for the documents that the block makes of a view of ``journal``;
     yield whether it helps. None, an index that is damaged, of another journal, or too far behind
     does not (IX-44): then the documents are made without it, and are the same.

@@ -4,7 +4,7 @@ index = WorldIndex.open(folder, journal, report)
 while not index.advance(state):       # slices of 50 ms
     print(index.progress(state))
 with index.reading() as reader:       # one moment, of record reader.as_of
-    reader.cells(workflow="shop/order@1", prefix="o-1")
+    reader.naming(cell, first=1, last=reader.as_of)
 index.close()
 """
 
@@ -13,43 +13,56 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
 from aos.core.state.state import State
 from aos.errors import Damage
+from aos.read.index.cell_pages import KeptValues
 from aos.read.index.folding_index import (
     IsLate,
-    PrunedPart,
+    NumberedCells,
     first_head,
     fold_records,
     has_stale,
     is_of,
+    sort_lists,
 )
-from aos.read.index.index_file import IndexFile, Report, open_to_read, open_to_write
-from aos.read.index.index_head import IndexHead
-from aos.read.index.index_layout import IndexTable
+from aos.read.index.index_file import IndexChange, IndexFile, Report, open_to_read, open_to_write
 from aos.read.index.index_reader import IndexReader
-from aos.read.index.index_rows import FileRows, RowsInMemory
-from aos.read.index.indexed_journal import IndexedJournal
+from aos.read.index.index_schema import VALUES, tables_above
+from aos.read.index.indexed_records import IndexTables
+from aos.read.index.indexed_values import IndexedValues
+from aos.read.index.indexed_workflows import SearchSettings, indexed_workflows
+from aos.read.lens.ports import Journal
+from aos.read.views.view import View
 
 SLICE_S: Final = 0.05
-"""Seconds of one transaction that writes. Readers do not wait for it; with 5 ms, the transactions
+"""Seconds of one transaction that follows. Readers do not wait for it; with 5 ms, the transactions
 themselves took a twentieth of the time."""
+
+FILL_SLICE_S: Final = 1.0
+"""The same while nothing is read: the pages that records change at random are written once for
+more records."""
 
 READ_ON_RECORDS: Final = 100_000
 """Records that are read on in memory, above an index that another process writes."""
+
+TRIES: Final = 3
+"""Attempts to see both files of an index at one moment, while another process commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
     """How far an index is: the record that it has reached out of the last one, and the number of
-    cells whose rows are to be written still."""
+    cells whose rows are to be written still. ``values`` is a workflow whose values are written
+    now, with the cells that are done and all of its cells."""
 
     record: int
     last: int
     cells_left: int
+    values: tuple[str, int, int] | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -64,23 +77,47 @@ class WorldIndex:
     the record that they are of; the next ``open`` continues from there.
     """
 
-    def __init__(self, file: IndexFile, journal: IndexedJournal, report: Report) -> None:
+    def __init__(
+        self, file: IndexFile, journal: Journal, report: Report, settings: SearchSettings
+    ) -> None:
         """Use ``open``."""
         self._file = file
         self._journal = journal
         self._report = report
-        self._pruned: PrunedPart | None = None
+        self._settings = settings
+        self._tables: IndexTables | None = None
+        self._values: IndexedValues | None = None
+        self._cells: NumberedCells | None = None
+        self._is_empty = False
+        self._has_other_manifest = True
+        self._must_clean = False
         head = file.head()
-        if head is None or not is_of(head, journal):
-            if head is not None and head.at:
-                report("the index is rebuilt: it is of another history of this world")
-            self._begin_again()
-        else:
+        if head is not None and head.cells_at is not None and is_of(head, journal):
             self._base = head.base
+            if file.has_values and not file.values_are_of(head):
+                with file.write() as change:
+                    file.make_values(change)
+            return
+        if head is None and not file.is_new:
+            report("the index is rebuilt: it is of another format, or its head is damaged")
+        elif head is not None and head.at > head.base:
+            end = journal.head()
+            is_same = end is not None and end.world == head.world
+            name = "another history of this world" if is_same else "another world"
+            report(f"the index is rebuilt: it is of {name}")
+        self._begin_again()
 
     @classmethod
-    def open(cls, folder: Path, journal: IndexedJournal, report: Report) -> WorldIndex | None:
-        """Open the index in ``folder``, or make it; None if another process writes to it.
+    def open(
+        cls,
+        folder: Path,
+        journal: Journal,
+        report: Report,
+        *,
+        settings: SearchSettings | None = None,
+    ) -> WorldIndex | None:
+        """Open the index in ``folder``, or make it; None if another process writes to it. With
+        ``settings``, it has the values that they name.
 
         An index that is damaged, of another format, or not of this journal is rebuilt, after a
         ``report`` of one line.
@@ -89,59 +126,125 @@ class WorldIndex:
             Damage: A name in the folder is not that of a plain file; or the journal is damaged.
             Unavailable: The folder cannot be written.
         """
-        file = open_to_write(folder, report)
+        file = open_to_write(folder, report, has_values=bool(settings))
         if file is None:
             return None
         try:
-            return cls(file, journal, report)
+            return cls(file, journal, report, settings or {})
         except BaseException:
-            file.close()
+            file.abandon()
             raise
 
     def _begin_again(self) -> None:
         head = first_head(self._journal)
-        with self._file.write(empty=head):
-            pass
+        self._file.begin_again(head)
         self._base = head.base
-        self._pruned = None if head.is_begun else PrunedPart(self._journal)
+        self._is_empty = True
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what a transaction that was lost has changed."""
+        self._tables = self._values = self._cells = None
+        self._has_other_manifest = True
 
     def advance(self, state: State, is_late: IsLate | None = None) -> bool:
-        """Write the rows of more records, in one transaction, for 50 ms or until ``is_late``, but
-        at least those of one frame. Return whether the index is whole at the record of ``state``.
+        """Write the rows of more cells and records, in one transaction, for 50 ms or until
+        ``is_late``, but at least those of one frame. Return whether the index is whole at the
+        record of ``state``, with all values.
 
-        A journal that was pruned meanwhile begins later: then the index is rebuilt.
+        While the cells of a state are numbered, give the same state again: with another one, they
+        are begun again. If the journal was pruned meanwhile, the index is rebuilt.
 
         Raises:
             Damage, Pruned: The journal cannot be read, or the index is damaged. The rows are those
                 of the last commit.
             Unavailable: The disk is full, or the index is (``IndexFull``). As before.
         """
-        if is_late is None:
-            until_s = time.monotonic() + SLICE_S
-
-            def is_late() -> bool:
-                return time.monotonic() >= until_s
-
         cut = self._journal.cut()
         if self._base != (0 if cut is None else cut.seq):
             self._report("the index is rebuilt: the journal was pruned")
             self._begin_again()
-        last = state.next_seq - 1
-        with self._file.read() as (rows, head):
-            if head.at == last and head.is_begun and not has_stale(rows):
-                return True
-        if head.at > last:
+        head = self._file.existing_head()
+        if head.at > state.next_seq - 1:
             return False  # the state is behind and will come
-        with self._file.write() as change:
-            if self._pruned is not None:
-                change.head = self._pruned.advance(change.rows, change.head, is_late)
-                is_done = False
-            else:
-                change.head = fold_records(change.rows, change.head, self._journal, state, is_late)
-                is_done = change.head.at == last and not has_stale(change.rows)
-        if change.head.is_begun:
-            self._pruned = None
+        if is_late is None:
+            seconds = SLICE_S if head.has_lists else FILL_SLICE_S
+            until_s = time.monotonic() + seconds
+
+            def is_late() -> bool:
+                return time.monotonic() >= until_s
+
+        if head.cells_at is None and (self._cells is None or not self._cells.is_of(state)):
+            if not self._is_empty:
+                self._begin_again()
+            self._cells = NumberedCells(state)
+        if self._cells is None and self._is_done(state):
+            self._clean()
+            return True
+        try:
+            with self._file.write() as change:
+                is_done = self._slice(change, state, is_late)
+        except BaseException:
+            self._forget()
+            raise
+        self._is_empty = False
+        self._clean()
         return is_done
+
+    def _is_done(self, state: State) -> bool:
+        if self._tables is None or self._has_other_manifest:
+            return False
+        progress = self.progress(state)
+        return progress.is_whole and progress.values is None
+
+    def _slice(self, change: IndexChange, state: State, is_late: IsLate) -> bool:
+        if self._tables is None:
+            self._tables = IndexTables(change)
+            self._values = IndexedValues(change) if change.has_values else None
+        self._tables.begin(change)
+        if self._values is not None:
+            self._values.begin(change)
+        if self._cells is not None:
+            head = self._cells.advance(self._tables, self._journal, is_late)
+            self._tables.finish()
+            if head is not None:
+                change.head, self._cells = head, None
+            return False
+        if change.head.has_lists:
+            self._use_manifest(state)
+        change.head, records = fold_records(
+            self._tables, self._values, self._journal, state, is_late
+        )
+        self._has_other_manifest |= records.has_manifest
+        if self._values is not None:
+            for name in records.migrated:
+                self._values.drop(name)
+            self._must_clean |= records.has_erasure
+        if change.head.at < state.next_seq - 1 or has_stale(change):
+            return False
+        if not change.head.has_lists:
+            sort_lists(change)
+            change.head = replace(change.head, has_lists=True)
+        self._use_manifest(state)
+        if self._values is None:
+            return True
+        return self._values.fill(View(state, self._journal), is_late)
+
+    def _use_manifest(self, state: State) -> None:
+        """Keep the values that the manifest in force has, and no others."""
+        if self._has_other_manifest and self._values is not None:
+            self._values.use(indexed_workflows(self._settings, state, self._report))
+        self._has_other_manifest = False
+
+    def _clean(self) -> None:
+        """After an erasure, leave nothing in a log of values that states had before (SE-27)."""
+        if self._must_clean:
+            self._must_clean = not self._file.checkpoint(is_needed=True)
+
+    @property
+    def numbers_cells(self) -> bool:
+        """Whether cells of a state are numbered: then give ``advance`` the same state."""
+        return self._cells is not None
 
     @property
     def as_of(self) -> int:
@@ -151,22 +254,36 @@ class WorldIndex:
 
     def progress(self, state: State) -> IndexProgress:
         """How far the index is towards the record of ``state``."""
-        with self._file.read() as (rows, head):
-            return progress_of(rows, head, state)
+        with self._file.read() as head:
+            last = state.next_seq - 1
+            if head.cells_at is None:
+                done = 0 if self._cells is None else self._cells.count
+                return IndexProgress(head.at, last, max(len(state.cells) - done, 1))
+            [(left,)] = self._file.rows("SELECT COUNT(*) FROM stale")
+            remaining = None if self._values is None else self._values.remaining()
+            if remaining is None:
+                return IndexProgress(head.at, last, left if head.has_lists else max(left, 1))
+            name, done = remaining
+            shelf = state.cells.shelves.get(name)
+            total = 0 if shelf is None else shelf.count
+            return IndexProgress(head.at, last, left, (name, done, total))
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[IndexReader]:
-        """Read the index at one moment. Do not advance it meanwhile."""
-        with self._file.read() as (rows, head):
-            yield IndexReader(rows, head.at)
+    def reading(self, state: State | None = None) -> Iterator[IndexReader]:
+        """Read the index at one moment; with the ``state`` of that moment, its values, too. Do not
+        advance it meanwhile."""
+        with self._file.read() as head:
+            values: KeptValues = {}
+            if state is not None:
+                values = _kept_values(self._file, state, self._settings)
+            try:
+                yield IndexReader(self._file, head.at, values)
+            finally:
+                self._file.db.set_progress_handler(None, 0)
 
     def size_bytes(self) -> int:
         """Bytes on the disk."""
         return self._file.size_bytes()
-
-    def sync(self) -> None:
-        """Write what was committed to the disk. May be called on another thread."""
-        self._file.sync()
 
     def abandon(self) -> None:
         """Close the index as a process that is killed does, so that the next one checks it."""
@@ -183,15 +300,8 @@ class WorldIndex:
         self.close()
 
 
-def progress_of(rows: FileRows, head: IndexHead, state: State) -> IndexProgress:
-    """How far rows are towards the record of a state."""
-    return IndexProgress(head.at, state.next_seq - 1, rows.count(IndexTable.STALE))
-
-
 @contextlib.contextmanager
-def read_at_head(
-    folder: Path, journal: IndexedJournal, state: State
-) -> Iterator[IndexReader | None]:
+def read_at_head(folder: Path, journal: Journal, state: State) -> Iterator[IndexReader | None]:
     """Read an index that is there at the record of ``state``, without writing to it; None if there
     is none that helps (IX-44).
 
@@ -205,22 +315,70 @@ def read_at_head(
     if file is None:
         yield None
         return
-    try:
-        with file.read() as (rows, head):
-            yield _read_on(rows, head, journal, state)
-    finally:
-        file.close()
+    with file, _at_one_moment(file):
+        yield _read_on(file, journal, state)
 
 
-def _read_on(
-    rows: FileRows, head: IndexHead, journal: IndexedJournal, state: State
-) -> IndexReader | None:
-    last = state.next_seq - 1
-    progress = progress_of(rows, head, state)
-    if not is_of(head, journal) or not 0 <= last - head.at <= READ_ON_RECORDS:
+@contextlib.contextmanager
+def _at_one_moment(file: IndexFile) -> Iterator[None]:
+    """One transaction that sees both files at the same record, if that is possible."""
+    for _ in range(TRIES - 1):
+        with file.read() as head:
+            if not file.has_values or file.values_are_of(head):
+                yield
+                return
+    with file.read():
+        yield
+
+
+def _read_on(file: IndexFile, journal: Journal, state: State) -> IndexReader | None:
+    head, last = file.head(), state.next_seq - 1
+    if head is None or not head.has_lists or not is_of(head, journal):
         return None
-    if progress.cells_left > READ_ON_RECORDS:
+    [(stale,)] = file.rows("SELECT COUNT(*) FROM main.stale")
+    if not 0 <= last - head.at <= READ_ON_RECORDS or stale > READ_ON_RECORDS:
         return None
-    above = RowsInMemory(rows)
-    updated_head = fold_records(above, head, journal, state, lambda: False)
-    return IndexReader(above, updated_head.at)
+    settings = _stored_settings(file) if file.values_are_of(head) else {}
+    if head.at == last and not stale:
+        return IndexReader(file, last, _kept_values(file, state, settings))
+    change = IndexChange(file, head)
+    for statement in tables_above():
+        change.execute(statement)
+    workflows = indexed_workflows(settings, state, _say_nothing)
+    values = IndexedValues.above(change, workflows) if settings else None
+    tables = IndexTables(change, above="temp.new_")
+    updated_head, records = fold_records(tables, values, journal, state, lambda: False)
+    kept = {} if records.has_manifest else _kept_values(file, state, settings)
+    return IndexReader(file, updated_head.at, kept, is_above=True)
+
+
+def _stored_settings(file: IndexFile) -> SearchSettings:
+    """The paths of the values that a file has, in the place of those in ``node.toml``."""
+    settings: dict[str, dict[str, str]] = {}
+    for name, path in file.rows(
+        f"SELECT name, path FROM {VALUES}.attributes JOIN {VALUES}.workflows USING (workflow)"
+    ):
+        paths = settings.setdefault(name, {})
+        if not path.startswith("@"):
+            paths[path] = path
+    return settings
+
+
+def _kept_values(file: IndexFile, state: State, settings: SearchSettings) -> KeptValues:
+    """The tables of the workflows whose values are those of the manifest in force."""
+    if not settings:
+        return {}
+    workflows = indexed_workflows(settings, state, _say_nothing)
+    kept: dict[str, tuple[int, dict[str, int]]] = {}
+    for number, name, signature in file.rows(
+        f"SELECT workflow, name, signature FROM {VALUES}.workflows WHERE filled_to IS NULL"
+    ):
+        workflow = workflows.get(name)
+        if workflow is not None and workflow.signature == signature:
+            paths = {path: position for position, path in enumerate(sorted(workflow.attributes))}
+            kept[name] = number, paths
+    return kept
+
+
+def _say_nothing(_: str) -> None:
+    """The process that writes has reported the paths that cannot be indexed."""

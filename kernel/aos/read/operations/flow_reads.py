@@ -7,7 +7,7 @@ from typing import Final
 
 from aos.flow.flow_state import OTHER_SPELLINGS
 from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
-from aos.read.operations.parameters import AT, FLAG, KEY, KEY_PREFIX, LIMITED, NAME, SPELLED
+from aos.read.operations.parameters import AT, FLAG, KEY, KEY_PREFIX, LIMITED, NAME, SPELLED, WHERE
 from aos.read.views import flow_view
 from aos.read.views.flow_reading import SHOWN_STATUSES
 from aos.read.views.record_view import Document
@@ -20,6 +20,8 @@ def _flows(view: View, query: Query) -> Document:
         flow=query.get("flow"),
         status=query.get("status"),
         key_prefix=query.get("key_prefix"),
+        where=query.get("where"),
+        aliases=query.get("aliases", {}),
         limit=query["limit"],
         offset=query["offset"],
     )
@@ -36,7 +38,7 @@ def _flow_takes_long(query: Query) -> bool:
 
 READ_FLOWS: Final = ReadOperation(
     name="read_flows", path="/v1/flows", command="flow list",
-    summary="List the instances of flows, by flow and key.",
+    summary="List the instances of flows, by flow and key or in the order of a condition.",
     parameters=(
         Parameter(
             name="flow", schema=NAME, metavar="FLOW",
@@ -47,9 +49,9 @@ READ_FLOWS: Final = ReadOperation(
             schema={"type": "string", "enum": [*SHOWN_STATUSES, *OTHER_SPELLINGS]},
             help="Only flows of this status.",
         ),
-        KEY_PREFIX, *LIMITED, AT,
+        KEY_PREFIX, WHERE, *LIMITED, AT,
     ),
-    answers=("FlowsDocument",), document=_flows, is_long=is_always_long,
+    answers=("FlowsDocument",), document=_flows, is_long=is_always_long, reads_index=True,
 )  # fmt: skip
 
 READ_FLOW: Final = ReadOperation(

@@ -4,8 +4,10 @@ state no longer has (spec/audit.md, A-69, A-69a, A-69b)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from aos.core.journal.records import (
     CellId,
@@ -16,6 +18,7 @@ from aos.core.journal.records import (
     Step,
     slot_bytes,
 )
+from aos.core.state.cell import Cell
 from aos.errors import BadUsage, Damage, sentence
 from aos.flow.failure import Failure, FlowDivergence
 from aos.flow.flow_state import OTHER_SPELLINGS, FlowState
@@ -25,6 +28,7 @@ from aos.flow.tree import OperationNode, tree, waits, walk
 from aos.read.lens.flow_lens import FlowLens
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.record_finding import records_naming
+from aos.read.views.cell_selection import CellSelection, subject
 from aos.read.views.cell_view import cell as cell_document
 from aos.read.views.flow_reading import SHOWN_STATUSES, SeenFlow, find_flow, flow_names, read_flow
 from aos.read.views.receipts import code_of
@@ -34,6 +38,12 @@ from aos.read.views.view import LIMIT, View, check_word, page
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
+if TYPE_CHECKING:
+    from aos.read.where.matching import Rank
+
+FLOW_NAMES: Final = {"status": "status"}
+"""Names in conditions on flows that come before those of every cell: the status of the flow."""
+
 
 def flows(
     view: View,
@@ -41,25 +51,35 @@ def flows(
     flow: str | None = None,
     status: str | None = None,
     key_prefix: str | None = None,
+    where: str | None = None,
+    aliases: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     limit: int = LIMIT,
     offset: int = 0,
 ) -> Document:
-    """List the instances of flows by flow, then key (A-69). The state of each selected instance is
-    read, because it has the status.
+    """List the instances of flows by flow, then key, or in the order of ``where`` (A-69): those
+    that pass this condition, in which ``aliases`` are, by flow, more names of paths. The state of
+    each selected instance is read, because it has the status.
 
     Raises:
-        BadUsage: A filter names nothing that is known.
+        BadUsage: A filter names nothing that is known, or the condition is invalid.
     """
     if status is not None:
         status = OTHER_SPELLINGS.get(status, status)
     check_word("flow status", status, SHOWN_STATUSES)
     names = flow_names(view.state) if flow is None else [find_flow(view.state, flow)]
-    ids: list[CellId] = []
+    selections = [
+        CellSelection(workflow=name, key_prefix=key_prefix, condition=where, aliases={
+            name: {**aliases.get(name, {}), **FLOW_NAMES}
+        })
+        for name in names
+    ]  # fmt: skip
+    ids: list[tuple[Rank | None, CellId]] = []
     by_status: Counter[str] = Counter()
-    for instance in _instances(view, names, key_prefix):
-        by_status[instance.status] += 1
-        if status in (None, instance.status):
-            ids.append(instance.id)
+    for selection in selections:
+        for rank, instance in _instances(view, selection.resolved(view.state)):
+            by_status[instance.status] += 1
+            if status in (None, instance.status):
+                ids.append((rank, instance.id))
 
     def row(id: CellId) -> Document:
         instance = read_flow(view.state, view.state.cells[id], view.journal.blob)
@@ -67,20 +87,38 @@ def flows(
         return _row(view, instance)
 
     return {
-        **page("flows", sorted(ids), limit, offset, row),
+        **page("flows", [id for _, id in sorted(ids, key=_place)], limit, offset, row),
         "by_status": dict(sorted(by_status.items())),
     }
 
 
-def _instances(view: View, names: list[str], key_prefix: str | None) -> Iterator[SeenFlow]:
-    for name in names:
-        for cell in view.state.cells.of(name):
-            if key_prefix is None or view.lens.key_text(
-                cell.id, hash=cell.workflow_hash
-            ).startswith(key_prefix):
-                instance = read_flow(view.state, cell, view.journal.blob)
-                if instance is not None:
-                    yield instance
+def _place(ranked: tuple[Rank | None, CellId]) -> tuple[Rank | int, CellId]:
+    return (0 if ranked[0] is None else ranked[0]), ranked[1]
+
+
+def _instances(view: View, selection: CellSelection) -> Iterator[tuple[Rank | None, SeenFlow]]:
+    """The instances of one flow that a selection has, each with its place in the order of the
+    condition, if that has one."""
+    search = selection.search
+    for cell in _selected_cells(view, selection):
+        instance = read_flow(view.state, cell, view.journal.blob)
+        if instance is not None:
+            is_ordered = search is not None and search.is_ordered
+            yield search.rank_of(subject(view, cell)) if search and is_ordered else None, instance
+
+
+def _selected_cells(view: View, selection: CellSelection) -> Iterator[Cell]:
+    """From the index of the view if it has the condition, else every cell."""
+    query = None if selection.search is None else selection.query(view.now_ns)
+    if view.finder is not None and query is not None:
+        found = view.finder.page(query, limit=len(view.state.cells), offset=0)
+        if found is not None:
+            yield from map(view.state.cells.__getitem__, found.cells)
+            return
+    for cell in selection.candidates(view.state):
+        view.check_time()
+        if selection.has(view, cell):
+            yield cell
 
 
 def _row(view: View, flow: SeenFlow) -> Document:

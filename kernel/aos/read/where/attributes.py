@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
@@ -17,9 +17,20 @@ from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import is_pinned
 from aos.errors import Damage, Erased, excerpt
+from aos.flow.flow_state import FLOW_STATUSES
 from aos.manifest.catalog import did_you_mean
-from aos.manifest.effective import Effective
+from aos.manifest.effective import FLOW_STATE, Effective
 from aos.read.where.condition import WhereInvalid, WhereToken, is_word
+from aos.read.where.flow_names import (
+    ERROR,
+    FAILURE_FIELDS,
+    INPUT,
+    PACKED,
+    STATUS,
+    packed_types,
+    status_of,
+    unpacked,
+)
 from aos.values.cbor import decode_record
 from aos.values.codec import JsonForm, Room
 from aos.values.errors import ValueProblem
@@ -274,6 +285,8 @@ class Names:
                 f"the manifest in force has no {self._workflow}, so its states have no types",
                 name.column,
             )
+        if workflow.state.name == FLOW_STATE and words[0] in (*PACKED, ERROR, STATUS):
+            return self._of_flow(words, name)
         kind = self._kind(workflow.state.type, words, name)
         is_packed = kind is ANY
         return Attribute(
@@ -281,6 +294,50 @@ class Names:
             kind,
             lambda subject: _leaves(subject.state, words, is_packed=is_packed),
         )
+
+    def _of_flow(self, words: list[str], name: WhereToken) -> Attribute:
+        """A name below the state of a flow (SE-5a)."""
+        field, tail = words[0], words[1:]
+        path = ".".join(words)
+        if field == STATUS:
+            if tail:
+                raise WhereInvalid(
+                    f"{excerpt(name.word)}: there is nothing below 'status'", name.column
+                )
+            kind = replace(word_kind(FLOW_STATUSES), of=status_of)
+            return Attribute(path, kind, lambda subject: _leaves(subject.state, words))
+        kind = self._packed_kind(field, tail, name)
+        return Attribute(path, kind, lambda subject: _leaves(unpacked(subject.state, field), tail))
+
+    def _packed_kind(self, field: str, tail: list[str], name: WhereToken) -> ValueKind:
+        """The type below a packed field: the one of its schemas, or what a value looks like."""
+        if not tail:
+            return ANY
+        if field == ERROR:
+            types: dict[str, Type] = {word: Scalar("text") for word in FAILURE_FIELDS}
+            return self._kind(Record(tuple(types.items())), tail, name)
+        assert self._manifest is not None
+        assert self._workflow is not None
+        kinds: dict[str, ValueKind] = {}
+        problem: WhereInvalid | None = None
+        for type_ in packed_types(self._manifest, self._workflow, field):
+            try:
+                kind = self._kind(type_, tail, name)
+            except WhereInvalid as error:
+                problem = problem or error
+            else:
+                # Tags of several variants are any words.
+                is_other = kind.name == "word" and kind.name in kinds
+                kinds[kind.name] = (
+                    replace(kind, read=lambda token: token.word) if is_other else kind
+                )
+        if not kinds and field == INPUT and problem is not None:
+            raise problem
+        if not kinds:
+            raise WhereInvalid(
+                f"{excerpt(name.word)}: no schema of the manifest has this name", name.column
+            )
+        return next(iter(kinds.values())) if len(kinds) == 1 else ANY
 
     def _kind(self, type_: Type, words: list[str], name: WhereToken) -> ValueKind:
         type_ = self._bare(type_)
@@ -329,7 +386,7 @@ class Names:
                     return type_
 
 
-def _leaves(value: Any, words: list[str], *, is_packed: bool) -> Iterator[Any]:
+def _leaves(value: Any, words: list[str], *, is_packed: bool = False) -> Iterator[Any]:
     """The values at a path. Of a list each item counts; null is no value."""
     if value is None:
         return

@@ -48,12 +48,13 @@ class Condition:
             return (next(leaves, None) is None) == (self.operator == EQUAL)
         values = self.attribute.comparable(subject)
         if self.operator == NOT_EQUAL:
-            return not any(
-                _is_equal(value, self.values[0]) for value in values if value is not None
-            )
-        return any(self._passes(value) for value in values if value is not None)
+            return all(self.passes(value) for value in values if value is not None)
+        return any(self.passes(value) for value in values if value is not None)
 
-    def _passes(self, value: Comparable) -> bool:
+    def passes(self, value: Comparable) -> bool:
+        """Whether one value passes, which ``is_null`` asks nothing of."""
+        if self.operator == NOT_EQUAL:
+            return not _is_equal(value, self.values[0])
         if self.operator in (EQUAL, IN):
             return any(_is_equal(value, literal) for literal in self.values)
         bound = self.values[0]

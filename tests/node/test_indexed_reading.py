@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
+from aos.core.state.state import State
+from aos.manifest.linear_names import LINEAR
+from aos.node.kept_index import KeptIndex
 from aos.node.problems import Problem
-from aos.node.search.indexed_reading import IndexedReading
 from tests.cli.shell import here
 from tests.copies import copied
 from tests.node.test_node_process import Started, started, wait_until
@@ -22,7 +23,7 @@ from tests.read.where.test_lists import check, world
 
 __all__ = ["world"]
 
-PROCESS = b"aos.node.search.index_process"
+PROCESS = b"aos.node.index_process"
 SETTINGS = """
 [search."aos/schedule@1"]
 every = "set.when.Every.interval"
@@ -96,7 +97,7 @@ def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_
             "a", "b",
         ]  # fmt: skip
         assert listed(node, workflow="aos/schedule", waits_for="timer") == ["a", "b", "c", "d", "e"]
-    index = indexed / "node" / "index" / "cells.db"
+    index = indexed / "node" / "index" / "values.db"
     assert index.stat().st_mode & 0o077 == 0
 
 
@@ -207,8 +208,8 @@ def test_settings_change_by_a_signal(indexed: Path, tmp_path: Path) -> None:
 
 def test_before_it_is_ready_it_says_how_far_it_is(tmp_path: Path) -> None:
     """SE-24"""
-    reading = IndexedReading(tmp_path, {"shop/order@1": {}}, print)
+    index = KeptIndex(tmp_path, lambda: 1, print, index_folder=tmp_path, settings={LINEAR: {}})
     with pytest.raises(Problem) as found:
-        asyncio.run(reading.document("read_cells", {}))
+        index.check_values(cast(State, None), "read_linear_instances", {})
 
     assert (found.value.status, found.value.rule) == (503, "index_is_building")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +16,18 @@ import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE, PIN
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Event, Ref
 from aos.host.door.writer import open_writer
 from aos.host.folder.making import init_world
+from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
 from aos.manifest.load import load
-from aos.node.search.following_index import FollowingIndex
-from aos.node.search.search_index import FILE_NAME, SearchIndex
+from aos.read.index.index_file import DATABASES, LOG
+from aos.read.index.indexed_values import IndexedValues
+from aos.read.index.indexed_view import use_index
+from aos.read.index.indexed_workflows import IndexedWorkflow
+from aos.read.index.world_index import WorldIndex, read_at_head
 from aos.read.views import cell_view, count_view
 from aos.read.views.cell_selection import CellSelection
 from aos.read.views.record_view import Document
@@ -28,7 +35,7 @@ from aos.read.views.view import View
 from aos.read.where.attributes import Attribute
 from aos.read.where.condition import WhereInvalid, parse
 from aos.read.where.counting import CountedCells
-from aos.read.where.matching import CellPage, CellQuery
+from aos.read.where.matching import CellFinder, CellPage, CellQuery
 from aos.values.cbor import encode
 from tests.cli.shell import in_silence
 from tests.cli.test_commands import GARBAGE
@@ -187,16 +194,16 @@ def random_text(chosen: random.Random, *, is_ordered: bool) -> str:
 class Exact:
     """The index, which must have everything that is asked for."""
 
-    def __init__(self, index: SearchIndex) -> None:
-        self.index = index
+    def __init__(self, finder: CellFinder) -> None:
+        self.finder = finder
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage:
-        found = self.index.page(query, limit=limit, offset=offset)
+        found = self.finder.page(query, limit=limit, offset=offset)
         assert found is not None
         return found
 
-    def count(self, query: CellQuery, by: Attribute | None, most: int) -> CountedCells:
-        found = self.index.count(query, by, most)
+    def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells:
+        found = self.finder.count(query, by, limit)
         assert found is not None
         return found
 
@@ -209,59 +216,79 @@ class Followed:
         self.settings = settings
         self.loop = asyncio.new_event_loop()
         self.said: list[str] = []
-        self.filled: list[int] = []
+        self.filled: list[str] = []
         self.open()
 
     def open(self) -> None:
-        self.following = FollowingIndex(
-            self.path, self.settings, lambda _w, _d, total: self.filled.append(total),
-            self.said.append,
-        )  # fmt: skip
-        self.follower = Follower(self.path, [self.following])
+        (self.path / "node").mkdir(exist_ok=True)
+        self.follower = Follower(self.path)
         self.loop.run_until_complete(self.follower.start())
+        index = WorldIndex.open(
+            self.path / "node" / "index", self.follower.store, self.said.append,
+            settings=self.settings,
+        )  # fmt: skip
+        assert index is not None
+        self.index = index
 
-    def advance(self) -> SearchIndex:
+    def advance(self) -> WorldIndex:
         """Wait until no cell has anything to run; return the index."""
         self.loop.run_until_complete(self.follower.advance_to())
         until_s = time.monotonic() + 60
         while self.follower.state.ring:
             assert time.monotonic() < until_s
             self.loop.run_until_complete(self.follower.advance_to())
-        return self.following.advance(self.follower)
+        make = IndexedValues._make
 
-    def commit(self) -> None:
-        self.following.commit(self.follower)
+        def noted(values: IndexedValues, workflow: IndexedWorkflow) -> int:
+            self.filled.append(workflow.name)
+            return make(values, workflow)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(IndexedValues, "_make", noted)
+            while not self.index.advance(self.follower.state):
+                pass
+        return self.index
 
     def close(self) -> None:
-        """End without a commit, as a kill does."""
-        self.following.close()
+        """End as a kill does."""
+        self.index.abandon()
+        self.follower.close()
+
+    def close_in_order(self) -> None:
+        """End without a log."""
+        self.index.close()
         self.follower.close()
 
     def compare(self, **given: Any) -> int:
         """Compare a list from the index with one without it; return the number of cells."""
         limit, offset = given.pop("limit", 10_000), given.pop("offset", 0)
         selection = CellSelection(workflow=PUPPET, aliases=self.settings, **given)
-        found = []
-        for view in self.views():
-            found.append(cell_view.cells(view, selection, limit=limit, offset=offset))
-            found[-1].pop("looked_at")
+        with self.views() as views:
+            found = [cell_view.cells(view, selection, limit=limit, offset=offset) for view in views]
+        for each in found:
+            each.pop("looked_at")
         assert found[0] == found[1], given
         total: int = found[0]["total"]
         return total
 
-    def views(self) -> Iterator[View]:
+    @contextmanager
+    def views(self) -> Iterator[list[View]]:
         """A view that reads every cell, and one that reads the index."""
-        for finder in (None, Exact(self.advance())):
-            view = View(self.follower.state, self.follower.store)
-            view.finder = finder
-            yield view
+        index, state = self.advance(), self.follower.state
+        plain, by_index = (View(state, self.follower.store) for _ in range(2))
+        with index.reading(state) as reader:
+            use_index(by_index, reader)
+            assert by_index.finder is not None
+            by_index.finder = Exact(by_index.finder)
+            yield [plain, by_index]
 
     def compare_counts(self, group_by: str | None, **given: Any) -> Document:
         """Compare counts from the index with those without it; return them."""
         selection = CellSelection(workflow=PUPPET, aliases=self.settings, **given)
-        scanned, indexed = (
-            count_view.cell_counts(each, selection, group_by=group_by) for each in self.views()
-        )
+        with self.views() as views:
+            scanned, indexed = (
+                count_view.cell_counts(each, selection, group_by=group_by) for each in views
+            )
         assert scanned == indexed, (group_by, given)
         return scanned
 
@@ -277,17 +304,13 @@ def followed(path: Path, settings: Any = SETTINGS) -> Iterator[Followed]:
 
 
 def damaged(path: Path, chosen: random.Random) -> None:
-    """Cut the file of the index, or flip a byte of it."""
-    file = path / "node" / "index" / FILE_NAME
-    if not file.exists():
-        return  # no index has been committed yet
+    """Cut a file of the index, or flip a byte of it."""
+    file = path / "node" / "index" / chosen.choice(DATABASES)
     data = bytearray(file.read_bytes())
     if chosen.random() < 0.5:
         del data[chosen.randrange(len(data)) :]
     else:
         data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
-    for each in file.parent.iterdir():
-        each.unlink()
     file.write_bytes(data)
 
 
@@ -329,13 +352,11 @@ def test_the_index_equals_a_scan_after_random_steps(rich: Path, seed: int) -> No
                     world.open()
                 case 2:
                     world.advance()
-                    world.commit()
                     world.close()
                     send(rich, *random_events(chosen))
                     world.open()
                 case 3:
-                    world.commit() if world.following.index else None
-                    world.close()
+                    chosen.choice((world.close, world.close_in_order))()
                     damaged(rich, chosen)
                     world.open()
                 case 4 if version < 3:
@@ -366,8 +387,8 @@ def test_every_flipped_or_missing_byte_is_noticed(rich: Path) -> None:
     for _ in range(60 if long_form() else 12):
         with followed(rich) as world:
             world.compare(condition="number >= 0 order by called")
-            world.commit()
             rebuilds += bool(world.filled)
+            world.index.close()
         damaged(rich, chosen)
     assert rebuilds > 3
 
@@ -378,13 +399,11 @@ def test_an_index_that_is_not_damaged_is_not_filled_again(rich: Path) -> None:
     with followed(rich) as world:
         send(rich, *random_events(chosen))
         world.compare(condition="number >= 0")
-        world.commit()
         assert len(world.filled) == 1
         assert [each.partition(":")[0] for each in world.said] == [f'search."{PUPPET}".gone']
     send(rich, *random_events(chosen))
     with followed(rich) as world:
         world.compare(condition="number >= 0 order by amount desc")
-        world.commit()
         assert world.filled == []
     more = {PUPPET: {**SETTINGS[PUPPET], "other": "n"}, "no/such@1": {"x": "y"}}
     with followed(rich, more) as world:  # another name of the same path
@@ -406,28 +425,33 @@ def test_an_index_of_another_world_or_an_older_backup_is_rebuilt(
         send(other, *random_events(chosen))
         with followed(other) as world:
             world.compare(condition="number >= 0")
-            world.commit()
     send(rich, *random_events(chosen))
     with followed(rich) as world:
         world.compare(condition="number >= 0")
-        world.commit()
-    file = Path("node") / "index" / FILE_NAME
-    (rich / file).write_bytes((other / file).read_bytes())
+    folder = Path("node") / "index"
+    for world_path in (other, rich):
+        with followed(world_path) as world:
+            world.advance().close()
+    shutil.rmtree(rich / folder)
+    shutil.copytree(other / folder, rich / folder)
 
     with followed(rich) as world:
         assert world.compare(condition="number >= 0")
         assert len(world.filled) == 1
         assert "another world" in world.said[0]
-        index = world.advance()
-        index.commit(world.follower.seq + 7, b"")
-    with followed(rich) as world:
-        world.compare(condition="number >= 0")
-        assert "older backup" in world.said[0]
-        index = world.advance()
-        index.commit(world.follower.seq, b"\x00" * 32)
+        world.index._file.db.execute("UPDATE head SET record = record + 7")
     with followed(rich) as world:
         world.compare(condition="number >= 0")
         assert "another history" in world.said[0]
+        world.index._file.db.execute("UPDATE main.head SET frame = x'00'")
+    with followed(rich) as world:
+        world.compare(condition="number >= 0")
+        assert "another history" in world.said[0]
+        world.index._file.db.execute("UPDATE attributes.head SET frame = x'00'")
+    with followed(rich) as world:  # a crash of the machine has left one file behind the other
+        world.compare(condition="number >= 0")
+        assert world.said == world.said[-1:]
+        assert len(world.filled) == 1
 
 
 @pytest.mark.parametrize("is_open", [True, False])
@@ -438,7 +462,6 @@ def test_migrated_states_are_indexed(tmp_path: Path, *, is_open: bool) -> None:
     with running_kernel(path, executors=False):
         with followed(path, {PUPPET: {}}) as world:
             assert world.compare(condition=where) > 0
-            world.commit()
             if is_open:
                 migrate(path)
                 assert world.compare(condition=where) > 0
@@ -453,3 +476,101 @@ def test_migrated_states_are_indexed(tmp_path: Path, *, is_open: bool) -> None:
 def migrate(path: Path) -> None:
     with open_writer(path) as writer:
         assert isinstance(writer.apply(migrating(), mode=MIGRATE).answer, Admitted)
+
+
+def test_a_reader_adds_the_newest_values_in_memory(rich: Path) -> None:
+    """IX-44, SE-22: conditions, orders and counts, above a file that lacks the newest records."""
+    chosen = random.Random("above")
+    selected = 0
+    send(rich, *(each for _ in range(3) for each in random_events(chosen)))
+    with followed(rich) as world:
+        world.advance()
+        for _ in range(12 if long_form() else 4):
+            world.index.abandon()
+            send(rich, *random_events(chosen))
+            world.loop.run_until_complete(world.follower.advance_to())
+            until_s = time.monotonic() + 60
+            while world.follower.state.ring:
+                assert time.monotonic() < until_s
+                world.loop.run_until_complete(world.follower.advance_to())
+            state, store = world.follower.state, world.follower.store
+            with read_at_head(rich / "node" / "index", store, state) as reader:
+                assert reader is not None
+                assert reader.as_of == state.next_seq - 1
+                plain, by_index = View(state, store), View(state, store)
+                use_index(by_index, reader)
+                assert by_index.finder is not None
+                by_index.finder = Exact(by_index.finder)
+                for _ in range(12):
+                    where = random_where(chosen)
+                    selection = CellSelection(workflow=PUPPET, aliases=SETTINGS, condition=where)
+                    found, expected = (
+                        cell_view.cells(each, selection) for each in (by_index, plain)
+                    )
+                    assert found == expected, where
+                    selected += found["total"]
+                    counted = CellSelection(
+                        workflow=PUPPET, aliases=SETTINGS,
+                        condition=random_where(chosen, is_ordered=False),
+                    )  # fmt: skip
+                    by = chosen.choice(NAMES)
+                    assert count_view.cell_counts(
+                        by_index, counted, group_by=by
+                    ) == count_view.cell_counts(plain, counted, group_by=by)
+            world.follower.close()
+            world.open()
+    assert selected > 10
+
+
+def test_after_a_manifest_a_reader_does_not_use_the_values(rich: Path) -> None:
+    """SE-22: until the process that writes has read it."""
+    send(rich, *random_events(random.Random("manifest")))
+    with followed(rich) as world:
+        world.advance()
+        world.index.abandon()
+        with open_writer(rich) as writer:
+            writer.apply(manifest(2), mode=PIN)
+        world.loop.run_until_complete(world.follower.advance_to())
+        state, store = world.follower.state, world.follower.store
+        with read_at_head(rich / "node" / "index", store, state) as reader:
+            assert reader is not None
+            view = View(state, store)
+            use_index(view, reader)
+            selection = CellSelection(
+                workflow=PUPPET, aliases=SETTINGS, condition="number >= 0"
+            ).resolved(state)
+            query = selection.query(view.now_ns)
+            assert view.finder is not None
+            assert query is not None
+            assert view.finder.page(query, limit=1, offset=0) is None
+        world.follower.close()
+        world.open()
+        world.compare(condition="number >= 0 order by amount desc")
+
+
+def test_after_an_erasure_no_file_has_what_states_had_before(rich: Path) -> None:
+    """SE-27: not the file of values, and not its log."""
+    personal: dict[Any, Any] = {**random_state(random.Random("personal")), "name": "personal"}
+    told = puppet.do("k-1", encode({"state": encode({**personal, "tags": ["private"] * 200})}))
+    send(rich, told)
+    with open_reader(rich) as reader:
+        records = [from_bytes(data) for frame in reader.store.frames() for data in frame.records]
+    refs = [each.value for each in records if isinstance(each, Event)]
+    [value] = [each.hash for each in refs if isinstance(each, Ref)]
+    with followed(rich) as world:
+        assert world.compare(condition="called = personal and tag = private") == 1
+        files = [
+            rich / "node" / "index" / f"{name}{end}" for name in DATABASES for end in ("", LOG)
+        ]
+        assert any(b"personal" in file.read_bytes() for file in files)
+        send(rich, puppet.do("k-1", encode({"state": encode({**personal, "name": None})})))
+        assert world.compare(condition="called = personal") == 0
+        with open_writer(rich) as writer:
+            answer = writer.control("erase", value=value)
+            assert isinstance(answer, Admitted), answer
+        assert world.compare(condition="tag = private") == 0
+
+        for file in files:
+            data = file.read_bytes()
+            assert b"personal" not in data, file
+            assert b"private" not in data, file

@@ -6,15 +6,22 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from aos.core.state.state import State
+from aos.errors import BadUsage
+from aos.manifest.linear_names import LINEAR
+from aos.node.problems import Problem
 from aos.read.index.cached_index import index_cache
 from aos.read.index.index_file import Report
+from aos.read.index.indexed_workflows import SearchSettings
+from aos.read.lens.lookup import find_workflow
 
 INDEXED_RECORDS: Final = 10_000
-"""Records from which on a world has an index: fewer are read as fast without one."""
+"""Records from which on a world has an index: fewer are read as fast without one. One with values
+is kept from the first record on."""
 
 SHARE: Final = 100
 SHARE_WITH_KERNEL: Final = 40
@@ -39,7 +46,8 @@ class KeptIndex:
     """Runs the process, and tells how far its index is. Used from one event loop.
 
     ``records`` returns the number of records of the world. With ``index_folder`` None, the index is
-    in the machine's cache; where there is no cache, there is no index.
+    in the machine's cache; where there is no cache, there is no index. ``settings`` are the names
+    of ``node.toml``: the index in ``index_folder`` has their values.
     """
 
     def __init__(
@@ -50,7 +58,9 @@ class KeptIndex:
         *,
         index_folder: Path | None = None,
         share: int = SHARE,
+        settings: SearchSettings | None = None,
     ) -> None:
+        self.settings: SearchSettings = settings or {}
         self._world = world
         self._records = records
         self._report = report
@@ -66,6 +76,31 @@ class KeptIndex:
         """The folder of the index once it answers; None until then. The records that a running
         world is ahead of it are read on by its readers."""
         return Path(self._progress["folder"]) if self._may_answer() else None
+
+    def check_values(self, state: State, operation: str, query: Mapping[str, Any]) -> None:
+        """Check that a list can be made: one of a workflow with values does not read every cell
+        while they are written.
+
+        Raises:
+            Problem: The values are not there yet (503).
+        """
+        if "at" in query or _workflow_of(state, operation, query) not in self.settings:
+            return
+        if self._may_answer() and self._progress.get("values") is None:
+            return
+        raise Problem(
+            503, "index_is_building", f"the search index: {self._how_far()} (try again)",
+            retry_after_s=1,
+        )  # fmt: skip
+
+    def _how_far(self) -> str:
+        progress = self._progress
+        if progress.get("values") is not None:
+            workflow, done, total = progress["values"]
+            return f"{done:,} of {total:,} cells of {workflow} are indexed"
+        if progress.get("record") is not None:
+            return f"{progress['record']:,} of {progress['last']:,} records are indexed"
+        return str(progress.get("problem") or "it is being opened")
 
     def _may_answer(self) -> bool:
         progress = self._progress
@@ -106,14 +141,14 @@ class KeptIndex:
         words = self._words()
         if words is None:
             return
-        while self._records() < INDEXED_RECORDS:  # noqa: ASYNC110  # no event tells it
+        while not self.settings and self._records() < INDEXED_RECORDS:  # noqa: ASYNC110  # no event tells it
             await asyncio.sleep(LOOK_S)
         pause_s = PAUSE_S
         while True:
             self._progress = {"record": 0, "last": self._records()}
             with contextlib.suppress(OSError):
                 process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "aos.node.search.index_writer", *words,
+                    sys.executable, "-m", "aos.node.index_process", *words,
                     stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
                 )  # fmt: skip
                 self._process = process
@@ -132,8 +167,8 @@ class KeptIndex:
         target = self._index_folder or index_cache()
         if target is None:
             return None
-        flags = [] if self._index_folder is None else ["--here"]
-        return [str(self._world), str(target), str(self._share), *flags]
+        search = [] if self._index_folder is None else [json.dumps(self.settings)]
+        return [str(self._world), str(target), str(self._share), *search]
 
     async def _listen(self, process: asyncio.subprocess.Process) -> bool:
         """Take what the process tells until it ends; return whether its index was whole."""
@@ -143,6 +178,18 @@ class KeptIndex:
             self._progress = json.loads(line)
             self._was_whole = self._may_answer()
         return self._was_whole
+
+
+def _workflow_of(state: State, operation: str, query: Mapping[str, Any]) -> str | None:
+    """The workflow of a list of cells; None of another list, and of one of all workflows."""
+    if operation in ("read_linear_instances", "read_linear_counts"):
+        return LINEAR
+    if operation not in ("read_cells", "read_cell_counts") or "workflow" not in query:
+        return None
+    try:
+        return find_workflow(state, query["workflow"])
+    except BadUsage:
+        return None  # the document says so
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

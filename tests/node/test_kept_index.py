@@ -13,10 +13,10 @@ import pytest
 
 from aos.host.door.writer import Item, open_writer
 from aos.host.folder.reader import WorldReader, open_reader
-from aos.node.search import kept_index
-from aos.node.search.kept_index import KeptIndex
+from aos.node import kept_index
+from aos.node.kept_index import KeptIndex
 from aos.read.index.cached_index import find_index
-from aos.read.index.index_file import DATA_NAME, open_to_write
+from aos.read.index.index_file import INDEX_NAME, OLD_FILES, open_to_write
 from aos.read.index.world_index import read_at_head
 from aos.values.cbor import encode
 from tests.host.apply.test_upgrades import counted
@@ -117,7 +117,7 @@ def test_a_small_world_and_a_machine_without_a_cache_have_none(
 
 def test_one_process_writes_and_the_next_one_takes_over(history: History, tmp_path: Path) -> None:
     """IX-32, IX-65: as of two fronts."""
-    place = tmp_path / "node" / "journal-index"
+    place = tmp_path / "node" / "index"
     place.parent.mkdir()
 
     async def run() -> None:
@@ -140,7 +140,7 @@ def test_a_place_that_cannot_be_written_is_a_problem_and_no_index(
     history: History, tmp_path: Path
 ) -> None:
     """IX-64: it is tried again later."""
-    place = tmp_path / "node" / "journal-index"
+    place = tmp_path / "node" / "index"
 
     async def run() -> None:
         index = kept(history, [], place)
@@ -155,16 +155,37 @@ def test_a_place_that_cannot_be_written_is_a_problem_and_no_index(
     asyncio.run(run())
 
 
+def test_the_index_of_an_earlier_release_is_removed(history: History, tmp_path: Path) -> None:
+    """IX-37"""
+    place = tmp_path / "node" / "index"
+    old = tmp_path / "node" / "journal-index"
+    for folder in (place, old):
+        folder.mkdir(parents=True, mode=0o700)
+        for name in OLD_FILES:
+            (folder / name).write_bytes(b"of an earlier release")
+
+    async def run() -> None:
+        index = kept(history, [], place)
+        index.start()
+        await until(lambda: index.folder is not None)
+        check(history, index.folder)
+        await index.close()
+
+    asyncio.run(run())
+    assert not old.exists()
+    assert not {each.name for each in place.iterdir()} & {*OLD_FILES}
+
+
 def test_an_index_that_is_damaged_while_it_is_kept_is_made_again(
     history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """IX-31, IX-34: at the next start, after a line."""
-    place = tmp_path / "node" / "journal-index"
+    place = tmp_path / "node" / "index"
     place.parent.mkdir()
     file = open_to_write(place, pytest.fail)
     assert file is not None
     file.close()
-    (place / DATA_NAME).write_bytes(b"\x00" * 8192)
+    (place / INDEX_NAME).write_bytes(b"\x00" * 8192)
 
     async def run() -> None:
         index = kept(history, [], place)

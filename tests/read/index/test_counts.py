@@ -14,8 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aos.core.journal.vocabulary import CELL_STATUSES
-from aos.node.search.indexed import IndexedWorkflow
-from aos.node.search.search_index import SearchIndex
+from aos.read.index.cell_pages import CellPages
+from aos.read.index.folding_index import sort_lists
+from aos.read.index.index_file import IndexFile, IndexHead, open_to_write
+from aos.read.index.index_schema import leaves_by_value
+from aos.read.index.indexed_values import IndexedValues
+from aos.read.index.indexed_workflows import IndexedWorkflow
+from aos.read.index.ordered_bytes import ordered_bytes
 from aos.read.where import counting
 from aos.read.where.attributes import OF_EVERY_CELL, Names, Subject
 from aos.read.where.condition import GroupByInvalid, WhereToken
@@ -96,6 +101,7 @@ PACKED: Final[tuple[Any, ...]] = (
     {"x": 1},
     b"b",
 )
+COLUMNS: Final = ("@status", "@last_active")
 CONDITIONS: Final = (
     None, "total >= 0", "total > 0 and name = a", "tags = a", "tags ^= a or price < -1",
     "price in (-12.5, -12, 1)", "not (price < 0)", "due != null", "wait = null and done = true",
@@ -149,14 +155,51 @@ def subject_of(number: int, state: Any, status: str) -> Subject:
     return Subject(cell, None, lambda: state, lambda: key)
 
 
-def index_of(path: Path, subjects: Sequence[Subject]) -> SearchIndex:
-    attributes = {
-        **{each.path: each for each in ATTRIBUTES.values()},
-        "@fault": OF_EVERY_CELL["fault"],
-    }
-    index = SearchIndex(path, Hash(bytes(32)))
-    index.fill(IndexedWorkflow(WORKFLOW, attributes, b""), [(each, "") for each in subjects])
-    return index
+class Indexed(CellPages):
+    """The index of some cells."""
+
+    def __init__(self, path: Path, subjects: Sequence[Subject]) -> None:
+        attributes = {
+            **{each.path: each for each in ATTRIBUTES.values() if each.path not in COLUMNS},
+            "@fault": OF_EVERY_CELL["fault"],
+        }
+        paths = sorted(attributes)
+        file = open_to_write(path / "index", pytest.fail, has_values=True)
+        assert file is not None
+        self.opened: IndexFile = file
+        file.begin_again(IndexHead(world=Hash(bytes(32))))
+        with file.write() as change:
+            values = IndexedValues(change)
+            number = values._make(IndexedWorkflow(WORKFLOW, attributes, b""))
+            for place, each in enumerate(subjects, 1):
+                status = CELL_STATUSES.index(each.cell.status)
+                change.execute(
+                    "INSERT INTO cells VALUES (?, 1, ?, ?, ?, 2)",
+                    (place, each.cell.id[1], status, each.cell.last_active_ns),
+                )
+                change.execute(
+                    "INSERT INTO cell_counts VALUES (1, ?, 2, 1) "
+                    "ON CONFLICT DO UPDATE SET count = count + 1", (status,)
+                )  # fmt: skip
+                leaves = {
+                    (place, position, ordered_bytes(value))
+                    for position, path_ in enumerate(paths)
+                    for value in attributes[path_].comparable(each)
+                }
+                change.write(f"INSERT INTO leaves{number} VALUES (?, ?, ?)", leaves)
+            change.execute(leaves_by_value(number))
+            sort_lists(change)
+        kept = {WORKFLOW: (number, {path_: place for place, path_ in enumerate(paths)})}
+        super().__init__(
+            file, {1: WORKFLOW, 2: ""}, kept, lambda _: pytest.fail("a text"), lambda: None
+        )
+
+    def close(self) -> None:
+        self.opened.close()
+
+
+def index_of(path: Path, subjects: Sequence[Subject]) -> Indexed:
+    return Indexed(path, subjects)
 
 
 @settings(
@@ -216,7 +259,7 @@ def both_counts(
     path: Path, states: Sequence[dict[str, Any]], name: str, most: int
 ) -> tuple[CountedCells, CountedCells]:
     """The counts of the index and of a scan."""
-    subjects = [subject_of(number, each, "RUNNING") for number, each in enumerate(states)]
+    subjects = [subject_of(number, each, "running") for number, each in enumerate(states)]
     index = index_of(path, subjects)
     by, query = ATTRIBUTES[name], CellQuery(workflow=WORKFLOW, conditions=())
     try:
@@ -250,7 +293,7 @@ def test_too_many_values_are_refused(
     monkeypatch.setattr(counting, "BATCH_ITEMS", 1)
     monkeypatch.setattr(counting, bound, {"VALUES_MAX": 3, "VALUES_MIB_MAX": 0}[bound])
     states = [{**EMPTY, "name": f"n-{number}"} for number in range(4)]
-    subjects = [subject_of(number, each, "RUNNING") for number, each in enumerate(states)]
+    subjects = [subject_of(number, each, "running") for number, each in enumerate(states)]
     query = CellQuery(workflow=WORKFLOW, conditions=())
     index = index_of(tmp_path, subjects)
 

@@ -1,14 +1,17 @@
 """The program that keeps the index of a world (spec/index.md, IX-62 to IX-65).
 
-    python -m aos.node.search.index_writer WORLD CACHE SHARE
-    python -m aos.node.search.index_writer WORLD FOLDER SHARE --here
+    python -m aos.node.index_process WORLD CACHE SHARE
+    python -m aos.node.index_process WORLD FOLDER SHARE SEARCH
 
-It follows the world and writes its index: in a folder of the cache of indexes, or with ``--here``
-in FOLDER itself. SHARE is its maximum share of one processor, in percent. It ends at the end of
-stdin, and reports its progress on stdout as lines of JSON, a few each second:
+It follows the world and writes its index: in a folder of the cache of indexes, or with SEARCH in
+FOLDER itself. SEARCH is the section ``search`` of ``node.toml`` as JSON: the values that the index
+has, too. SHARE is its maximum share of one processor, in percent. It ends at the end of stdin, and
+reports its progress on stdout as lines of JSON, a few each second:
 
-    {"folder": …, "record": …, "last": …, "cells_left": …}
+    {"folder": …, "record": …, "last": …, "cells_left": …, "values": …}
     {"problem": …}    there is no index now; the program retries later
+
+``values`` is null, or the workflow whose values are written, the cells that are done, and all.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from typing import Any, Final
 from aos.errors import AosError, Damage, Pruned
 from aos.host.follower import Follower
 from aos.private_memory import keep_memory_private
-from aos.read.index.cached_index import folder_for, make_room
+from aos.read.index.cached_index import folder_for, make_room, remove_old_index
+from aos.read.index.indexed_workflows import SearchSettings
 from aos.read.index.world_index import IndexProgress, WorldIndex
 
 NICE: Final = 10
@@ -42,20 +46,20 @@ OTHER_S: Final = 1.0
 AGAIN_S: Final = 30.0
 """Pause after a problem, such as a full disk, in seconds."""
 
-SYNC_S: Final = 30.0
-"""Interval at which the index goes to the disk, in seconds."""
-
 TOLD_S: Final = 0.25
 """Interval at which an index that is not whole tells how far it is, in seconds."""
 
 
-class IndexWriter:
-    """Keeps the index of ``world`` until it is canceled."""
+class IndexProcess:
+    """Keeps the index of ``world`` until it is canceled: in the cache ``target``, or with
+    ``settings`` in this folder."""
 
-    def __init__(self, world: Path, target: Path, *, share: float, is_cached: bool) -> None:
+    def __init__(
+        self, world: Path, target: Path, *, share: float, settings: SearchSettings | None
+    ) -> None:
         self._follower = Follower(world)
         self._target = target
-        self._is_cached = is_cached
+        self._settings = settings
         self._pause = 1 / share - 1
 
     async def run(self) -> None:
@@ -73,12 +77,14 @@ class IndexWriter:
         try:
             folder = self._folder()
             while index is None:
-                index = WorldIndex.open(folder, self._follower.store, _report)
+                index = WorldIndex.open(
+                    folder, self._follower.store, _report, settings=self._settings
+                )
                 if index is None:
                     # The other one tells nothing; readers find out themselves how far it is.
                     _tell({"folder": str(folder), "record": None})
                     await asyncio.sleep(OTHER_S)
-            if self._is_cached:
+            if self._settings is None:
                 make_room(self._target, keep=folder)
             await self._advanced(index, folder)
         except (Damage, Pruned) as error:
@@ -96,23 +102,24 @@ class IndexWriter:
         await asyncio.sleep(AGAIN_S)
 
     def _folder(self) -> Path:
-        return folder_for(self._target, self._follower.store) if self._is_cached else self._target
+        if self._settings is None:
+            return folder_for(self._target, self._follower.store)
+        remove_old_index(self._target)
+        return self._target
 
     async def _advanced(self, index: WorldIndex, folder: Path) -> None:
         reported: IndexProgress | None = None
-        told_s = synced_s = time.monotonic()
+        told_s = time.monotonic()
         while True:
             began_s = time.process_time()
-            await self._follower.advance_to()
+            if not index.numbers_cells:
+                await self._follower.advance_to()
             is_whole = index.advance(self._follower.state)
             now_s = time.monotonic()
             progress = index.progress(self._follower.state)
             if progress != reported and (is_whole or now_s - told_s >= TOLD_S):
                 reported, told_s = progress, now_s
                 _tell({"folder": str(folder), **asdict(progress)})
-            if now_s - synced_s >= SYNC_S:
-                synced_s = now_s
-                await asyncio.to_thread(index.sync)
             took_s = time.process_time() - began_s
             await asyncio.sleep(max(self._pause * took_s, LOOK_S if is_whole else 0))
 
@@ -127,7 +134,7 @@ def _report(text: str) -> None:
     sys.stderr.flush()
 
 
-async def main(writer: IndexWriter) -> None:
+async def main(writer: IndexProcess) -> None:
     """Run until the end of stdin."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
@@ -152,12 +159,15 @@ if __name__ == "__main__":
     # Ctrl-C reaches the whole group of a terminal; the end of stdin ends this process in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)
-    world, place, percent, *is_here = sys.argv[1:]
+    world_path, target_path, percent, *search = sys.argv[1:]
     try:
         asyncio.run(
             main(
-                IndexWriter(
-                    Path(world), Path(place), share=int(percent) / 100, is_cached=not is_here
+                IndexProcess(
+                    Path(world_path),
+                    Path(target_path),
+                    share=int(percent) / 100,
+                    settings=json.loads(search[0]) if search else None,
                 )
             )
         )

@@ -17,15 +17,15 @@ from aos.read.where.condition import WhereInvalid, WhereToken
 from aos.values.cbor import Value, encode
 from aos.values.digests import content_hash
 
-FORMAT: Final = 2
-"""Counts changes of the index's form: an index of another one is rebuilt."""
+FORMAT: Final = 3
+"""Counts changes of the values' form: those of another one are written again."""
 
 ATTRIBUTES_MAX: Final = 16
 """Attributes of one workflow in ``node.toml``."""
 
-_NOT_INDEXED: Final = ("fault_message", "fault_record", "pinned")
-"""Names that few lists have. A manifest may also pin and release cells without a record for each of
-them."""
+_OF_EVERY_CELL: Final = ("key", "fault")
+"""Names of every cell that the index has no column for. Few lists have the others; a manifest may
+also pin and release cells without a record for each of them."""
 
 SearchSettings = Mapping[str, Mapping[str, str]]
 """By workflow: names and their paths into the state."""
@@ -39,6 +39,10 @@ class IndexedWorkflow:
     name: str
     attributes: Mapping[str, Attribute] = field(repr=False)
     signature: bytes = field(repr=False)
+
+    def in_order(self) -> tuple[Attribute, ...]:
+        """The attributes in the order of their paths, which is that of their numbers."""
+        return tuple(attribute for _, attribute in sorted(self.attributes.items()))
 
 
 def indexed_workflows(
@@ -80,11 +84,7 @@ def _indexed(
     report: Callable[[str], None],
 ) -> IndexedWorkflow:
     names = Names(manifest, name, {})
-    attributes = {
-        cell_attribute.path: cell_attribute
-        for name_, cell_attribute in OF_EVERY_CELL.items()
-        if name_ not in _NOT_INDEXED
-    }
+    attributes = {OF_EVERY_CELL[name_].path: OF_EVERY_CELL[name_] for name_ in _OF_EVERY_CELL}
     linear_aliases = (
         {linear_name: linear_name for linear_name in LINEAR_NAMES.values()}
         if name == LINEAR

@@ -61,7 +61,7 @@ NAMED_BY_THE_USER: Final = {
     ("cli/aos_cli/commands/send.py", "Path(name).open"): "JSON lines",
     ("cli/aos_cli/replay_against.py", "path.open"): "a candidate build",
     ("cli/aos_cli/commands/linear.py", "file.read_text"): "a plan",
-    ("kernel/aos/host/folder/folder.py", "path.mkdir"): "the folder of a new world",
+    ("kernel/aos/host/folder/making.py", "path.mkdir"): "the folder of a new world",
     ("kernel/aos/host/retention/pruning.py", "path.parent.mkdir"): "the folder of an archive",
     ("manifests/gateway/aos_gateway/requests.py", "file.open"): "the evidence of a record",
 }
@@ -74,10 +74,10 @@ REASONED: Final = {
     ("kernel/aos/host/door/listener.py", "path.chmod"): (
         "the socket that this process has just bound: no descriptor of it can be had"
     ),
-    ("kernel/aos/host/folder/folder.py", "shutil.rmtree"): (
+    ("kernel/aos/host/folder/making.py", "shutil.rmtree"): (
         "undoes the making of a world; rmtree follows no link"
     ),
-    ("kernel/aos/host/folder/folder.py", "(path / name).unlink"): (
+    ("kernel/aos/host/folder/making.py", "(path / name).unlink"): (
         "undoes the making of a world; unlink follows no link"
     ),
     ("kernel/aos/store/environment.py", "lmdb.open"): (

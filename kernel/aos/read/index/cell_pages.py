@@ -211,17 +211,7 @@ class CellPages:
 
     def _plan(self, query: CellQuery, extra: Attribute | None) -> _Plan | None:
         """How a query is answered; None if the index does not have what it needs."""
-        statuses, prefix = frozenset(range(len(CELL_STATUSES))), None
-        terms: list[Selector] = []
-        for condition in query.conditions:
-            if isinstance(condition, Condition) and not condition.is_null:
-                if condition.attribute == STATUS and condition.operator in (EQUAL, IN):
-                    statuses &= {CELL_STATUSES.index(status) for status in condition.values}
-                    continue
-                if condition.attribute == KEY and condition.operator == PREFIX and prefix is None:
-                    prefix = condition.values[0]
-                    continue
-            terms.append(condition)
+        statuses, prefix, terms = _columns(query.conditions)
         attributes = [condition.attribute for condition in single(terms)]
         attributes += [] if extra is None else [extra]
         paths = {attribute.path for attribute in attributes} - {*_COLUMNS}
@@ -497,6 +487,25 @@ def _table(plan: _Plan, attribute: Attribute) -> tuple[str, int]:
     assert plan.kept is not None, "a query that needs values has a table"
     number, attributes = plan.kept
     return f"leaves{number}", attributes[attribute.path]
+
+
+def _columns(
+    conditions: Sequence[Selector],
+) -> tuple[frozenset[int], Any, list[Selector]]:
+    """The statuses and the beginning of the key that conditions ask for, which are columns of a
+    cell's row, and the other conditions."""
+    statuses, prefix = frozenset(range(len(CELL_STATUSES))), None
+    terms: list[Selector] = []
+    for condition in conditions:
+        if isinstance(condition, Condition) and not condition.is_null:
+            if condition.attribute == STATUS and condition.operator in (EQUAL, IN):
+                statuses &= {CELL_STATUSES.index(status) for status in condition.values}
+                continue
+            if condition.attribute == KEY and condition.operator == PREFIX and prefix is None:
+                prefix = condition.values[0]
+                continue
+        terms.append(condition)
+    return statuses, prefix, terms
 
 
 def _beginning(prefix: str, workflow: int, is_status: str) -> list[_Arm]:

@@ -41,7 +41,10 @@ class StubModel:
     def serve(self, connection: socket.socket) -> None:
         with connection, suppress(ValueError):
             file = connection.makefile("rb")
-            path = file.readline().split()[1].decode()
+            request_line = file.readline()
+            if not request_line:
+                return  # the client was killed before it asked
+            path = request_line.split()[1].decode()
             headers = {}
             while (line := file.readline().strip()) != b"":
                 name, _, value = line.decode().partition(":")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from aos.private_memory import keep_memory_private
 from aos.read.operations import (
     batch_reads,
     cell_reads,
@@ -72,4 +73,5 @@ def _cost(operation: ReadOperation) -> str:
 
 
 if __name__ == "__main__":
+    keep_memory_private()
     sys.stdout.write(as_markdown())

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from aos.core.journal.records import CellId
+from aos.read.index import index_file
 from aos.read.index.cell_pages import CellPages
 from aos.read.index.folding_index import sort_lists
 from aos.read.index.index_file import IndexHead, open_to_write
@@ -124,3 +125,38 @@ def test_a_status_that_some_workflows_do_not_have_is_listed(
 
     assert found is not None
     assert (list(found.cells), found.total) == (expected, len(expected))
+
+
+def test_the_time_of_a_list_ends_a_statement(
+    stored: tuple[CellPages, list[tuple[CellId, int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IX-42"""
+    pages, _ = stored
+    monkeypatch.setattr(index_file, "STEPS", 1)
+
+    def is_late() -> None:
+        raise TimeoutError("too late")
+
+    late = CellPages(pages._file, pages._names, {}, text_of, is_late)
+    for query in (
+        CellQuery(workflow=None, conditions=()),
+        CellQuery(workflow=None, conditions=(Condition(OF_EVERY_CELL["key"], "^=", ("7",)),)),
+    ):
+        with pytest.raises(TimeoutError, match="too late"):
+            late.page(query, limit=9, offset=0)
+    pages._file.limit(None)
+
+
+def test_a_key_that_cannot_be_read_is_the_error_of_the_list(
+    stored: tuple[CellPages, list[tuple[CellId, int]]],
+) -> None:
+    """IX-41"""
+    pages, _ = stored
+
+    def unreadable(_: CellId) -> str:
+        raise KeyError("the cell")
+
+    pages = CellPages(pages._file, pages._names, {}, unreadable, lambda: None)
+    query = CellQuery(workflow=None, conditions=(Condition(OF_EVERY_CELL["key"], "^=", ("7",)),))
+    with pytest.raises(KeyError, match="the cell"):
+        pages.page(query, limit=9, offset=0)

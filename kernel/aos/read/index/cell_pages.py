@@ -11,7 +11,6 @@ each row that passes is counted.
 from __future__ import annotations
 
 import heapq
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from typing import Any, Final, TypeAlias
 
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
-from aos.read.index.index_errors import index_errors
 from aos.read.index.index_file import IndexFile
 from aos.read.index.index_schema import NS_MAX, TEXT
 from aos.read.index.indexed_cells import REASON_END
@@ -55,9 +53,6 @@ SELECTIVE: Final = 1_000
 
 ARMS_MAX: Final = 200
 """Selections that one statement merges; SQLite takes 500."""
-
-STEPS: Final = 10_000
-"""Steps of SQLite's machine between two looks at the time, a fraction of a millisecond."""
 
 TextOfKey: TypeAlias = Callable[[CellId], str]
 
@@ -119,46 +114,27 @@ class CellPages:
     ) -> None:
         self._is_above = is_above
         self._file = file
-        self._db = file.db
         self._names = names
         self._numbers = {name: number for number, name in names.items()}
         self._values = values
         self._text_of = text_of
         self._check_time = check_time
-        self._problem: Exception | None = None
         self._counts: list[tuple[int, int, int, int]] | None = None
-        self._db.create_function("begins", 3, self._begins, deterministic=True)
-        self._db.create_function("group_bytes", 1, _group_bytes, deterministic=True)
-        self._db.set_progress_handler(self._on_steps, STEPS)
-
-    # Errors within SQL
-
-    def _on_steps(self) -> int:
-        """Called by SQLite: anything but 0 ends the statement."""
-        try:
-            self._check_time()
-        except Exception as problem:  # noqa: BLE001  # raised once the statement has ended
-            self._problem = problem
-            return 1
-        return 0
+        file.db.create_function("begins", 3, self._begins, deterministic=True)
+        file.db.create_function("group_bytes", 1, _group_bytes, deterministic=True)
+        file.limit(check_time)
 
     def _begins(self, workflow: int, key: bytes, prefix: str) -> bool:
-        """Whether the text of a key that is no text begins so."""
-        try:
-            return self._text_of((self._names[workflow], key)).startswith(prefix)
-        except Exception as problem:
-            self._problem = problem
-            raise
+        """Whether the text of a key that is no text begins so; called by SQLite."""
+        text = ""
 
-    def _execute(self, sql: str, values: Sequence[Any]) -> Iterator[Any]:
-        self._problem = None
-        with index_errors(self._file.folder):
-            try:
-                yield from self._db.execute(sql, values)
-            except sqlite3.Error:
-                if self._problem is not None:
-                    raise self._problem from None
-                raise
+        def read() -> None:
+            nonlocal text
+            text = self._text_of((self._names[workflow], key))
+
+        if self._file.ends_by(read):
+            raise ValueError("the key cannot be read")
+        return text.startswith(prefix)
 
     # Queries
 
@@ -181,7 +157,7 @@ class CellPages:
         assert plan.selected is not None
         order = ", ".join(f"{column} {way}" for column, way in self._order(plan).items())
         rows = list(
-            self._execute(
+            self._file.select(
                 f"SELECT c.key, c.reasons FROM {plan.selected.sql} ORDER BY {order}",
                 plan.selected.values,
             )
@@ -247,7 +223,7 @@ class CellPages:
         for name in plan.workflows:
             for arm in self._arms(plan, name):
                 sql = f"SELECT c.reasons, COUNT(*) FROM {arm.sql} GROUP BY c.reasons"
-                for reasons, count in self._execute(sql, arm.values):
+                for reasons, count in self._file.select(sql, arm.values):
                     numbers[reasons] += count
         return numbers
 
@@ -262,7 +238,7 @@ class CellPages:
             row[0]
             for name in plan.workflows
             for arm in self._arms(plan, name)
-            for row in self._execute(*_grouped(plan, arm, by))
+            for row in self._file.select(*_grouped(plan, arm, by))
         )
         by_data = numbers_of(rows, _bytes_of, self._check_time)
         return {_read_group(by, data): number for data, number in by_data.items()}
@@ -299,7 +275,7 @@ class CellPages:
             return
         sql = " UNION ALL ".join(f"SELECT {columns} FROM {arm.sql}" for arm in arms)
         values = [value for arm in arms for value in arm.values]
-        for row in self._execute(f"{sql} ORDER BY {ways}", values):
+        for row in self._file.select(f"{sql} ORDER BY {ways}", values):
             yield name, row[0]
 
     def _is_sorted(self, plan: _Plan) -> bool:
@@ -319,14 +295,14 @@ class CellPages:
         way, better = ("DESC", ">") if plan.query.is_descending else ("ASC", "<")
         is_value = f"attribute = {attribute} AND value > x'{OTHER.hex()}'"
         is_better = f"cell = l.cell AND {is_value} AND value {better} l.value"
-        yield from self._execute(
+        yield from self._file.select(
             f"SELECT c.key FROM {table} l CROSS JOIN cells c ON c.number = l.cell "
             f"WHERE l.attribute = {attribute} AND l.value > x'{OTHER.hex()}' "
             f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {is_better}) AND {passes} "
             f"ORDER BY l.value {way}, {ties}",
             plan.selected.values,
         )
-        yield from self._execute(
+        yield from self._file.select(
             f"SELECT c.key FROM cells c WHERE {passes} AND NOT EXISTS "
             f"(SELECT 1 FROM {table} WHERE cell = c.number AND {is_value}) ORDER BY {ties}",
             plan.selected.values,
@@ -373,7 +349,7 @@ class CellPages:
                 f"SELECT c.last_active, {at}, c.key FROM {arm.sql}" for at, arm in some
             )
             values = [value for _, arm in some for value in arm.values]
-            rows = self._execute(f"{sql} ORDER BY 1 {way}, 2, 3", values)
+            rows = self._file.select(f"{sql} ORDER BY 1 {way}, 2, 3", values)
             sorted_arms.append((sign * ns, at, key) for ns, at, key in rows)
         for _, at, key in heapq.merge(*sorted_arms):
             yield plan.workflows[at], key
@@ -438,7 +414,7 @@ class CellPages:
                 continue
             table, attribute = _table(plan, condition.attribute)
             rows_sql = f"FROM {table} WHERE attribute = {attribute} AND {ranged[0]}"
-            [(number,)] = self._execute(
+            [(number,)] = self._file.select(
                 f"SELECT COUNT(*) FROM (SELECT 1 {rows_sql} LIMIT {SELECTIVE})", ranged[1]
             )
             if number < fewest:

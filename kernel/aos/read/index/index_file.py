@@ -53,6 +53,9 @@ LOG_PART: Final = 4
 
 CACHE_KIB: Final = 32 << 10
 BUSY_S: Final = 5.0
+STEPS: Final = 10_000
+"""Steps of SQLite's machine between two looks at the time, a fraction of a millisecond."""
+
 _CHUNK_BYTES: Final = 1 << 20
 _PAGE_BYTES: Final = 4096
 
@@ -100,6 +103,7 @@ class IndexFile:
         self.has_values = has_values
         self.is_new = False
         """Whether the file had no table when it was opened."""
+        self._problem: Exception | None = None
         self._lock = lock
         self._is_readonly = is_readonly
         names = DATABASES if has_values else DATABASES[:1]
@@ -145,10 +149,40 @@ class IndexFile:
     def _uri(self, name: str, mode: str) -> str:
         return f"{(self.folder.absolute() / name).as_uri()}?{mode}"
 
+    def limit(self, check_time: Callable[[], None] | None) -> None:
+        """Let statements call ``check_time`` meanwhile, and end with what it raises; None ends
+        that."""
+
+        def on_steps() -> int:
+            assert check_time is not None
+            return self.ends_by(check_time)
+
+        self.db.set_progress_handler(None if check_time is None else on_steps, STEPS)
+
+    def ends_by(self, check: Callable[[], object]) -> int:
+        """Call a function within a statement: 0, or 1 if it has raised, which the statement then
+        raises."""
+        try:
+            check()
+        except Exception as problem:  # noqa: BLE001  # raised once the statement has ended
+            self._problem = problem
+            return 1
+        return 0
+
+    def select(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield the rows of a statement that reads."""
+        self._problem = None
+        try:
+            with index_errors(self.folder):
+                yield from self.db.execute(sql, values)
+        except (Damage, Unavailable):
+            if self._problem is not None:
+                raise self._problem from None
+            raise
+
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement that reads."""
-        with index_errors(self.folder):
-            return self.db.execute(sql, values).fetchall()
+        return list(self.select(sql, values))
 
     def head(self) -> IndexHead | None:
         """The row of the index itself; None if there is none of this format."""

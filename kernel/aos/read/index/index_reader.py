@@ -10,7 +10,6 @@ from typing import Any, Final
 from aos.core.journal.records import CellId, EntryId
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.read.index.cell_pages import ARMS_MAX, CellPages, KeptValues, TextOfKey
-from aos.read.index.index_errors import index_errors
 from aos.read.index.index_file import IndexFile
 from aos.read.index.index_schema import INTENT_STATUSES, place_of
 from aos.read.views.journal_view import KINDS
@@ -56,28 +55,26 @@ class IndexReader:
         """The records from ``first`` to ``last`` that name a cell (A-38), in ascending order, or
         ``is_reversed``."""
         way = "DESC" if is_reversed else "ASC"
-        with index_errors(self._file.folder):
-            for (record,) in self._file.db.execute(
-                "SELECT record FROM touches WHERE cell = ? AND record BETWEEN ? AND ? "
-                f"ORDER BY record {way}",
-                (self._number(cell), first, last),
-            ):
-                yield record
+        for (record,) in self._file.select(
+            "SELECT record FROM touches WHERE cell = ? AND record BETWEEN ? AND ? "
+            f"ORDER BY record {way}",
+            (self._number(cell), first, last),
+        ):
+            yield record
 
     def latest_inputs(self, cell: CellId, limit: int) -> tuple[int, int]:
         """The record with which the latest ``limit`` inputs of a cell begin (A-45), and the number
         of the inputs in the records before it."""
         first, total = 1, None
-        with index_errors(self._file.folder):
-            for record, inputs in self._file.db.execute(
-                "SELECT record, inputs FROM touches WHERE cell = ? ORDER BY record DESC",
-                (self._number(cell),),
-            ):
-                if total is None:
-                    total = inputs
-                elif total - inputs >= limit:
-                    return first, inputs
-                first = record
+        for record, inputs in self._file.select(
+            "SELECT record, inputs FROM touches WHERE cell = ? ORDER BY record DESC",
+            (self._number(cell),),
+        ):
+            if total is None:
+                total = inputs
+            elif total - inputs >= limit:
+                return first, inputs
+            first = record
         return first, 0
 
     def taking(self, entry: EntryId) -> list[int]:
@@ -96,14 +93,13 @@ class IndexReader:
         """The records of the latest ``limit`` minutes up to ``last`` that have some, by kind
         (IX-25)."""
         counts_by_minute: dict[int, Counter[str]] = {}
-        with index_errors(self._file.folder):
-            for minute, kind, count in self._file.db.execute(
-                "SELECT minute, kind, count FROM minutes WHERE minute <= ? ORDER BY minute DESC",
-                (last,),
-            ):
-                if minute not in counts_by_minute and len(counts_by_minute) == limit:
-                    break
-                counts_by_minute.setdefault(minute, Counter())[KINDS[kind]] = count
+        for minute, kind, count in self._file.select(
+            "SELECT minute, kind, count FROM minutes WHERE minute <= ? ORDER BY minute DESC",
+            (last,),
+        ):
+            if minute not in counts_by_minute and len(counts_by_minute) == limit:
+                break
+            counts_by_minute.setdefault(minute, Counter())[KINDS[kind]] = count
         return counts_by_minute
 
     # Cells

@@ -92,7 +92,7 @@ STALE: Final = "stale (number INTEGER PRIMARY KEY)"
 OF_VALUES: Final = {
     "head": "(id INTEGER PRIMARY KEY CHECK (id = 1), record INTEGER NOT NULL, frame BLOB NOT NULL)",
     "workflows": "(workflow INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
-    "signature BLOB NOT NULL, filled_to INTEGER, cells INTEGER NOT NULL)",
+    "signature BLOB NOT NULL, filled_to BLOB, cells INTEGER NOT NULL)",
     "attributes": "(workflow INTEGER, attribute INTEGER, path TEXT NOT NULL, "
     "kind TEXT NOT NULL, PRIMARY KEY (workflow, attribute)) WITHOUT ROWID",
 }

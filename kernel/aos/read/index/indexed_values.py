@@ -1,18 +1,20 @@
 """A cell of the reader's state → the values of its attributes (spec/search.md, SE-20 to SE-25).
 
-The table of a workflow is filled in the order of the numbers of its cells, then sorted by value.
-Meanwhile the cells up to ``filled_to`` are kept at the record of the index, and no list is read
-from it.
+The table of a workflow is filled in the order in which the state has its cells, that of the hashes
+of their keys, then sorted by value. Meanwhile the cells up to ``filled_to`` are kept at the record
+of the index, and no list is read from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Self
 
 from aos.core.journal.records import CellId
 from aos.core.state.cell import Cell
+from aos.core.state.state import State
 from aos.read.index.index_file import IndexChange
 from aos.read.index.index_schema import VALUES, leaves_above, leaves_by_value, leaves_table
 from aos.read.index.indexed_workflows import IndexedWorkflow
@@ -20,19 +22,21 @@ from aos.read.index.ordered_bytes import ordered_bytes
 from aos.read.views.cell_selection import subject
 from aos.read.views.view import View
 from aos.read.where.attributes import Attribute
+from aos.values.digests import Hash, content_hash
 
-CELLS_AT_ONCE: Final = 256
-"""Cells between two looks at the time."""
+CELLS_AT_ONCE: Final = 1_024
+"""Cells between two looks at the time. A state that has changed takes a while to find the next
+one."""
 
 
 @dataclass(slots=True)
 class _WorkflowValues:
-    """The table of a workflow. ``filled_to`` is None once it has all cells; ``cells`` is how many
-    were filled."""
+    """The table of a workflow. ``filled_to`` is the hash of the last key, None once it has all
+    cells; ``cells`` is how many were filled."""
 
     number: int
     attributes: tuple[Attribute, ...]
-    filled_to: int | None
+    filled_to: bytes | None
     cells: int
 
 
@@ -43,6 +47,8 @@ class IndexedValues:
         self._change = change
         self._above = above
         self._workflows: dict[str, _WorkflowValues] = {}
+        self._remaining: tuple[State, int, str, Iterator[Cell]] | None = None
+        """A state, its record, a workflow, and its cells that are not filled."""
 
     @classmethod
     def above(cls, change: IndexChange, workflows: Mapping[str, IndexedWorkflow]) -> Self:
@@ -77,9 +83,9 @@ class IndexedValues:
                 self.drop(name)
         self._workflows.clear()
         for name, workflow in workflows.items():
-            number, signature, filled_to, cells = stored.get(name, (0, b"", 0, 0))
+            number, signature, filled_to, cells = stored.get(name, (0, b"", b"", 0))
             if signature != workflow.signature:
-                number, filled_to, cells = self._make(workflow), 0, 0
+                number, filled_to, cells = self._make(workflow), b"", 0
             self._workflows[name] = _WorkflowValues(number, workflow.in_order(), filled_to, cells)
 
     def _make(self, workflow: IndexedWorkflow) -> int:
@@ -87,7 +93,7 @@ class IndexedValues:
             f"SELECT coalesce(MAX(workflow), 0) + 1 FROM {VALUES}.workflows"
         ).fetchone()[0]
         self._change.execute(
-            f"INSERT INTO {VALUES}.workflows VALUES (?, ?, ?, 0, 0)",
+            f"INSERT INTO {VALUES}.workflows VALUES (?, ?, ?, x'', 0)",
             (number, workflow.name, workflow.signature),
         )
         self._change.write(
@@ -114,8 +120,10 @@ class IndexedValues:
     def write(self, view: View, number: int, id: CellId, cell: Cell | None) -> None:
         """Bring the values of a cell to those of its state."""
         values = self._workflows.get(id[0])
-        if values is None or (values.filled_to is not None and number > values.filled_to):
+        if values is None:
             return
+        if values.filled_to is not None and content_hash(id[1]) > values.filled_to:
+            return  # it is still to come
         leaves = set() if cell is None else _leaves(view, cell, values.attributes)
         table = f"{self._above or f'{VALUES}.'}leaves{values.number}"
         if self._above:
@@ -144,26 +152,34 @@ class IndexedValues:
         return True
 
     def _fill_some(self, view: View, name: str, values: _WorkflowValues) -> None:
-        cells = self._change.execute(
-            # The plus keeps SQLite from another order, which it would have to sort each time.
-            "SELECT number, key FROM main.cells WHERE number > ? AND +workflow = "
-            "(SELECT id FROM names WHERE name = ?) AND status IS NOT NULL ORDER BY number LIMIT ?",
-            (values.filled_to, name, CELLS_AT_ONCE),
-        ).fetchall()
+        cells = list(islice(self._cells_to_fill(view.state, name, values), CELLS_AT_ONCE))
         rows: list[tuple[int, int, bytes]] = []
-        for number, key in cells:
-            cell = view.state.cells.get((name, key))
-            if cell is not None:
-                rows += sorted((number, *leaf) for leaf in _leaves(view, cell, values.attributes))
-        self._change.write(f"INSERT INTO {VALUES}.leaves{values.number} VALUES (?, ?, ?)", rows)
+        for cell in cells:
+            [number] = self._change.execute(
+                "SELECT number FROM main.cells WHERE key = ? AND workflow = "
+                "(SELECT id FROM main.names WHERE name = ?)", (cell.id[1], name)
+            ).fetchone()  # fmt: skip
+            rows += ((number, *leaf) for leaf in _leaves(view, cell, values.attributes))
+        self._change.write(
+            f"INSERT INTO {VALUES}.leaves{values.number} VALUES (?, ?, ?)", sorted(rows)
+        )
         values.cells += len(cells)
-        values.filled_to = cells[-1][0] if len(cells) == CELLS_AT_ONCE else None
-        if values.filled_to is None:
+        is_over = len(cells) < CELLS_AT_ONCE
+        values.filled_to = None if is_over else content_hash(cells[-1].id[1])
+        if is_over:
             self._change.execute(leaves_by_value(values.number))
         self._change.execute(
             f"UPDATE {VALUES}.workflows SET filled_to = ?, cells = ? WHERE workflow = ?",
             (values.filled_to, values.cells, values.number),
         )
+
+    def _cells_to_fill(self, state: State, name: str, values: _WorkflowValues) -> Iterator[Cell]:
+        remaining = self._remaining
+        if remaining is None or remaining[:3] != (state, state.next_seq, name):
+            after_hash = Hash(values.filled_to) if values.filled_to else None
+            remaining = state, state.next_seq, name, state.cells.of(name, after_hash)
+            self._remaining = remaining
+        return remaining[3]
 
     def remaining(self) -> tuple[str, int] | None:
         """A workflow whose table does not have all cells, and how many it has."""

@@ -279,7 +279,7 @@ class WorldIndex:
             try:
                 yield IndexReader(self._file, head.at, values)
             finally:
-                self._file.db.set_progress_handler(None, 0)
+                self._file.limit(None)
 
     def size_bytes(self) -> int:
         """Bytes on the disk."""

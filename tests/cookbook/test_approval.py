@@ -173,7 +173,7 @@ def test_the_trace_of_a_test_has_times_and_durations_as_text(world: World) -> No
     found = world.trace()
 
     assert '"patience":"2d"' in found
-    assert re.search(r'asks sys/timer.set@1 \{"deliver_at_ns":"20\d\d-\d\d-\d\dT[\d:.]+Z"', found)
+    assert re.search(r'asks sys/timer.set@1 \{.*"deliver_at_ns":"20\d\d-\d\d-\d\dT[\d:.]+Z"', found)
     assert "000000" not in found
 
 

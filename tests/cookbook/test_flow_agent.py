@@ -110,7 +110,7 @@ def test_nothing_is_done_without_approval(world: World) -> None:
 
     assert flow(world).output == like({"$tag": "NotDecided"})
     assert world.asked(DO) == []
-    with pytest.raises(InputRefused, match="it takes no message any more"):
+    with pytest.raises(InputRefused, match="it accepts no more messages"):
         decide(world)
     assert world.asked(DO) == [], "the verdict comes too late"
 

@@ -139,7 +139,7 @@ def test_a_request_that_comes_twice_books_once(world: World) -> None:
     want(world)
     want(world)
     book(world, "Flight", "Hotel", "Car")
-    with pytest.raises(InputRefused, match="it takes no message any more"):
+    with pytest.raises(InputRefused, match="it accepts no more messages"):
         want(world)
 
     assert len(world.asked()) == 3

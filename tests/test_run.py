@@ -15,7 +15,7 @@ from hypothesis import core, given, settings, strategies
 from tests import time_budget
 from tests.part import WHOLE, Part, WrongPartError
 from tests.run_seed import VARIABLE, WrongSeedError, rotated, run_seed, seeds, settle_seed
-from tests.time_budget import BUDGETS_S, TimeBudget, folder_of
+from tests.time_budget import BUDGETS_S, SHARED, TimeBudget, folder_of
 
 ROOT = Path(__file__).parents[1]
 TODAY = date(2026, 11, 22)
@@ -156,6 +156,17 @@ def test_a_folder_that_takes_more_than_its_budget_fails_the_run(
     more = budget_of([*took, ("tests/store/test_d.py::test", 2.1)])
     monkeypatch.setattr(more, "slowness", lambda: 1.0)
     assert [line.split()[0] for line in more.exceeded()] == ["tests/new", "tests/store"]
+
+
+def test_the_end_of_shared_processes_belongs_to_no_folder() -> None:
+    """A node of the whole run ends with the last test, which may be any."""
+    end = report("tests/store/test_a.py::test", 100.0, "teardown")
+    vars(end)["is_of_the_run"] = True
+    budget = TimeBudget(is_whole=True)
+    budget.pytest_runtest_logreport(end)
+
+    assert budget.seconds == {SHARED: 100.0}
+    assert folder_of(SHARED) == "."
 
 
 def test_every_folder_of_tests_has_a_budget() -> None:

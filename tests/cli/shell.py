@@ -82,7 +82,7 @@ def start(*words: str | Path, **more: Any) -> subprocess.Popen[bytes]:
 
 def run(*words: str | Path, **more: Any) -> Result:
     """Run ``aos`` in a process of its own and wait for it."""
-    env, timeout = environment(**more.pop("env", {})), more.pop("timeout", 60)
+    env, timeout = environment(**more.pop("env", {})), more.pop("timeout", 240)
     done = subprocess.run(
         [*AOS, *map(str, words)], env=env, capture_output=True, text=True, timeout=timeout,
         check=False, **more,

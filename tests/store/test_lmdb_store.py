@@ -244,7 +244,7 @@ def test_a_slice_is_bounded_in_bytes(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_stores_on_one_folder_share_it(folder: Path, tmp_path: Path) -> None:
     """ST-16: LMDB may have an environment open once in a process."""
-    before = dict(shared._open)
+    before = list(shared._open)
     (tmp_path / "alias").symlink_to(folder)
     writer = LmdbStore.create(folder)
     reader = LmdbStore.open(tmp_path / "alias", readonly=True)
@@ -265,6 +265,20 @@ def test_stores_on_one_folder_share_it(folder: Path, tmp_path: Path) -> None:
     reader.close()
     assert shared._open == before
     assert read_all(folder) == "whole to 3"
+
+
+def test_a_store_that_took_the_place_of_one_is_shared_too(folder: Path, tmp_path: Path) -> None:
+    """ST-16: a reader follows the name of its folder, and LMDB may have the new one open once."""
+    world(folder)
+    with LmdbStore.open(folder, readonly=True) as reader:
+        folder.rename(tmp_path / "old")
+        journal = world(folder)
+        assert reader.head() == journal.head()
+
+        with LmdbStore.open(folder, readonly=True) as other:
+            assert other.head() == journal.head()
+        assert list(reader.frames()) == journal.frames
+    assert not [environment for environment in shared._open if environment.folder == folder]
 
 
 def test_a_process_that_reads_cannot_also_write(folder: Path) -> None:

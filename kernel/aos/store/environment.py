@@ -438,6 +438,9 @@ class Environment:
             if not self._is_outdated():
                 return
             self._close_raw()
+            # Before LMDB opens it: other openings of that folder share this environment now.
+            with contextlib.suppress(FileNotFoundError):
+                self.key = folder_key(self.folder)
             self._is_lockless = not os.path.lexists(self._lock)
             self._raw = self._open(Access.READ, looks=self._looks)
 

@@ -9,7 +9,7 @@ from typing import Final
 from aos.errors import Refused, Unavailable, sentence
 from aos.store.environment import Access, Environment, folder_key
 
-_open: Final[dict[tuple[int, int, int], Environment]] = {}
+_open: Final[list[Environment]] = []
 _registry = threading.Lock()
 
 
@@ -23,7 +23,7 @@ def acquire(folder: Path, access: Access, *, looks: bool = True) -> Environment:
         environment = _find(folder)
         if environment is None:
             new_environment = Environment(folder, access, looks=looks)
-            _open[new_environment.key] = new_environment
+            _open.append(new_environment)
             return new_environment
         if access is Access.CREATE:
             raise Refused(sentence("a store is here already, and open", location=str(folder)))
@@ -44,7 +44,7 @@ def release(environment: Environment) -> None:
     with _registry:
         environment.users -= 1
         if not environment.users:
-            del _open[environment.key]
+            _open.remove(environment)
             environment.close()
 
 
@@ -67,7 +67,9 @@ def compact(environment: Environment) -> None:
 
 
 def _find(folder: Path) -> Environment | None:
+    """Compares keys of now: a reader follows its folder's name to another folder."""
     try:
-        return _open.get(folder_key(folder))
+        key = folder_key(folder)
     except OSError:
         return None
+    return next((environment for environment in _open if environment.key == key), None)

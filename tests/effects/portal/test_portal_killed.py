@@ -27,7 +27,7 @@ from tests.host.puppet import DO, asks_for, files
 SEND: Final = "sys/portal.send@1"
 STOPPING: Final = f"{Path(__file__).parent / 'stopping_portal.py'}:portal"
 PORTAL: Final = "portal"
-WAIT_S: Final = 30.0
+WAIT_S: Final = 120.0
 
 
 @pytest.fixture

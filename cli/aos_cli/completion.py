@@ -113,7 +113,9 @@ def _of_options(
     ]
     if not start.startswith("-"):
         of_option = (parameter for parameter in parameters if option in parameter.opts)
-        yield from _beginning(start, (value for each in of_option for value in _values(each)))
+        yield from _beginning(
+            start, (value for parameter in of_option for value in _values(parameter))
+        )
         return
     yield from _beginning(
         start,

@@ -55,10 +55,10 @@ def test_a_word_is_completed(line: str, words: list[str]) -> None:
 
 
 def test_the_first_word_is_any_command_with_its_help_and_those_of_packages() -> None:
-    found = list(candidates([""]))
+    words = list(candidates([""]))
 
-    assert Candidate("version", "Print the version.") in found
-    assert {candidate.word for candidate in found} == {
+    assert Candidate("version", "Print the version.") in words
+    assert {candidate.word for candidate in words} == {
         command.path for command in registry.below("", ALL_COMMANDS)
     }
 
@@ -109,17 +109,17 @@ def test_a_command_is_completed_without_the_parser() -> None:
 
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_the_script_of_a_shell_is_printed(shell: str) -> None:
-    found = here("--show-completion", env={"SHELL": f"/usr/bin/{shell}"})
+    result = here("--show-completion", env={"SHELL": f"/usr/bin/{shell}"})
 
-    assert found == Result(0, SCRIPTS[shell], "")
+    assert result == Result(0, SCRIPTS[shell], "")
     assert f"aos {COMPLETE} {shell} " in SCRIPTS[shell]
 
 
 def test_another_shell_is_refused() -> None:
-    found = here("--install-completion", env={"SHELL": "/bin/tcsh"})
+    result = here("--install-completion", env={"SHELL": "/bin/tcsh"})
 
-    assert (found.code, found.out) == (2, "")
-    assert found.err == (
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
         "aos: SHELL: expected the path of bash, fish or zsh, found '/bin/tcsh' (SHELL=/bin/bash "
         "aos --show-completion prints the script for bash)\n"
     )

@@ -25,7 +25,7 @@ from tests.cli.all_commands import ALL_COMMANDS
 from tests.cli.shell import ROOT, Aos
 
 SPEC = (ROOT / "spec" / "cli.md").read_text()
-GROUPS = {each.path for each in ALL_COMMANDS if each.is_group}
+GROUPS = {command.path for command in ALL_COMMANDS if command.is_group}
 WITHOUT_WORLD = {
     "aos demo", "aos init", "aos import", "aos new", "aos build", "aos dev", "aos test",
     "aos sdk update", "aos gateway demo", "aos help", "aos version", "aos worker",
@@ -47,7 +47,7 @@ COMMANDS = {
     for command in ALL_COMMANDS
     if not command.is_group
 }
-EXAMPLES = {f"aos {each.path}": each.examples for each in ALL_COMMANDS}
+EXAMPLES = {f"aos {command.path}": command.examples for command in ALL_COMMANDS}
 
 
 def options(command: Any) -> set[str]:
@@ -145,7 +145,7 @@ def test_a_reading_command_has_json_and_a_world(path: str) -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES)
 def test_a_command_says_what_it_does_in_one_line_that_begins_with_a_verb(path: str) -> None:
-    text = next(each.help for each in ALL_COMMANDS if f"aos {each.path}" == path)
+    text = next(command.help for command in ALL_COMMANDS if f"aos {command.path}" == path)
 
     assert text.endswith(".")
     assert "\n" not in text
@@ -181,18 +181,18 @@ def test_help_lists_every_command_in_one_of_five_panels_and_those_of_extensions(
     panels = [*registry.PANELS, PANEL]
     places = [found.index(f"\u2500 {panel} \u2500") for panel in panels]
     assert places == sorted(places)
-    assert {each.panel for each in registry.COMMANDS} == set(registry.PANELS)
-    for each in registry.below("", ALL_COMMANDS):
-        place = found.index(f"\u2502 {each.name} ")
-        index = panels.index(each.panel)
-        assert places[index] < place < [*places, len(found)][index + 1]
+    assert {command.panel for command in registry.COMMANDS} == set(registry.PANELS)
+    for command in registry.below("", ALL_COMMANDS):
+        row_at = found.index(f"\u2502 {command.name} ")
+        index = panels.index(command.panel)
+        assert places[index] < row_at < [*places, len(found)][index + 1]
 
 
 def test_a_command_is_one_verb_or_belongs_to_a_group_of_things() -> None:
     """C-9a"""
-    for each in ALL_COMMANDS:
-        group, _, verb = each.path.rpartition(" ")
-        assert not group or group in GROUPS or each.path == "checkpoint status"
+    for command in ALL_COMMANDS:
+        group, _, verb = command.path.rpartition(" ")
+        assert not group or group in GROUPS or command.path == "checkpoint status"
         assert verb.replace("-", "").isalpha()
     assert {group for group in GROUPS if not group.endswith("s")} == {
         "batch", "flow", "gateway", "gov", "inspect", "journal", "key", "keyring", "linear",
@@ -206,8 +206,8 @@ def test_the_help_of_a_group_lists_its_commands(aos: Aos, group: str) -> None:
     found = aos(group, "--help").out
 
     assert registry.below(group, ALL_COMMANDS)
-    for each in registry.below(group, ALL_COMMANDS):
-        assert f"\u2502 {each.name} " in found
+    for command in registry.below(group, ALL_COMMANDS):
+        assert f"\u2502 {command.name} " in found
 
 
 def test_a_file_of_commands_is_named_after_its_command() -> None:

@@ -519,9 +519,9 @@ def test_flows_are_selected_by_their_input_output_view_and_error(
     aos: Aos, lived: Path, where: str
 ) -> None:
     """C-74, SE-5a: also as cells, and by an index of these paths."""
-    found = aos("flow", "list", "--flow", "order", "--where", where, "--json", world=lived)
+    result = aos("flow", "list", "--flow", "order", "--where", where, "--json", world=lived)
 
-    assert [each["key"] for each in found.json["flows"]] == WHERE[where], found
+    assert [flow["key"] for flow in result.json["flows"]] == WHERE[where], result
 
 
 def test_a_condition_on_flows_that_does_not_fit_is_refused_with_its_column(

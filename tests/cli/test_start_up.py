@@ -137,5 +137,5 @@ def test_help_that_lists_commands_imports_none_of_them(group: str) -> None:
 
 
 def test_every_command_is_found_by_its_registered_name() -> None:
-    for each in ALL_COMMANDS:
-        assert each.is_group or callable(each.load())
+    for command in ALL_COMMANDS:
+        assert command.is_group or callable(command.load())

@@ -161,10 +161,10 @@ def test_a_newcomer_gets_to_a_flow_that_sleeps_with_the_commands_of_the_readme(b
     assert section is not None
     [typed] = INDENTED.findall(section[1])
 
-    found = follow(_unindented(typed), bin_=bin_)
+    output = follow(_unindented(typed), bin_=bin_)
 
-    assert re.search(r"month\tsleep\trunning", found)
-    assert re.search(r"charge\tstep\tcompleted", found)
+    assert re.search(r"month\tsleep\trunning", output)
+    assert re.search(r"charge\tstep\tcompleted", output)
 
 
 BLOCK: Final = re.compile(r"(?:^    .*\n)+", re.MULTILINE)

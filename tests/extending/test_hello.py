@@ -89,5 +89,5 @@ def test_its_executor_carries_out_an_effect(site: Path, world: Path) -> None:
     shown = run("inspect", "intents", "--status", "ok", "--json", "--world", world).json
     [intent] = shown["intents"]
     assert intent["effect"] == GREET
-    found = run("inspect", "intent", intent["intent"], "--world", world).out
-    assert "hello ada" in found
+    output = run("inspect", "intent", intent["intent"], "--world", world).out
+    assert "hello ada" in output

@@ -146,18 +146,18 @@ def test_a_broken_extension_is_one_sentence_and_all_else_works(
     describe(site, "bad", requires=case.requires, entry_points={case.group: {"bad": case.object}})
 
     if case.group == COMMANDS:
-        asked = aos_with(site, "bad", cwd=tmp_path)
+        refused = aos_with(site, "bad", cwd=tmp_path)
         listed = aos_with(site, "--help", cwd=tmp_path)
         subject = "the command 'bad' of the package bad 1.0"
-        assert (listed.code, listed.err) == (0, asked.err)
+        assert (listed.code, listed.err) == (0, refused.err)
         assert "│ good " in listed.out
         assert "│ bad " not in listed.out
     else:
-        asked = aos_with(site, "worker", "bad", "--node", "http://127.0.0.1:1", cwd=tmp_path)
+        refused = aos_with(site, "worker", "bad", "--node", "http://127.0.0.1:1", cwd=tmp_path)
         subject = "executors 'bad' of the package bad 1.0"
-    assert (asked.code, asked.out) == (2, "")
+    assert (refused.code, refused.out) == (2, "")
     places = {"python": "PYTHON", "site": str(site)}
-    text = asked.err.splitlines()[-1]
+    text = refused.err.splitlines()[-1]
     if "{python}" in case.problem:
         head, _, rest = text.partition(" failed at ")
         text = f"{head} failed at PYTHON: {rest.partition(': ')[2]}"
@@ -180,11 +180,11 @@ def test_of_two_packages_with_one_name_neither_is_used(site: Path, tmp_path: Pat
         "(remove one of them: pip uninstall "
     )
 
-    asked = aos_with(site, "good", cwd=tmp_path)
+    refused = aos_with(site, "good", cwd=tmp_path)
     listed = aos_with(site, "--help", cwd=tmp_path)
 
-    assert (asked.code, listed.code, listed.err) == (2, 0, asked.err)
-    assert asked.err.startswith(sentence)
+    assert (refused.code, listed.code, listed.err) == (2, 0, refused.err)
+    assert refused.err.startswith(sentence)
     assert "│ good " not in listed.out
 
 
@@ -208,23 +208,23 @@ def test_executors_of_aos_itself_stay_its_own(site: Path, tmp_path: Path) -> Non
     """EP-5"""
     describe(site, "thief", entry_points={EXECUTORS: {"vault": "raises:vault"}})
 
-    asked = aos_with(site, "worker", "vault", "--node", "ftp://none", cwd=tmp_path)
+    result = aos_with(site, "worker", "vault", "--node", "ftp://none", cwd=tmp_path)
 
-    assert asked.code != 0
-    assert "ZeroDivisionError" not in asked.err
-    assert "executors" not in asked.err
+    assert result.code != 0
+    assert "ZeroDivisionError" not in result.err
+    assert "executors" not in result.err
 
 
 def test_a_function_that_does_not_import_names_its_package(site: Path, tmp_path: Path) -> None:
     """EP-8"""
     describe(site, "bad", entry_points={COMMANDS: {"bad": "good:GROUP"}})
 
-    asked = aos_with(site, "bad", "twice", cwd=tmp_path)
+    refused = aos_with(site, "bad", "twice", cwd=tmp_path)
     group = aos_with(site, "bad", "--help", cwd=tmp_path)
 
-    assert asked.code == 2
-    assert asked.err.startswith("aos: bad twice: a command of the package bad 1.0: importing it ")
-    assert "No module named 'nowhere'" in asked.err
+    assert refused.code == 2
+    assert refused.err.startswith("aos: bad twice: a command of the package bad 1.0: importing it ")
+    assert "No module named 'nowhere'" in refused.err
     assert (group.code, group.err) == (0, "")
     assert "│ twice " in group.out
 

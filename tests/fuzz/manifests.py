@@ -81,12 +81,12 @@ def _is_well_said(problems: ManifestProblems, given: Mapping[str, bytes]) -> Non
 
 def _effective(document: bytes) -> None:
     try:
-        found = judge(document)
+        effective = judge(document)
     except Damage:
         return
-    assert found.document == document
-    for name in found.schemas:
-        assert found.schemas[name].name == name
+    assert effective.document == document
+    for name in effective.schemas:
+        assert effective.schemas[name].name == name
 
 
 @cache

@@ -208,7 +208,7 @@ def test_the_condition_of_the_help_texts_is_that_of_the_page() -> None:
         assert EXAMPLE in here(*words.split(), "--help", env={"COLUMNS": "400"}).out, words
 
 
-@pytest.mark.parametrize("command", ALL_COMMANDS, ids=lambda each: each.path)
+@pytest.mark.parametrize("command", ALL_COMMANDS, ids=lambda command: command.path)
 def test_the_examples_of_a_help_text_can_be_read(command: registry.Command) -> None:
     for example in command.examples:
         read_shell(example)

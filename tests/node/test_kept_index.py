@@ -117,11 +117,11 @@ def test_a_small_world_and_a_machine_without_a_cache_have_none(
 
 def test_one_process_writes_and_the_next_one_takes_over(history: History, tmp_path: Path) -> None:
     """IX-32, IX-65: as of two fronts."""
-    place = tmp_path / "node" / "index"
-    place.parent.mkdir()
+    folder = tmp_path / "node" / "index"
+    folder.parent.mkdir()
 
     async def run() -> None:
-        first, second = kept(history, [], place), kept(history, [], place)
+        first, second = kept(history, [], folder), kept(history, [], folder)
         first.start()
         await until(lambda: first.folder is not None)
         second.start()
@@ -140,10 +140,10 @@ def test_a_place_that_cannot_be_written_is_a_problem_and_no_index(
     history: History, tmp_path: Path
 ) -> None:
     """IX-64: it is tried again later."""
-    place = tmp_path / "node" / "index"
+    folder = tmp_path / "node" / "index"
 
     async def run() -> None:
-        index = kept(history, [], place)
+        index = kept(history, [], folder)
         index.start()
         await until(lambda: "problem" in (index._progress or {}))
         assert index.folder is None
@@ -157,15 +157,15 @@ def test_a_place_that_cannot_be_written_is_a_problem_and_no_index(
 
 def test_the_index_of_an_earlier_release_is_removed(history: History, tmp_path: Path) -> None:
     """IX-37"""
-    place = tmp_path / "node" / "index"
+    folder = tmp_path / "node" / "index"
     old = tmp_path / "node" / "journal-index"
-    for folder in (place, old):
-        folder.mkdir(parents=True, mode=0o700)
+    for earlier in (folder, old):
+        earlier.mkdir(parents=True, mode=0o700)
         for name in OLD_FILES:
-            (folder / name).write_bytes(b"of an earlier release")
+            (earlier / name).write_bytes(b"of an earlier release")
 
     async def run() -> None:
-        index = kept(history, [], place)
+        index = kept(history, [], folder)
         index.start()
         await until(lambda: index.folder is not None)
         check(history, index.folder)
@@ -173,22 +173,22 @@ def test_the_index_of_an_earlier_release_is_removed(history: History, tmp_path: 
 
     asyncio.run(run())
     assert not old.exists()
-    assert not {each.name for each in place.iterdir()} & {*OLD_FILES}
+    assert not {file.name for file in folder.iterdir()} & {*OLD_FILES}
 
 
 def test_an_index_that_is_damaged_while_it_is_kept_is_made_again(
     history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """IX-31, IX-34: at the next start, after a line."""
-    place = tmp_path / "node" / "index"
-    place.parent.mkdir()
-    file = open_to_write(place, pytest.fail)
+    folder = tmp_path / "node" / "index"
+    folder.parent.mkdir()
+    file = open_to_write(folder, pytest.fail)
     assert file is not None
     file.close()
-    (place / INDEX_NAME).write_bytes(b"\x00" * 8192)
+    (folder / INDEX_NAME).write_bytes(b"\x00" * 8192)
 
     async def run() -> None:
-        index = kept(history, [], place)
+        index = kept(history, [], folder)
         index.start()
         await until(lambda: index.folder is not None)
         check(history, index.folder)

@@ -261,7 +261,7 @@ def _services(
 
 
 def _background(services: Services) -> Iterator[Coroutine[Any, Any, None]]:
-    """The work of a front beside its requests, each until it is canceled."""
+    """The tasks of a front beside its requests. They run until they are canceled."""
     yield services.sessions.watch(services.tokens, time.time_ns)
     for webhook in services.webhooks:
         yield keep_posting(webhook, _report)

@@ -27,8 +27,8 @@ HOST: Final = "sys/host."
 
 @cache
 def schemas() -> dict[str, Schema]:
-    found = compile_schemas({name: node["type"] for name, node in SCHEMAS.items()})
-    return dict(found)
+    compiled = compile_schemas({name: node["type"] for name, node in SCHEMAS.items()})
+    return dict(compiled)
 
 
 @dataclass

@@ -265,39 +265,39 @@ def check_inputs(reader: IndexReader, records: list[Record]) -> None:
 
 
 def check_intents(reader: IndexReader, view: View, records: list[Record]) -> None:
-    def rows(**given: Any) -> list[str]:
-        document = intents_document(view, limit=MANY, **given)
+    def rows(**filters: Any) -> list[str]:
+        document = intents_document(view, limit=MANY, **filters)
         return [row["intent"] for row in document["intents"]]
 
     def opened(*, is_open: bool, effect: str | None = None) -> list[str]:
-        some, total = reader.opened_intents(effect=effect, is_open=is_open, limit=MANY, offset=0)
-        assert total == len(some)
-        return [hash_text(each) for each in some]
+        hashes, total = reader.opened_intents(effect=effect, is_open=is_open, limit=MANY, offset=0)
+        assert total == len(hashes)
+        return [hash_text(hash) for hash in hashes]
 
     assert opened(is_open=True) == rows(status="open")
     assert reader.intents_count(status="abandoned") == len(rows(status="abandoned"))
-    effects = {each.effect.name for each in view.state.intents.values()}
+    effects = {intent.effect.name for intent in view.state.intents.values()}
     assert reader.effects("open") == sorted(effects)
     for effect in effects:
         assert opened(is_open=True, effect=effect) == rows(status="open", effect=effect)
     if records and records[0].seq == 1:
         assert opened(is_open=False) == rows(status=None)
-    settled = [each for each in records if isinstance(each, Receipt | KernelReceipt)]
+    settled = [receipt for receipt in records if isinstance(receipt, Receipt | KernelReceipt)]
     for status in STATUSES:
-        expected = [each.seq for each in reversed(settled) if each.status == status]
-        found = reader.settled(status=status, effect=None, limit=MANY, offset=0)
-        assert found == (expected, len(expected))
-    for each in settled:
-        assert reader.records_about(each.intent)[-1] == each.seq
+        expected = [receipt.seq for receipt in reversed(settled) if receipt.status == status]
+        page = reader.settled(status=status, effect=None, limit=MANY, offset=0)
+        assert page == (expected, len(expected))
+    for receipt in settled:
+        assert reader.records_about(receipt.intent)[-1] == receipt.seq
     assert reader.receipts() == len(settled)
 
 
 def check_pages(reader: IndexReader) -> None:
     """Pages of two rows are together what one page is."""
     for is_open in (True, False):
-        given: Any = {"effect": None, "is_open": is_open}
-        all_, _ = reader.opened_intents(**given, limit=MANY, offset=0)
-        found: list[Hash] = []
-        while some := reader.opened_intents(**given, limit=2, offset=len(found))[0]:
-            found += some
-        assert found == all_
+        filters: Any = {"effect": None, "is_open": is_open}
+        all_, _ = reader.opened_intents(**filters, limit=MANY, offset=0)
+        paged: list[Hash] = []
+        while some := reader.opened_intents(**filters, limit=2, offset=len(paged))[0]:
+            paged += some
+        assert paged == all_

@@ -69,7 +69,7 @@ def test_the_oldest_go_first(tmp_path: Path) -> None:
     assert len(set(folders)) == 4
     for age, folder in enumerate(folders):
         os.utime(folder / INDEX_NAME, (age, age))
-    size = sum((each / INDEX_NAME).stat().st_size for each in folders)
+    size = sum((folder / INDEX_NAME).stat().st_size for folder in folders)
     opened = Filled(tmp_path / "world 0", folders[0])  # is written
     os.utime(folders[0] / INDEX_NAME, (0, 0))
 

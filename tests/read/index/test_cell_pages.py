@@ -21,7 +21,7 @@ VALUES: tuple[Any, ...] = ("7", "70", "8", 7, 70, -7, 700, ["7"], {"7": 1}, b"7"
 
 KEYS: list[bytes] = [
     b"",
-    *(encode(each) for each in VALUES),
+    *(encode(value) for value in VALUES),
     *(encode("y" * 500 + end) for end in ("b", "a", "c")),
     *(encode(bytes([7] * 500 + [end])) for end in (3, 1, 2)),
 ]
@@ -41,28 +41,28 @@ def stored(
     assert file is not None
     file.begin_again(IndexHead(world=Hash(bytes(32))))
     names = {1: "t/b@1", 2: "t/a@1", 3: "", 4: "t/aa@1"}
-    found: list[tuple[CellId, int]] = []
+    cells: list[tuple[CellId, int]] = []
     with file, file.write() as change:
-        for place, key in enumerate(KEYS):
+        for number_of_key, key in enumerate(KEYS):
             for workflow in (1, 2):
-                ns, number = 100 - place // 6, len(found) + 1
+                ns, number = 100 - number_of_key // 6, len(cells) + 1
                 change.execute(
                     "INSERT INTO cells VALUES (?, ?, ?, 0, ?, 3)", (number, workflow, key, ns)
                 )
-                found.append(((names[workflow], key), ns))
+                cells.append(((names[workflow], key), ns))
         change.execute("INSERT INTO cells VALUES (999, 4, ?, 2, 90, 3)", (encode("7"),))
         change.execute("INSERT INTO cell_counts VALUES (4, 2, 3, 1)")
-        found.append(((names[4], encode("7")), 90))
+        cells.append(((names[4], encode("7")), 90))
         for workflow in (1, 2):
             change.execute("INSERT INTO cell_counts VALUES (?, 0, 3, ?)", (workflow, len(KEYS)))
         sort_lists(change)
-        yield CellPages(file, names, {}, text_of, lambda: None), found
+        yield CellPages(file, names, {}, text_of, lambda: None), cells
 
 
 ORDERS: dict[str, Any] = {
-    "key": (None, False, lambda each: each[0]),
-    "age": (OF_EVERY_CELL["last_active"], False, lambda each: (each[1], each[0])),
-    "activity": (OF_EVERY_CELL["last_active"], True, lambda each: (-each[1], each[0])),
+    "key": (None, False, lambda cell: cell[0]),
+    "age": (OF_EVERY_CELL["last_active"], False, lambda cell: (cell[1], cell[0])),
+    "activity": (OF_EVERY_CELL["last_active"], True, lambda cell: (-cell[1], cell[0])),
 }
 
 
@@ -77,11 +77,11 @@ def test_keys_of_every_kind_are_listed_in_order_and_by_their_text(
 ) -> None:
     """IX-41: also keys that are too long for the index, and those that are no texts."""
     pages, cells = stored
-    by, is_descending, place = ORDERS[order]
+    by, is_descending, sort_key = ORDERS[order]
     conditions = () if prefix is None else (Condition(OF_EVERY_CELL["key"], "^=", (prefix,)),)
     expected = [
         id
-        for id, _ in sorted(cells, key=place)
+        for id, _ in sorted(cells, key=sort_key)
         if workflow in (None, id[0]) and (prefix is None or text_of(id).startswith(prefix))
     ]
 
@@ -90,9 +90,9 @@ def test_keys_of_every_kind_are_listed_in_order_and_by_their_text(
             workflow=workflow, conditions=conditions, order=by, is_descending=is_descending,
             after_position=after,
         )  # fmt: skip
-        found = pages.page(query, limit=limit, offset=offset)
-        assert found is not None
-        return list(found.cells)
+        cell_page = pages.page(query, limit=limit, offset=offset)
+        assert cell_page is not None
+        return list(cell_page.cells)
 
     assert page(1000, 0) == expected
     ns_of = dict(cells)
@@ -110,21 +110,21 @@ def test_a_status_that_some_workflows_do_not_have_is_listed(
 ) -> None:
     """IX-41"""
     pages, cells = stored
-    by, is_descending, place = ORDERS[order]
+    by, is_descending, sort_key = ORDERS[order]
     query = CellQuery(
         workflow=None, conditions=(Condition(OF_EVERY_CELL["status"], "=", (status,)),), order=by,
         is_descending=is_descending,
     )  # fmt: skip
     expected = [
         id
-        for id, _ in sorted(cells, key=place)
+        for id, _ in sorted(cells, key=sort_key)
         if status == ("completed" if id[0] == "t/aa@1" else "running")
     ]
 
-    found = pages.page(query, limit=1000, offset=0)
+    cell_page = pages.page(query, limit=1000, offset=0)
 
-    assert found is not None
-    assert (list(found.cells), found.total) == (expected, len(expected))
+    assert cell_page is not None
+    assert (list(cell_page.cells), cell_page.total) == (expected, len(expected))
 
 
 def test_the_time_of_a_list_ends_a_statement(

@@ -160,7 +160,11 @@ class Indexed(CellPages):
 
     def __init__(self, path: Path, subjects: Sequence[Subject]) -> None:
         attributes = {
-            **{each.path: each for each in ATTRIBUTES.values() if each.path not in COLUMNS},
+            **{
+                attribute.path: attribute
+                for attribute in ATTRIBUTES.values()
+                if attribute.path not in COLUMNS
+            },
             "@fault": OF_EVERY_CELL["fault"],
         }
         paths = sorted(attributes)
@@ -171,25 +175,30 @@ class Indexed(CellPages):
         with file.write() as change:
             values = IndexedValues(change)
             number = values._make(IndexedWorkflow(WORKFLOW, attributes, b""))
-            for place, each in enumerate(subjects, 1):
-                status = CELL_STATUSES.index(each.cell.status)
+            for cell, subject in enumerate(subjects, 1):
+                status = CELL_STATUSES.index(subject.cell.status)
                 change.execute(
                     "INSERT INTO cells VALUES (?, 1, ?, ?, ?, 2)",
-                    (place, each.cell.id[1], status, each.cell.last_active_ns),
+                    (cell, subject.cell.id[1], status, subject.cell.last_active_ns),
                 )
                 change.execute(
                     "INSERT INTO cell_counts VALUES (1, ?, 2, 1) "
                     "ON CONFLICT DO UPDATE SET count = count + 1", (status,)
                 )  # fmt: skip
                 leaves = {
-                    (place, position, ordered_bytes(value))
+                    (cell, position, ordered_bytes(value))
                     for position, path_ in enumerate(paths)
-                    for value in attributes[path_].comparable(each)
+                    for value in attributes[path_].comparable(subject)
                 }
                 change.write(f"INSERT INTO leaves{number} VALUES (?, ?, ?)", leaves)
             change.execute(leaves_by_value(number))
             sort_lists(change)
-        kept = {WORKFLOW: (number, {path_: place for place, path_ in enumerate(paths)})}
+        kept = {
+            WORKFLOW: (
+                number,
+                {path_: number_of_path for number_of_path, path_ in enumerate(paths)},
+            )
+        }
         super().__init__(
             file, {1: WORKFLOW, 2: ""}, kept, lambda _: pytest.fail("a text"), lambda: None
         )
@@ -259,7 +268,7 @@ def both_counts(
     path: Path, states: Sequence[dict[str, Any]], name: str, most: int
 ) -> tuple[CountedCells, CountedCells]:
     """The counts of the index and of a scan."""
-    subjects = [subject_of(number, each, "running") for number, each in enumerate(states)]
+    subjects = [subject_of(number, state, "running") for number, state in enumerate(states)]
     index = index_of(path, subjects)
     by, query = ATTRIBUTES[name], CellQuery(workflow=WORKFLOW, conditions=())
     try:
@@ -271,7 +280,7 @@ def both_counts(
 def test_long_values_are_counted_by_their_hashes(tmp_path: Path) -> None:
     """SE-14, SE-15: a text of more than 4,096 bytes is not kept whole, and comes after others."""
     longest, text = "a" * 4_093, "b" * 1_000_000
-    states = [{**EMPTY, "name": each} for each in (text, text + "x", "c", text, longest, None)]
+    states = [{**EMPTY, "name": name} for name in (text, text + "x", "c", text, longest, None)]
 
     from_index, from_scan = both_counts(tmp_path, states, "name", 10)
 
@@ -293,7 +302,7 @@ def test_too_many_values_are_refused(
     monkeypatch.setattr(counting, "BATCH_ITEMS", 1)
     monkeypatch.setattr(counting, bound, {"VALUES_MAX": 3, "VALUES_MIB_MAX": 0}[bound])
     states = [{**EMPTY, "name": f"n-{number}"} for number in range(4)]
-    subjects = [subject_of(number, each, "running") for number, each in enumerate(states)]
+    subjects = [subject_of(number, state, "running") for number, state in enumerate(states)]
     query = CellQuery(workflow=WORKFLOW, conditions=())
     index = index_of(tmp_path, subjects)
 

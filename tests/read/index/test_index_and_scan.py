@@ -139,12 +139,12 @@ def killed_at(opened: Filled, write: int) -> None:
     carry_out = {name: getattr(IndexChange, name) for name in ("execute", "write")}
 
     def counted(name: str) -> Any:
-        def carried_out(self: IndexChange, sql: str, *given: Any) -> Any:
+        def carried_out(self: IndexChange, sql: str, *values: Any) -> Any:
             nonlocal left
             left -= not sql.startswith("SELECT")
             if left < 0:
                 raise Killed
-            return carry_out[name](self, sql, *given)
+            return carry_out[name](self, sql, *values)
 
         return carried_out
 

@@ -125,13 +125,13 @@ def test_an_index_of_earlier_releases_is_removed_and_rebuilt(tmp_path: Path) -> 
         (folder / name).write_bytes(b"of an earlier release")
     with (
         open_reader(history.path) as reader,
-        read_at_head(folder, reader.store, reader.state) as found,
+        read_at_head(folder, reader.store, reader.state) as reader_of_index,
     ):
-        assert found is None
+        assert reader_of_index is None
     with filled(history.path, folder) as opened:
         assert opened.index.progress(opened.reader.state).cells_left > 0
         opened.check()
-    assert not {each.name for each in folder.iterdir()} & {*OLD_FILES}
+    assert not {file.name for file in folder.iterdir()} & {*OLD_FILES}
 
 
 def test_a_file_of_another_format_is_rebuilt(tmp_path: Path) -> None:

@@ -198,14 +198,14 @@ class Exact:
         self.finder = finder
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage:
-        found = self.finder.page(query, limit=limit, offset=offset)
-        assert found is not None
-        return found
+        answer = self.finder.page(query, limit=limit, offset=offset)
+        assert answer is not None
+        return answer
 
     def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells:
-        found = self.finder.count(query, by, limit)
-        assert found is not None
-        return found
+        answer = self.finder.count(query, by, limit)
+        assert answer is not None
+        return answer
 
 
 class Followed:
@@ -259,16 +259,18 @@ class Followed:
         self.index.close()
         self.follower.close()
 
-    def compare(self, **given: Any) -> int:
+    def compare(self, **filters: Any) -> int:
         """Compare a list from the index with one without it; return the number of cells."""
-        limit, offset = given.pop("limit", 10_000), given.pop("offset", 0)
-        selection = CellSelection(workflow=PUPPET, aliases=self.settings, **given)
+        limit, offset = filters.pop("limit", 10_000), filters.pop("offset", 0)
+        selection = CellSelection(workflow=PUPPET, aliases=self.settings, **filters)
         with self.views() as views:
-            found = [cell_view.cells(view, selection, limit=limit, offset=offset) for view in views]
-        for each in found:
-            each.pop("looked_at")
-        assert found[0] == found[1], given
-        total: int = found[0]["total"]
+            documents = [
+                cell_view.cells(view, selection, limit=limit, offset=offset) for view in views
+            ]
+        for document in documents:
+            document.pop("looked_at")
+        assert documents[0] == documents[1], filters
+        total: int = documents[0]["total"]
         return total
 
     @contextmanager
@@ -282,14 +284,14 @@ class Followed:
             by_index.finder = Exact(by_index.finder)
             yield [plain, by_index]
 
-    def compare_counts(self, group_by: str | None, **given: Any) -> Document:
+    def compare_counts(self, group_by: str | None, **filters: Any) -> Document:
         """Compare counts from the index with those without it; return them."""
-        selection = CellSelection(workflow=PUPPET, aliases=self.settings, **given)
+        selection = CellSelection(workflow=PUPPET, aliases=self.settings, **filters)
         with self.views() as views:
             scanned, indexed = (
-                count_view.cell_counts(each, selection, group_by=group_by) for each in views
+                count_view.cell_counts(view, selection, group_by=group_by) for view in views
             )
-        assert scanned == indexed, (group_by, given)
+        assert scanned == indexed, (group_by, filters)
         return scanned
 
 
@@ -482,7 +484,7 @@ def test_a_reader_adds_the_newest_values_in_memory(rich: Path) -> None:
     """IX-44, SE-22: conditions, orders and counts, above a file that lacks the newest records."""
     chosen = random.Random("above")
     selected = 0
-    send(rich, *(each for _ in range(3) for each in random_events(chosen)))
+    send(rich, *(event for _ in range(3) for event in random_events(chosen)))
     with followed(rich) as world:
         world.advance()
         for _ in range(12 if long_form() else 4):
@@ -504,11 +506,11 @@ def test_a_reader_adds_the_newest_values_in_memory(rich: Path) -> None:
                 for _ in range(12):
                     where = random_where(chosen)
                     selection = CellSelection(workflow=PUPPET, aliases=SETTINGS, condition=where)
-                    found, expected = (
-                        cell_view.cells(each, selection) for each in (by_index, plain)
+                    indexed, expected = (
+                        cell_view.cells(view, selection) for view in (by_index, plain)
                     )
-                    assert found == expected, where
-                    selected += found["total"]
+                    assert indexed == expected, where
+                    selected += indexed["total"]
                     counted = CellSelection(
                         workflow=PUPPET, aliases=SETTINGS,
                         condition=random_where(chosen, is_ordered=False),
@@ -555,8 +557,8 @@ def test_after_an_erasure_no_file_has_what_states_had_before(rich: Path) -> None
     send(rich, told)
     with open_reader(rich) as reader:
         records = [from_bytes(data) for frame in reader.store.frames() for data in frame.records]
-    refs = [each.value for each in records if isinstance(each, Event)]
-    [value] = [each.hash for each in refs if isinstance(each, Ref)]
+    refs = [event.value for event in records if isinstance(event, Event)]
+    [value] = [event.hash for event in refs if isinstance(event, Ref)]
     with followed(rich) as world:
         assert world.compare(condition="called = personal and tag = private") == 1
         files = [

@@ -123,12 +123,12 @@ def make_room(cache: Path, *, keep: Path, bytes_max: int = CACHE_BYTES_MAX) -> l
     bytes; return what was removed. ``keep``, and those that a process writes, stay."""
     sizes: list[tuple[float, Path, int]] = []
     for folder in cache.iterdir():
-        found = [
+        statuses = [
             (folder / name).stat() for name in (*DATABASES, *OLD_FILES) if (folder / name).is_file()
         ]
-        if found:
-            newest = max(status.st_mtime for status in found)
-            sizes.append((newest, folder, sum(status.st_size for status in found)))
+        if statuses:
+            newest = max(status.st_mtime for status in statuses)
+            sizes.append((newest, folder, sum(status.st_size for status in statuses)))
     total = sum(size for _, _, size in sizes)
     removed = []
     for _, folder, size in sorted(sizes):

@@ -192,8 +192,8 @@ class IndexedRecords:
         """Write what the records up to a state have left open: its intents, and its manifests."""
         for status, intents in ((OPEN, state.intents), (ABANDONED, state.abandoned)):
             for intent in intents.values():
-                place = place_of((intent.seq, intent.index))
-                self._open(intent.intent, place, intent.effect.name, status)
+                opened_at = place_of((intent.seq, intent.index))
+                self._open(intent.intent, opened_at, intent.effect.name, status)
         for era in state.eras.all:
             self._add_version(era.seq, era.manifest)
 
@@ -219,9 +219,9 @@ class IndexedRecords:
         if row is not None:
             self._abouts.append((row[0], seq))
 
-    def _open(self, intent: Hash, place: int, effect: str, status: int) -> None:
+    def _open(self, intent: Hash, opened_at: int, effect: str, status: int) -> None:
         name = self._tables.name(effect)
-        self._opened[intent] = place, name, status, None
+        self._opened[intent] = opened_at, name, status, None
         self._tables.count("intent_counts", (status, name), 1)
 
     def _abandon(self, intents: Iterable[Hash], seq: int) -> None:
@@ -232,10 +232,10 @@ class IndexedRecords:
         row = self._opened.get(intent) or self._stored(intent)
         if row is None:
             raise Damage(f"record {seq} ends an intent that no record before it opened")
-        place, effect, previous, _ = row
+        opened_at, effect, previous, _ = row
         self._tables.count("intent_counts", (previous, effect), -1)
         self._tables.count("intent_counts", (status, effect), 1)
-        self._opened[intent] = place, effect, status, None if status == ABANDONED else seq
+        self._opened[intent] = opened_at, effect, status, None if status == ABANDONED else seq
 
     def _stored(self, intent: Hash) -> tuple[int, int, int, int | None] | None:
         row: tuple[int, int, int, int | None] | None = self._tables.change.execute(
@@ -250,8 +250,8 @@ class IndexedRecords:
             "ON CONFLICT (place) DO UPDATE SET status = excluded.status, "
             "settled = excluded.settled",
             [
-                (place, intent, effect, status, settled)
-                for intent, (place, effect, status, settled) in self._opened.items()
+                (opened_at, intent, effect, status, settled)
+                for intent, (opened_at, effect, status, settled) in self._opened.items()
             ],
         )
         self._opened.clear()

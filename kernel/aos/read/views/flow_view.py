@@ -87,12 +87,12 @@ def flows(
         return _row(view, instance)
 
     return {
-        **page("flows", [id for _, id in sorted(ids, key=_place)], limit, offset, row),
+        **page("flows", [id for _, id in sorted(ids, key=_sort_key)], limit, offset, row),
         "by_status": dict(sorted(by_status.items())),
     }
 
 
-def _place(ranked: tuple[Rank | None, CellId]) -> tuple[Rank | int, CellId]:
+def _sort_key(ranked: tuple[Rank | None, CellId]) -> tuple[Rank | int, CellId]:
     return (0 if ranked[0] is None else ranked[0]), ranked[1]
 
 
@@ -111,9 +111,9 @@ def _selected_cells(view: View, selection: CellSelection) -> Iterator[Cell]:
     """From the index of the view if it has the condition, else every cell."""
     query = None if selection.search is None else selection.query(view.now_ns)
     if view.finder is not None and query is not None:
-        found = view.finder.page(query, limit=len(view.state.cells), offset=0)
-        if found is not None:
-            yield from map(view.state.cells.__getitem__, found.cells)
+        cell_page = view.finder.page(query, limit=len(view.state.cells), offset=0)
+        if cell_page is not None:
+            yield from map(view.state.cells.__getitem__, cell_page.cells)
             return
     for cell in selection.candidates(view.state):
         view.check_time()

@@ -539,6 +539,20 @@ def test_a_condition_on_flows_that_does_not_fit_is_refused_with_its_column(
         assert (refused.code, part in refused.err) == (2, True), refused
 
 
+def test_a_malformed_condition_is_refused_in_a_world_without_flows(
+    aos: Aos, tmp_path: Path
+) -> None:
+    """SE-12"""
+    world = tmp_path / "empty"
+    init_world(world)
+
+    refused = aos("flow", "list", "--where", "x > ", world=world)
+
+    assert (refused.code, refused.out) == (2, "")
+    assert "where, column 5: expected a value" in refused.err
+    assert aos("flow", "list", "--where", "x > 1", world=world).code == 0
+
+
 def test_an_index_of_flows_answers_as_a_scan(lived: Path, tmp_path: Path) -> None:
     """SE-5a, SE-20, SE-21"""
     settings = {

@@ -67,6 +67,11 @@ def flows(
         status = OTHER_SPELLINGS.get(status, status)
     check_word("flow status", status, SHOWN_STATUSES)
     names = flow_names(view.state) if flow is None else [find_flow(view.state, flow)]
+    if where is not None and not names:
+        # No flow reads the condition, and a malformed one is refused all the same.
+        from aos.read.where.condition import parse  # noqa: PLC0415  # few lists have a condition
+
+        parse(where)
     selections = [
         CellSelection(workflow=name, key_prefix=key_prefix, condition=where, aliases={
             name: {**aliases.get(name, {}), **FLOW_NAMES}

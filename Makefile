@@ -62,7 +62,7 @@ docs: $(READY) $(VENV)/docs/.ready
 
 test: check
 	$(BIN)/python -m pytest $(TESTS) -n $(JOBS) --dist worksteal
-	@echo "make test took $$(( $$(date +%s) - $(BEGAN) )) s (CONTRIBUTING.md: at most 480 s on two quiet cores)"
+	@echo "make test took $$(( $$(date +%s) - $(BEGAN) )) s (the aim on two quiet cores is 480 s)"
 
 test-long: export AOS_PART := $(PART)
 test-long: $(READY)

@@ -3,7 +3,8 @@
 The wall clock says how busy a machine is; processor time says how much the tests ask of it. Each
 report carries the processor time of its phase, that of ended child processes included, so a run
 with any number of processes adds up to the same total. A run of all tests fails if a folder takes
-more than its budget: who adds an expensive test makes another one cheaper, or gives it a long form.
+more than ``TOLERANCE`` times its budget, on a slower machine correspondingly more: who adds an
+expensive test makes another one cheaper, or gives it a long form.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ STATIC_KIB: Final = 60
 IN_FLIGHT: Final = (1, 64)
 
 SHAPE: Final = """\
-Lists, timelines and traces are read by an index of the journal (`spec/index.md`): ranges of
-SQLite, so that they take as long in a world of a million cells as in one of ten thousand. The time
-of a page is that of its whole request, one after the other over one connection: the page's
-process, a reader process, and the template."""
+Lists, timelines and traces come from the index of the world (`spec/index.md`), so they take as long
+in a world of a million cells as in one of ten thousand. The time of a page is that of its whole
+request, one after the other over one connection: the page's process, a reader process, and the
+template."""
 
 
 def page_tables(page: Json) -> str:

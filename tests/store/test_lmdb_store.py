@@ -281,6 +281,23 @@ def test_a_store_that_took_the_place_of_one_is_shared_too(folder: Path, tmp_path
     assert not [environment for environment in shared._open if environment.folder == folder]
 
 
+def test_a_writer_whose_folder_took_the_place_of_one_that_is_read_is_shared(
+    folder: Path, tmp_path: Path
+) -> None:
+    """ST-16: the reader cannot open it a second time, and does not stand before the writer."""
+    world(folder)
+    other = tmp_path / "other"
+    journal = world(other)
+    with LmdbStore.open(folder, readonly=True) as reader, LmdbStore.open(other) as writer:
+        folder.rename(tmp_path / "old")
+        other.rename(folder)
+        with pytest.raises(Unavailable, match="already open in this process"):
+            reader.head()
+
+        with LmdbStore.open(folder) as second:
+            assert second.head() == writer.head() == journal.head()
+
+
 def test_a_process_that_reads_cannot_also_write(folder: Path) -> None:
     """ST-16."""
     journal = world(folder)

@@ -67,9 +67,11 @@ def compact(environment: Environment) -> None:
 
 
 def _find(folder: Path) -> Environment | None:
-    """Compares keys of now: a reader follows its folder's name to another folder."""
+    """Compares keys of now: a reader follows its folder's name to another folder. If a writer had
+    that one open before, it comes first: the reader cannot open it a second time."""
     try:
         key = folder_key(folder)
     except OSError:
         return None
-    return next((environment for environment in _open if environment.key == key), None)
+    environments = [environment for environment in _open if environment.key == key]
+    return min(environments, key=lambda environment: environment.readonly, default=None)

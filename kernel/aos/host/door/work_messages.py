@@ -114,10 +114,11 @@ def _read_batch(item: Message) -> Batch | None:
 
 def _read_blobs(item: Message) -> Mapping[Hash, bytes]:
     blobs = item.get("blobs", [])
-    named_blobs = blobs_by_hash(blobs)
-    if named_blobs is None or len(blobs) > BLOBS_MAX:
-        raise BadUsage(f"blobs: expected at most {BLOBS_MAX} byte strings")
-    return named_blobs
+    if isinstance(blobs, list) and len(blobs) <= BLOBS_MAX:
+        named_blobs = blobs_by_hash(blobs)
+        if named_blobs is not None:
+            return named_blobs
+    raise BadUsage(f"blobs: expected at most {BLOBS_MAX} byte strings")
 
 
 # Attempts

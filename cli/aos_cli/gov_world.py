@@ -25,6 +25,7 @@ from aos.host.apply.vote_file import VoteFile
 from aos.host.door.governance_signing import governance_for, proposal_for
 from aos.host.door.way import SignedState
 from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
 from aos.manifest.keys import parse_key
 from aos.manifest.load import Loaded
 from aos.manifest.patch import Patch
@@ -80,7 +81,7 @@ class GovNode:
         in_force = (world or self._client.document("/v1/world"))["manifest"]
         if in_force is None:
             return None
-        return Effective.from_document(self._client.blob(in_force["hash"]))
+        return judge(self._client.blob(in_force["hash"]))
 
     def propose(
         self,

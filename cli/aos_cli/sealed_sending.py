@@ -30,9 +30,12 @@ def in_force(writer: object, node: str | None) -> Effective | None:
     if node is None:
         assert isinstance(writer, Writer)
         return writer.signed_state().manifest
+    # Few events are sealed for a node, and what judges a manifest is large.
+    from aos.manifest.judging import judge  # noqa: PLC0415
+
     with client_of(node) as client:
         document = client.document("/v1/manifest")
-        return Effective.from_document(client.blob(document["hash"]))
+        return judge(client.blob(document["hash"]))
 
 
 def sealer(path: Path, manifest: Effective | None, *, is_one: bool) -> Callable[[Item], Item]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,8 @@ from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import ERASE, SKIP
 from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import Control, Event, Ref
+from aos.core.snapshot.load import load
+from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import WORLD_FILE, open_folder
@@ -642,6 +645,25 @@ def test_snapshots_come_too(lived_in: Path, tmp_path: Path) -> None:  # B-2
         assert {cell.id: cell.state for cell in one.state.cells.values()} == {
             cell.id: cell.state for cell in other.state.cells.values()
         }
+
+
+def test_a_snapshot_with_a_manifest_that_no_record_has_is_refused(
+    lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M-46"""
+    assert in_silence("snapshot", "--world", lived_in) == 0
+    export_world(lived_in, tmp_path / "b")
+
+    def forged(*arguments: Any, **options: Any) -> State:
+        state = load(*arguments, **options)
+        state.pinned.add(Hash(bytes(32)))
+        return state
+
+    monkeypatch.setattr(importing, "load", forged)
+
+    with pytest.raises(Damage, match="has a manifest that no record puts in force"):
+        import_world(tmp_path / "b", tmp_path / "w")
+    assert list((tmp_path / "w").iterdir()) == []
 
 
 def list_of(found: object) -> list[object]:

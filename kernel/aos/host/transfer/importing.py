@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -11,10 +12,11 @@ from typing import Final, Protocol
 from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip
 from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Control, Fork, Manifest, Record, Snapshot
+from aos.core.journal.records import Control, Fork, Governance, Manifest, Record, Snapshot
 from aos.core.journal.signing import SIGNATURE_BYTES
 from aos.core.kernel import Kernel
 from aos.core.pending import Sealed
+from aos.core.snapshot.load import load
 from aos.core.state.eras import Eras
 from aos.core.state.state import Mark, State
 from aos.errors import BadUsage, Damage, Erased, Refused, sentence
@@ -95,6 +97,13 @@ def _fill_folder(bundle: Bundle, head: Head, path: Path, progress: Progress | No
     first = next(frames, None)
     if first is None:
         raise Damage(f"{bundle.path}: the journal is empty: it has no genesis")
+    snapshots: list[Mark] = []
+
+    def keeps_snapshot(mark: Mark) -> bool:
+        is_whole = bundle.has_blob(mark.document)
+        snapshots.extend([mark] if is_whole else [])
+        return is_whole
+
     with LmdbStore.create(path / STORE) as store:
         set_origin(Origin.IMPORTED, store)
         intake = Intake(
@@ -102,13 +111,15 @@ def _fill_folder(bundle: Bundle, head: Head, path: Path, progress: Progress | No
             values=bundle,
             store=store,
             source_path=str(bundle.path),
-            keeps_snapshot=lambda mark: bundle.has_blob(mark.document),
+            keeps_snapshot=keeps_snapshot,
         )
         for frame in itertools.chain([first], frames):
             intake.take(frame)
             if progress is not None:
                 progress(frame.header.last, head.seq)
         _check_end(bundle, head, intake.state)
+        for mark in snapshots:
+            _check_manifests(bundle, mark, intake.state)
         intake.commit(head)
         blobs = intake.put(bundle.blob_hashes())
     state = intake.state
@@ -140,6 +151,17 @@ def _check_end(bundle: Bundle, head: Head, state: State) -> None:
     identity = (header.world, header.world_key, header.operators)
     if identity != (state.world, state.world_key, state.operators):
         raise Damage(f"{bundle_path}: the header does not say what the genesis says")
+
+
+def _check_manifests(bundle: Bundle, mark: Mark, state: State) -> None:
+    """Raise Damage if a snapshot has a manifest that no record has put in force: a start begins
+    with a snapshot, and reads its manifests without judging them (M-46)."""
+    taken = load(mark.document, bundle.blob, manifest_of=judge)
+    if not {*taken.pinned, *(era.manifest for era in taken.eras.all)} <= state.pinned:
+        raise Damage(
+            f"{bundle.path}: the snapshot of record {mark.seq} has a manifest that no record puts "
+            "in force (run aos verify for details)"
+        )
 
 
 class Values(Protocol):
@@ -287,6 +309,9 @@ class Intake:
             document = self.values.blob(record.document.hash)
             for module in judge(document).modules.values():
                 yield module.hash
+        if isinstance(record, Governance) and record.document is not None:
+            with contextlib.suppress(Erased):
+                judge(self.values.blob(record.document.hash))
 
     def _read(self, hash: Hash, /) -> bytes:
         value = self._group_values.get(hash)

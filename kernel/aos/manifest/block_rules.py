@@ -11,12 +11,12 @@ from aos.manifest.governance import APPROVERS_MAX, SHADOW_RECORDS_MAX
 from aos.manifest.keys import parse_key
 from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE
 from aos.manifest.names import EXECUTOR_NAME
-from aos.manifest.plans import plan_of, plan_problems
-from aos.manifest.schedules import SCHEDULE, SCHEDULE_PACKAGE, schedule_of, schedule_problems
+from aos.manifest.plans import plan_in_form, plan_problems
+from aos.manifest.schedules import SCHEDULE, SCHEDULE_PACKAGE, schedule_in_form, schedule_problems
 from aos.values.errors import ValueProblem
 
 
-def plan_rules(nodes: list[object], catalog: Catalog) -> Findings:
+def plan_rules(nodes: Sequence[Mapping[str, Any]], catalog: Catalog) -> Findings:
     """Every broken rule of the plans of a manifest (M-70)."""
     if nodes and not catalog.exists("defworkflow", LINEAR):
         yield (
@@ -26,13 +26,12 @@ def plan_rules(nodes: list[object], catalog: Catalog) -> Findings:
         )
     index_by_plan: dict[tuple[str, int], int] = {}
     for index, node in enumerate(nodes):
-        broken = False
-        for pointer, message in plan_problems(node):
-            broken = True
+        problems = list(plan_problems(node))
+        for pointer, message in problems:
             yield f"/plans/{index}{pointer}", message, None
-        if broken:
+        if problems:
             continue
-        plan = plan_of(node)
+        plan = plan_in_form(node)
         first = index_by_plan.setdefault((plan.type, plan.version), index)
         if first != index:
             yield (
@@ -42,7 +41,7 @@ def plan_rules(nodes: list[object], catalog: Catalog) -> Findings:
             )
 
 
-def schedule_rules(nodes: list[object], catalog: Catalog) -> Findings:
+def schedule_rules(nodes: Sequence[Mapping[str, Any]], catalog: Catalog) -> Findings:
     """Every broken rule of the form of a manifest's schedules (M-75)."""
     if nodes and not catalog.exists("defworkflow", SCHEDULE):
         yield (
@@ -57,7 +56,7 @@ def schedule_rules(nodes: list[object], catalog: Catalog) -> Findings:
             yield f"/schedules/{index}{pointer}", message, None
         if problems:
             continue
-        id = schedule_of(node).id
+        id = schedule_in_form(node).id
         if index_by_id.setdefault(id, index) != index:
             yield f"/schedules/{index}", f"{id} is there twice", "give each its own id"
 

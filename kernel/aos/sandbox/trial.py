@@ -48,8 +48,7 @@ def trial_problem(
 
     The compiled code goes to ``cache``; a module whose code is there is not compiled.
     """
-    engine = fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None)
-    module = content_hash(wasm)
+    engine, module = fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None), content_hash(wasm)
     if cache is not None and cache.get(module, engine) is not None:
         return None
     wants_code = "code" if cache is not None else "none"

@@ -87,12 +87,13 @@ def dry_run_of(
         )
         standing = standing_blockers(reader.state, change, reader.store.blob)
         if mode == MIGRATE and not standing:
-            migrator = migrator_with(reader.store.blob, loaded.modules, world=path)
-            standing = dry_migration(reader.state, change, migrator, reader.store.blob)
+            standing = dry_migration(
+                reader.state, change, reader.store.blob, loaded.modules, world=path
+            )
         states: tuple[Converted, ...] = ()
         if mode == MIGRATE and show:
-            migrator = migrator_with(reader.store.blob, loaded.modules, world=path)
-            states = sample(reader.state, change, migrator, reader.store.blob, limit=show)
+            read = reader.store.blob
+            states = sample(reader.state, change, read, loaded.modules, world=path, limit=show)
         return Applied(
             difference=difference(reader.manifest, loaded.effective),
             manifest=loaded.effective.hash,
@@ -194,10 +195,9 @@ class _Attempt:
         state, read = self.reader.state, self.reader.store.blob
         if standing_blockers(state, change, read):
             return False
-        if mode != MIGRATE:
-            return True
-        migrator = migrator_with(read, self.modules, world=self.path)
-        return not dry_migration(state, change, migrator, read)
+        return mode != MIGRATE or not dry_migration(
+            state, change, read, self.modules, world=self.path
+        )
 
     def in_place(self, blockers: Sequence[Blocker], leaves: tuple[str, ...]) -> tuple[str, ...]:
         names = tuple(sorted({blocker.cell[0] for blocker in blockers} & set(self.new.workflows)))

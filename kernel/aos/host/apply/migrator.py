@@ -64,7 +64,13 @@ class Migrator:
 
 
 def sample(
-    state: State, change: Change, migrator: Migrator, read: BlobReader, *, limit: int
+    state: State,
+    change: Change,
+    read: BlobReader,
+    modules: Mapping[Hash, bytes],
+    *,
+    world: Path,
+    limit: int,
 ) -> tuple[Converted, ...]:
     """Up to ``limit`` states before and after their migration, those that fail first. Runs the
     migrations of all cells, and discards their results.
@@ -74,6 +80,7 @@ def sample(
     """
 
     def run() -> tuple[Converted, ...]:
+        migrator = migrator_with(read, modules, world=world)
         failed: list[Converted] = []
         succeeded: list[Converted] = []
         try:
@@ -101,7 +108,12 @@ def migrator_with(read: BlobReader, modules: Mapping[Hash, bytes], *, world: Pat
 
 
 def dry_migration(
-    state: State, change: Change, migrator: Migrator, read: BlobReader
+    state: State,
+    change: Change,
+    read: BlobReader,
+    modules: Mapping[Hash, bytes],
+    *,
+    world: Path,
 ) -> tuple[Blocker, ...]:
     """The first cells whose migration fails. The results of the others are discarded.
 
@@ -110,6 +122,7 @@ def dry_migration(
     """
 
     def run() -> tuple[Blocker, ...]:
+        migrator = migrator_with(read, modules, world=world)
         try:
             puts = Puts(read, lambda _: None, kept_bytes=state.limits.kept_bytes)
             result = migrate(state, change, migrator, read, puts)

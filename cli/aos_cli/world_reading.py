@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from aos.host.transfer.adopting import origin_at
 from aos.read.operations.operation import Query, ReadOperation, names_fields
 from aos.read.views.process_view import with_process
 from aos.read.views.record_view import Document
@@ -50,6 +49,8 @@ class FolderReading:
                 words["aliases"] = search_names(self.world)
             document = operation.read(view, words)
         if operation.has_process:
+            from aos.host.transfer.adopting import origin_at  # noqa: PLC0415  # of one document
+
             process = process_of(self.world) if "at" not in words else None
             origin = origin_at(self.world)
             return with_process(document, process, origin and origin.value, path=str(self.world))

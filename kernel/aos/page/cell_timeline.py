@@ -29,8 +29,6 @@ LEFT: Final = 190
 """Room for the names of the lanes."""
 
 RIGHT: Final = 44
-INPUTS_Y: Final = 22
-STEPS_Y: Final = 54
 ROWS_Y: Final = 82
 ROW: Final = 26
 AXIS: Final = 26

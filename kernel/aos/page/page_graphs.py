@@ -24,8 +24,6 @@ BOX_WIDTH: Final = 196
 BOX_HEIGHT: Final = 42
 GAP_X: Final = 46
 GAP_Y: Final = 12
-LABEL_MAX: Final = 27
-"""Characters of a label that fit into a box."""
 
 _SWEEPS: Final = 2
 

@@ -1,4 +1,4 @@
-"""The part of a store that an audit reads. ``aos.store.store.Store`` implements it."""
+"""The part of a store that reading needs. ``aos.store.store.Store`` implements it."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from aos.core.journal.records import CellId
@@ -89,17 +89,11 @@ class CellSelection:
                 sentence("older than", expected="0 or more", actual=f"{self.older_than_ns} ns")
             )
         workflow = None if self.workflow is None else find_workflow(state, self.workflow)
-        return CellSelection(
+        return replace(
+            self,
             workflow=workflow,
-            condition=self.condition,
             search=None if self.condition is None else _searched(self.condition, self.names(state)),
-            status=self.status,
-            key_prefix=self.key_prefix,
             waits_for=None if self.waits_for is None else _waited_for(state, self.waits_for),
-            older_than_ns=self.older_than_ns,
-            pinned=self.pinned,
-            fault=self.fault,
-            aliases=self.aliases,
         )
 
     def names(self, state: State) -> Names:

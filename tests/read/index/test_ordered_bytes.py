@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aos.read.index.ordered_bytes import OTHER, after_prefix, ordered_bytes, value_of
+from aos.read.index.ordered_bytes import OTHER, after_bytes, ordered_bytes, value_of
 
 DECIMALS = st.builds(
     lambda sign, digits, exponent: Decimal((sign, digits, exponent)),
@@ -86,5 +86,7 @@ def test_texts_with_a_prefix_are_between_its_bytes_and_the_ones_after(
     prefix: str, text: str
 ) -> None:
     for each in (text, prefix + text):
-        is_between = ordered_bytes(prefix) <= ordered_bytes(each) < after_prefix(prefix)
+        end = after_bytes(ordered_bytes(prefix))
+        assert end is not None
+        is_between = ordered_bytes(prefix) <= ordered_bytes(each) < end
         assert is_between == each.startswith(prefix)

@@ -14,6 +14,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
+from aos.core.journal.frame import Head
 from aos.errors import Damage, Pruned, Unavailable, sentence
 from aos.read.index.folding_index import is_of
 from aos.read.index.index_errors import BYTES_MAX
@@ -58,7 +59,7 @@ def find_index(cache: Path, journal: Journal) -> Path | None:
     if end is None or not cache.is_dir():
         return None
     best: tuple[int, Path] | None = None
-    for folder in sorted(cache.glob(f"{end.world.hex()[:DIGITS]}-*")):
+    for folder in sorted(cache.glob(_pattern(end))):
         at = _record_of(folder, journal)
         if at is not None and (best is None or at > best[0]):
             best = at, folder
@@ -67,13 +68,28 @@ def find_index(cache: Path, journal: Journal) -> Path | None:
 
 def index_of(world: Path, journal: Journal) -> Path | None:
     """The folder of the index of a world: that of its node, or one in the cache; None if there is
-    none that is of this journal. Nothing is written."""
+    none. Nothing is written. A node's index alone is not read here: ``read_at_head`` reads it, and
+    checks each byte of it."""
     cache = index_cache()
+    if not _has_cached(cache, journal):
+        return world / OF_NODE
     if _record_of(world / OF_NODE, journal) is not None:
         return world / OF_NODE
     with contextlib.suppress(Damage, OSError):
         return None if cache is None else find_index(cache, journal)
     return None
+
+
+def _has_cached(cache: Path | None, journal: Journal) -> bool:
+    """Whether the cache may have an index of this journal."""
+    with contextlib.suppress(Damage, OSError):
+        end = journal.head()
+        return cache is not None and end is not None and any(cache.glob(_pattern(end)))
+    return False
+
+
+def _pattern(end: Head) -> str:
+    return f"{end.world.hex()[:DIGITS]}-*"
 
 
 def _record_of(folder: Path, journal: Journal) -> int | None:

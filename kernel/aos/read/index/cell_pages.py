@@ -22,7 +22,7 @@ from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.read.index.index_file import IndexFile
 from aos.read.index.index_schema import NS_MAX, TEXT
 from aos.read.index.indexed_cells import REASON_END
-from aos.read.index.ordered_bytes import OTHER, after_prefix, ordered_bytes, value_of
+from aos.read.index.ordered_bytes import OTHER, after_bytes, ordered_bytes, value_of
 from aos.read.where.attributes import OF_EVERY_CELL, Attribute
 from aos.read.where.condition import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
 from aos.read.where.counting import (
@@ -487,7 +487,7 @@ def _columns(
 def _beginning(prefix: str, workflow: int, is_status: str) -> list[_Arm]:
     """The cells whose keys begin so: texts by a range, others one by one."""
     low = prefix.encode(errors="surrogatepass")
-    high = _after_bytes(low)
+    high = after_bytes(low)
     texts, values = f"{_TEXT} >= ?", [low]
     if high is not None:
         texts, values = f"{texts} AND {_TEXT} < ?", [low, high]
@@ -524,7 +524,7 @@ def _ranges(condition: Condition) -> tuple[str, list[Any]] | None:
         return f"value IN ({', '.join('?' * len(ordered_values))})", list(ordered_values)
     if condition.operator == PREFIX:
         sql = "(value >= ? AND value < ?)"
-        return sql, [ordered_values[0], after_prefix(condition.values[0])]
+        return sql, [ordered_values[0], after_bytes(ordered_values[0])]
     # Values of other types have another first byte.
     least, beyond = ordered_values[0][:1], bytes([ordered_values[0][0] + 1])
     sql = f"(value {condition.operator} ? AND value >= ? AND value < ?)"
@@ -544,12 +544,6 @@ def _column_term(condition: Condition, column: str) -> tuple[str, list[Any]]:
     if condition.operator == IN:
         return f"{column} IN ({', '.join('?' * len(values))})", values
     return f"{column} {condition.operator} ?", values
-
-
-def _after_bytes(prefix: bytes) -> bytes | None:
-    """The least bytes that come after all that begin so; None if there are none."""
-    stripped = prefix.rstrip(b"\xff")
-    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
 
 def _bytes_of(data: object) -> int:

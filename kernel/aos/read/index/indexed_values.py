@@ -7,7 +7,7 @@ of the index, and no list is read from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Self
@@ -40,6 +40,20 @@ class _WorkflowValues:
     cells: int
 
 
+FILLED: Final = f"SELECT workflow, name, signature FROM {VALUES}.workflows WHERE filled_to IS NULL"
+"""The workflows whose cells are all in their table."""
+
+
+def filled(
+    rows: Iterable[tuple[int, str, bytes]], workflows: Mapping[str, IndexedWorkflow]
+) -> Iterator[tuple[int, IndexedWorkflow]]:
+    """The numbers and workflows of rows of ``FILLED`` that have the attributes of ``workflows``."""
+    for number, name, signature in rows:
+        workflow = workflows.get(name)
+        if workflow is not None and workflow.signature == signature:
+            yield number, workflow
+
+
 class IndexedValues:
     """Writes the values of the workflows that have a table, in one transaction at a time."""
 
@@ -55,14 +69,10 @@ class IndexedValues:
         """Values in memory, above the tables of a file that have all cells and these
         attributes."""
         values = cls(change, above="temp.new_")
-        for number, name, signature in change.execute(
-            f"SELECT workflow, name, signature FROM {VALUES}.workflows WHERE filled_to IS NULL"
-        ).fetchall():
-            workflow = workflows.get(name)
-            if workflow is not None and workflow.signature == signature:
-                for statement in leaves_above(number):
-                    change.execute(statement)
-                values._workflows[name] = _WorkflowValues(number, workflow.in_order(), None, 0)
+        for number, workflow in filled(change.execute(FILLED).fetchall(), workflows):
+            for statement in leaves_above(number):
+                change.execute(statement)
+            values._workflows[workflow.name] = _WorkflowValues(number, workflow.in_order(), None, 0)
         return values
 
     def begin(self, change: IndexChange) -> None:

@@ -61,13 +61,12 @@ def value_of(data: bytes) -> Comparable:
     return _decimal_of(tail)
 
 
-def after_prefix(text: str) -> bytes:
-    """The least bytes that come after those of every text that begins with ``text``."""
-    successor = bytearray(ordered_bytes(text))
-    while successor[-1] == 0xFF:
-        successor.pop()
-    successor[-1] += 1
-    return bytes(successor)
+def after_bytes(prefix: bytes) -> bytes | None:
+    """The least bytes that come after all that begin with ``prefix``; None if there are none, which
+    cannot be for the bytes of a value. After those of a text come those of every text that begins
+    with it."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
 
 def _decimal(value: Decimal) -> bytes:

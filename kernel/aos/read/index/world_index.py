@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
 from aos.core.state.state import State
-from aos.errors import Damage
+from aos.errors import Damage, Pruned, Unavailable
 from aos.read.index.cell_pages import KeptValues
 from aos.read.index.folding_index import (
     IsLate,
@@ -33,8 +33,8 @@ from aos.read.index.index_file import IndexChange, IndexFile, Report, open_to_re
 from aos.read.index.index_reader import IndexReader
 from aos.read.index.index_schema import VALUES, tables_above
 from aos.read.index.indexed_records import IndexTables
-from aos.read.index.indexed_values import IndexedValues
-from aos.read.index.indexed_workflows import SearchSettings, indexed_workflows
+from aos.read.index.indexed_values import FILLED, IndexedValues, filled
+from aos.read.index.indexed_workflows import IndexedWorkflow, SearchSettings, indexed_workflows
 from aos.read.lens.ports import Journal
 from aos.read.views.view import View
 
@@ -275,7 +275,8 @@ class WorldIndex:
         with self._file.read() as head:
             values: KeptValues = {}
             if state is not None:
-                values = _kept_values(self._file, state, self._settings)
+                workflows = indexed_workflows(self._settings, state, _say_nothing)
+                values = _kept_values(self._file, workflows)
             try:
                 yield IndexReader(self._file, head.at, values)
             finally:
@@ -310,13 +311,19 @@ def read_at_head(folder: Path, journal: Journal, state: State) -> Iterator[Index
     """
     try:
         file = open_to_read(folder)
-    except Damage:
+    except (Damage, Unavailable):
+        file = None
+    if file is not None and file.head() is None:  # of another release
+        file.close()
         file = None
     if file is None:
         yield None
         return
     with file, _at_one_moment(file):
-        yield _read_on(file, journal, state)
+        reader = None
+        with contextlib.suppress(Pruned):
+            reader = _read_on(file, journal, state)
+        yield reader
 
 
 @contextlib.contextmanager
@@ -339,16 +346,16 @@ def _read_on(file: IndexFile, journal: Journal, state: State) -> IndexReader | N
     if not 0 <= last - head.at <= READ_ON_RECORDS or stale > READ_ON_RECORDS:
         return None
     settings = _stored_settings(file) if file.values_are_of(head) else {}
+    workflows = indexed_workflows(settings, state, _say_nothing) if settings else {}
     if head.at == last and not stale:
-        return IndexReader(file, last, _kept_values(file, state, settings))
+        return IndexReader(file, last, _kept_values(file, workflows))
     change = IndexChange(file, head)
     for statement in tables_above():
         change.execute(statement)
-    workflows = indexed_workflows(settings, state, _say_nothing)
     values = IndexedValues.above(change, workflows) if settings else None
     tables = IndexTables(change, above="temp.new_")
     updated_head, records = fold_records(tables, values, journal, state, lambda: False)
-    kept = {} if records.has_manifest else _kept_values(file, state, settings)
+    kept = {} if records.has_manifest else _kept_values(file, workflows)
     return IndexReader(file, updated_head.at, kept, is_above=True)
 
 
@@ -364,20 +371,17 @@ def _stored_settings(file: IndexFile) -> SearchSettings:
     return settings
 
 
-def _kept_values(file: IndexFile, state: State, settings: SearchSettings) -> KeptValues:
+def _kept_values(file: IndexFile, workflows: Mapping[str, IndexedWorkflow]) -> KeptValues:
     """The tables of the workflows whose values are those of the manifest in force."""
-    if not settings:
+    if not workflows:
         return {}
-    workflows = indexed_workflows(settings, state, _say_nothing)
-    kept: dict[str, tuple[int, dict[str, int]]] = {}
-    for number, name, signature in file.rows(
-        f"SELECT workflow, name, signature FROM {VALUES}.workflows WHERE filled_to IS NULL"
-    ):
-        workflow = workflows.get(name)
-        if workflow is not None and workflow.signature == signature:
-            paths = {path: position for position, path in enumerate(sorted(workflow.attributes))}
-            kept[name] = number, paths
-    return kept
+    return {
+        workflow.name: (
+            number,
+            {path: position for position, path in enumerate(sorted(workflow.attributes))},
+        )
+        for number, workflow in filled(file.rows(FILLED), workflows)
+    }
 
 
 def _say_nothing(_: str) -> None:

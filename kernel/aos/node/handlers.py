@@ -39,7 +39,7 @@ from aos.node.work_requests import (
     release_tasks,
     settle_tasks,
 )
-from aos.read.operations.operation import Query, ReadOperation, names_fields
+from aos.read.operations.operation import names_fields
 from aos.read.operations.table import BY_NAME, OPERATIONS
 from aos.read.views.clock_view import ahead_ns, ahead_text
 from aos.read.views.process_view import (
@@ -65,8 +65,9 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     if names_fields(query):
         query = {**query, "aliases": services.index.settings}
     if operation.is_searched:
-        document = await _searched(services, operation, query)
-    elif operation.takes_long(query):
+        await services.follower.advance_to()
+        services.index.check_values(services.follower.state, operation.name, query)
+    if operation.takes_long(query):
         document = await services.readers.document(operation.name, query, running)
     else:
 
@@ -78,13 +79,6 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     if operation.has_process:
         document = await _with_process(services, document, is_past=is_past)
     return ApiReply(document=document)
-
-
-async def _searched(services: Services, operation: ReadOperation, query: Query) -> Document:
-    """A list of cells, by a reader process: from the index if it has all that is asked for."""
-    await services.follower.advance_to()
-    services.index.check_values(services.follower.state, operation.name, query)
-    return await services.readers.document(operation.name, query, None)
 
 
 async def _running(services: Services) -> Running | None:

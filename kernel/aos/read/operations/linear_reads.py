@@ -48,7 +48,7 @@ READ_LINEAR_INSTANCES: Final = ReadOperation(
     name="read_linear_instances", path="/v1/linear/instances", command="linear list",
     summary="List linear instances, by id.", parameters=(*FILTERS, *LIMITED, AT),
     answers=("LinearInstancesDocument",), document=_instances,
-    is_long=is_always_long, is_searched=True,
+    is_long=is_always_long, reads_index=True, is_searched=True,
 )  # fmt: skip
 
 READ_LINEAR_COUNTS: Final = ReadOperation(
@@ -56,7 +56,8 @@ READ_LINEAR_COUNTS: Final = ReadOperation(
     summary="Count the linear instances that a list would have, in all and by the values of a "
     "name.",
     parameters=(*FILTERS, GROUP_BY, AT),
-    answers=("CountsDocument",), document=_counts, is_long=is_always_long, is_searched=True,
+    answers=("CountsDocument",), document=_counts,
+    is_long=is_always_long, reads_index=True, is_searched=True,
 )  # fmt: skip
 
 READ_LINEAR_INSTANCE: Final = ReadOperation(

@@ -320,7 +320,7 @@ def put_in_force(
     is_first = state.manifest is None
     migrated: tuple[Migrated, ...] = ()
     if mode == MIGRATE and not is_first:
-        puts = Puts(overlay.read, None, kept_bytes=0)
+        puts = Puts(overlay.read, None)
         migration = migrate(state, change, runner, overlay.read, puts)
         if isinstance(migration, Failed):
             return migration.blockers, True

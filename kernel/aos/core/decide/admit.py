@@ -8,7 +8,6 @@ Rule 2: the checks run in the order of the specification and the first broken ru
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from dataclasses import replace
 from typing import Final
@@ -20,6 +19,7 @@ from aos.core.decide.manifest_problems import keys_problem, leaves_problem
 from aos.core.decide.migration import Asking, Failed, Puts, migrating
 from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
 from aos.core.decide.routing import pinned_problem, place_event, route
+from aos.core.decide.suggestion import nearest
 from aos.core.journal.faults import clipped
 from aos.core.journal.identity import submission_hash
 from aos.core.journal.inputs import (
@@ -56,7 +56,6 @@ from aos.values.show import describe
 SUBMISSION_ID_BYTES_MAX: Final = 256
 TIME_MAX: Final = 2**63 - 1
 _NAMES_SAID: Final = 8
-_NAME_CHARACTERS: Final = 200
 
 
 def admit_start(state: State, start: StartInput, stamp: Stamp) -> Decided:
@@ -310,9 +309,9 @@ def _unknown_schema(effective: Effective, name: str) -> str:
     if event_names:
         return f"{quoted(name)} is a workflow: expected an event that it takes, {event_names}"
     text = f"event schema {quoted(name)} is not in the manifest in force"
-    near = difflib.get_close_matches(name[:_NAME_CHARACTERS], routed, n=1, cutoff=0.75)
-    if near:
-        return f"{text} (did you mean {near[0]}?)"
+    near = nearest(name, routed)
+    if near is not None:
+        return f"{text} (did you mean {near}?)"
     tail = f" and {len(routed) - _NAMES_SAID} more" if len(routed) > _NAMES_SAID else ""
     return f"{text}: expected one of {', '.join(routed[:_NAMES_SAID])}{tail}" if routed else text
 

@@ -308,7 +308,7 @@ def put_in_force(
     problem = keys_problem(effective, state) or leaves_problem(effective, proposed.leaves)
     if problem is not None:
         raise Refused(f"the manifest cannot be shadowed: {problem}")
-    # All of them: which come first in memory depends on whether a snapshot was loaded.
+    # All of them: the report lists blockers in an order of its own.
     standing = blockers(
         state, _change(state, proposed, proposed.mode), overlay.read, limit=sys.maxsize
     )

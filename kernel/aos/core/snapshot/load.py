@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.frame import Tip
@@ -34,11 +34,14 @@ from aos.manifest.effective import Effective
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
+from aos.values.show import describe
 
 T = TypeVar("T")
 
 _FORGED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 """Exceptions that reading a forged document can raise."""
+
+_NONE_WRITTEN: Final = "the snapshot is none that is written"
 
 
 def load(
@@ -82,7 +85,7 @@ def parts(
         for index in loader.indexes().values():
             yield from index.nodes(skip)
     except _FORGED as problem:
-        raise _none_written(problem) from problem
+        raise Damage(_NONE_WRITTEN) from problem
 
 
 def references(
@@ -99,7 +102,7 @@ def references(
     try:
         yield from _references(document, read, skip)
     except _FORGED as problem:
-        raise _none_written(problem) from problem
+        raise Damage(_NONE_WRITTEN) from problem
 
 
 def _references(
@@ -156,11 +159,7 @@ def _or_damage(build: Callable[[], T]) -> T:
     try:
         return build()
     except _FORGED as problem:
-        raise _none_written(problem) from problem
-
-
-def _none_written(problem: Exception) -> Damage:
-    return Damage(f"the snapshot is none that is written: {problem!r:.200}")
+        raise Damage(_NONE_WRITTEN) from problem
 
 
 def _value(hash: Hash, read: BlobReader) -> Value:
@@ -405,7 +404,7 @@ class _Loader:
 
 def _hash(data: object) -> Hash:
     if not isinstance(data, bytes) or len(data) != HASH_BYTES:
-        raise Damage(f"the snapshot holds {data!r:.40} where a hash belongs")
+        raise Damage(f"the snapshot holds {describe(data)} where a hash belongs")
     return Hash(data)
 
 

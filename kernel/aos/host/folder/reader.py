@@ -69,7 +69,7 @@ class WorldReader:
             if is_late():
                 break
         if self.seq >= head.seq:
-            check_end(self.state, head)
+            check_end(self.state.tip, self.state.world_key, head)
         self._continue_from_newest(mark)
 
     def head(self) -> Head:

@@ -137,7 +137,7 @@ class _Prune:
         first = first_kept(store)
         state = self._checked(row)
         key = self._folder.world_key()
-        check_key(state, key)
+        check_key(state.world_key, key)
         path = (target or self._default(first, row.at)).absolute()
         head = Head.of(state.tip).signed(key)
         if not path.exists():

@@ -75,7 +75,7 @@ def adopt_world(
         if keys is not None:
             new_keys = _keys_to_copy(folder, keys, state)
         key = new_keys.get("world.key") or _own_key(folder)
-        check_key(state, key)
+        check_key(state.world_key, key)
         for name, new_key in new_keys.items():
             _write(folder, name, new_key)
         if origin is not None:

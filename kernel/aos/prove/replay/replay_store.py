@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from aos.errors import BadUsage
 from aos.prove.replay.replay import replay
@@ -13,7 +14,7 @@ from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
-from aos.store.stored_world import state_of
+from aos.store.stored_world import open_stored
 
 
 def replay_store(
@@ -50,7 +51,7 @@ def replay_store(
                 head=head,
                 wasmtime=WASMTIME,
                 snapshots=dict(recorded_snapshots(store.frames(first, head.seq))),
-                start=None if start is None else state_of(store, start),
+                start=None if start is None else partial(open_stored, store, start),
                 on_progress=on_progress,
             )
         finally:

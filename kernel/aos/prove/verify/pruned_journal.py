@@ -14,9 +14,11 @@ from typing import Protocol
 
 from aos.core.journal.frame import Tip
 from aos.core.journal.identity import world_id
-from aos.core.journal.ports import BlobReader
+from aos.core.journal.ports import BlobReader, Verify
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Fork, Genesis
+from aos.core.journal.records import Fork, Genesis, Principal
+from aos.core.kernel import open_kernel
+from aos.core.kernel_protocol import KernelProtocol
 from aos.core.snapshot.load import load
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, sentence
@@ -51,12 +53,23 @@ class Beginning:
             Damage: The snapshot cannot be read, or is not of this place and world.
         """
         state = load(self.document, read, manifest_of=judge)
+        self._check(state.tip, state.world_key, state.operators)
+        return state
+
+    def open(self, *, read: BlobReader, verify: Verify) -> KernelProtocol:
+        """Open a kernel with the world of the snapshot. Raises as ``state``."""
+        kernel = open_kernel(snapshot=self.document, read=read, verify=verify, manifest_of=judge)
+        world = kernel.figures()
+        self._check(kernel.tip, world.world_key, world.operators)
+        return kernel
+
+    def _check(self, tip: Tip, world_key: bytes, operators: tuple[Principal, ...]) -> None:
         odd = [
             name
             for name, actual, expected in (
-                ("its place in the chain", state.tip, self.tip),
-                ("the world's key", state.world_key, self.genesis.world_key),
-                ("the operators", state.operators, self.genesis.operators),
+                ("its place in the chain", tip, self.tip),
+                ("the world's key", world_key, self.genesis.world_key),
+                ("the operators", operators, self.genesis.operators),
             )
             if actual != expected
         ]
@@ -66,10 +79,9 @@ class Beginning:
                     f"the snapshot {hash_text(self.document)} is not the one that the journal "
                     f"continues from: {', '.join(odd)}",
                     expected=f"the world after record {self.tip.seq}",
-                    actual=f"one after record {state.tip.seq}",
+                    actual=f"one after record {tip.seq}",
                 )
             )
-        return state
 
 
 def beginning(store: Store, cut: Cut) -> Beginning:

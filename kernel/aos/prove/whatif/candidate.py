@@ -213,7 +213,7 @@ class CandidateManifest:
     def conversion(self, workflow: Workflow) -> StateConversion:
         """Return the migration of the states of a workflow of the candidate."""
         if workflow.name not in self._conversions:
-            conversion = StateConversion(self.effective, workflow, self.runner)
+            conversion = StateConversion(self.effective, workflow)
             self._conversions[workflow.name] = conversion
         return self._conversions[workflow.name]
 
@@ -285,7 +285,9 @@ class _ManifestRetry:
         if not self.old.has_opaque_state:
             data = completed(self.old.state, data)
         source = manifest_under(self.state, self.under)
-        converted = self.candidate.conversion(self.new).converted(source, self.record.cell, data)
+        conversion = self.candidate.conversion(self.new)
+        call = conversion.call(source, self.record.cell, data)
+        converted = conversion.result(self.candidate.runner.run(call))
         if isinstance(converted, Fault):
             refuse_host_memory(converted, f"record {self.record.seq}")
             fault_text = f"{converted.kind.value}: {converted.message}"

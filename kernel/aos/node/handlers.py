@@ -3,6 +3,7 @@ them (N-119a)."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -68,7 +69,10 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
         await services.follower.advance_to()
         services.index.check_values(services.follower.state, operation.name, query)
     if operation.takes_long(query):
-        document = await services.readers.document(operation.name, query, running)
+        written = await services.readers.document_json(operation.name, query, running)
+        if not operation.has_process:
+            return ApiReply(json=written)
+        document = json.loads(written)
     else:
 
         def make(view: View) -> Document:

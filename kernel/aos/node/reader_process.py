@@ -2,12 +2,12 @@
 
     python -m aos.node.reader_process WORLD
 
-It reads requests on stdin and writes answers on stdout, each a length of 4 bytes (big-endian) and
-JSON. It ends at the end of stdin.
+It reads requests on stdin and writes answers on stdout. A request is a length of 4 bytes and JSON;
+an answer is a length of 4 bytes, an HTTP status of 2 bytes, and JSON: the document with 200, else
+the problem. Lengths and statuses are big-endian. It ends at the end of stdin.
 
     request  {"operation": …, "query": {…}, "work": {…} or null, "index": FOLDER or null,
               "seconds": the time of a list, or null}
-    answer   {"status": 200, "document": {…}} or {"status": …, "problem": {…}}
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from aos.errors import AosError, Damage, Erased
 from aos.host.folder.reader import open_reader
@@ -26,14 +26,13 @@ from aos.host.machine_clock import now_ns
 from aos.node.bodies import write_json
 from aos.node.list_time import ListTime, timed
 from aos.node.problems import Problem
+from aos.node.readers import ANSWER_HEAD, REQUEST_HEAD
 from aos.node.reading import read_document
 from aos.node.refusals import problem_of
 from aos.private_memory import keep_memory_private
 from aos.read.index.indexed_view import indexed
 from aos.read.views.record_view import Document
 from aos.read.views.view import Running, View
-
-LENGTH_BYTES: Final = 4
 
 
 async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -51,14 +50,15 @@ async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
                         await new_follower.start()
                         follower = new_follower
                     document = await _present(follower, request)
-                answer: Document = {"status": 200, "document": document}
+                status = 200
             except AosError as error:
                 problem = problem_of(error, path, unknown=404)
-                answer = {"status": problem.status, "problem": problem.document()}
+                status, document = problem.status, problem.document()
             except Problem as problem:
-                answer = {"status": problem.status, "problem": problem.document()}
-            body = write_json(answer)
-            answers.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+                status, document = problem.status, problem.document()
+            body = write_json(document)
+            answers.write(ANSWER_HEAD.pack(len(body), status))
+            answers.write(body)
             answers.flush()
     finally:
         if follower is not None:
@@ -66,10 +66,11 @@ async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def _next(requests: BinaryIO) -> bytes | None:
-    header = requests.read(LENGTH_BYTES)
-    if len(header) < LENGTH_BYTES:
+    head = requests.read(REQUEST_HEAD.size)
+    if len(head) < REQUEST_HEAD.size:
         return None
-    return requests.read(int.from_bytes(header, "big"))
+    [size] = REQUEST_HEAD.unpack(head)
+    return requests.read(size)
 
 
 async def _present(follower: Follower, request: dict[str, Any]) -> Document:

@@ -65,9 +65,9 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     running = await _running(services) if operation.asks_process and not is_past else None
     if names_fields(query):
         query = {**query, "aliases": services.index.settings}
-    if operation.is_searched:
+    if operation.searched is not None and not is_past:
         await services.follower.advance_to()
-        services.index.check_values(services.follower.state, operation.name, query)
+        services.index.check_values(operation.searched(services.follower.state, query))
     if operation.takes_long(query):
         written = await services.readers.document_json(operation.name, query, running)
         if not operation.has_process:

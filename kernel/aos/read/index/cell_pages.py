@@ -180,10 +180,10 @@ class CellPages:
         plan = self._plan(query, by)
         if plan is None:
             return None
-        total = sum(self._totals(plan).values())
         if by is None:
-            return CountedCells(total)
-        return ranked(total, self._groups(plan, by), limit)
+            return CountedCells(self._totals(plan).total())
+        total, groups = self._groups(plan, by)
+        return ranked(total, groups, limit)
 
     def _plan(self, query: CellQuery, extra: Attribute | None) -> _Plan | None:
         """How a query is answered; None if the index does not have what it needs."""
@@ -227,21 +227,28 @@ class CellPages:
                     numbers[reasons] += count
         return numbers
 
-    def _groups(self, plan: _Plan, by: Attribute) -> Mapping[Group, int]:
+    def _groups(self, plan: _Plan, by: Attribute) -> tuple[int, Mapping[Group, int]]:
+        """The number of cells, and by the values of an attribute. A cell may have several."""
         if by == STATUS and plan.is_counted:
             numbers = Counter[Group]()
             for workflow, status, _, count in self._cell_counts():
                 if self._names[workflow] in plan.workflows and status in plan.statuses:
                     numbers["str", CELL_STATUSES[status]] += count
-            return numbers
-        rows = (
-            row[0]
-            for name in plan.workflows
-            for arm in self._arms(plan, name)
-            for row in self._file.select(*_grouped(plan, arm, by))
-        )
-        by_data = numbers_of(rows, _bytes_of, self._check_time)
-        return {_read_group(by, data): number for data, number in by_data.items()}
+            return numbers.total(), numbers
+        total = 0
+
+        def values() -> Iterator[Any]:
+            nonlocal total
+            last_cell = None
+            for name in plan.workflows:
+                for arm in self._arms(plan, name):
+                    for cell, value in self._file.select(*_grouped(plan, arm, by)):
+                        total += cell != last_cell
+                        last_cell = cell
+                        yield value
+
+        by_data = numbers_of(values(), _bytes_of, self._check_time)
+        return total, {_read_group(by, data): number for data, number in by_data.items()}
 
     # Rows
 
@@ -502,13 +509,15 @@ def _beginning(prefix: str, workflow: int, is_status: str) -> list[_Arm]:
 
 
 def _grouped(plan: _Plan, arm: _Arm, by: Attribute) -> tuple[str, tuple[Any, ...]]:
+    """The statement that selects the number of each cell with its values, one per row; the rows of
+    a cell follow each other."""
     column = _COLUMNS.get(by.path)
     if column is not None:
-        return f"SELECT {column} FROM {arm.sql}", arm.values
+        return f"SELECT c.number, {column} FROM {arm.sql}", arm.values
     table, attribute = _table(plan, by)
     sql = (
         f"WITH chosen AS MATERIALIZED (SELECT c.number AS number FROM {arm.sql}) "
-        f"SELECT CASE WHEN length(v.value) > {SMALL_MAX} THEN group_bytes(v.value) "
+        f"SELECT chosen.number, CASE WHEN length(v.value) > {SMALL_MAX} THEN group_bytes(v.value) "
         f"ELSE v.value END FROM chosen LEFT JOIN {table} v ON v.cell = chosen.number "
         f"AND v.attribute = {attribute} AND v.value > x'{OTHER.hex()}'"
     )

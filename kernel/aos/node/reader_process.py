@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from aos.errors import AosError, Damage, Erased
 from aos.host.folder.reader import open_reader
@@ -31,15 +32,21 @@ from aos.node.reading import read_document
 from aos.node.refusals import problem_of
 from aos.private_memory import keep_memory_private
 from aos.read.index.indexed_view import indexed
+from aos.read.index.opened_index import OpenedIndex
 from aos.read.views.record_view import Document
 from aos.read.views.view import Running, View
+
+INDEX_S: Final = 10.0
+"""Seconds without a request after which the index is closed: files that were removed take room as
+long as they are open."""
 
 
 async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until the end of ``requests``."""
     follower: Follower | None = None
+    index = OpenedIndex()
     try:
-        while (data := _next(requests)) is not None:
+        while (data := _next(requests, index)) is not None:
             request = json.loads(data)
             try:
                 if "at" in request["query"]:
@@ -49,7 +56,7 @@ async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
                         new_follower = Follower(path, [])
                         await new_follower.start()
                         follower = new_follower
-                    document = await _present(follower, request)
+                    document = await _present(follower, index, request)
                 status = 200
             except AosError as error:
                 problem = problem_of(error, path, unknown=404)
@@ -61,11 +68,15 @@ async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
             answers.write(body)
             answers.flush()
     finally:
+        index.close()
         if follower is not None:
             follower.close()
 
 
-def _next(requests: BinaryIO) -> bytes | None:
+def _next(requests: BinaryIO, index: OpenedIndex) -> bytes | None:
+    # Without a request, no byte is in the buffer: the next one is sent after its answer.
+    if not select.select([requests], [], [], INDEX_S)[0]:
+        index.close()
     head = requests.read(REQUEST_HEAD.size)
     if len(head) < REQUEST_HEAD.size:
         return None
@@ -73,27 +84,27 @@ def _next(requests: BinaryIO) -> bytes | None:
     return requests.read(size)
 
 
-async def _present(follower: Follower, request: dict[str, Any]) -> Document:
+async def _present(follower: Follower, index: OpenedIndex, request: dict[str, Any]) -> Document:
     await follower.advance_to()
     try:
-        return _document(follower, request)
+        return _document(follower, index, request)
     except Erased:
         raise
     except Damage:
         # Parts of the snapshot that the state reads from may have been removed meanwhile, or the
         # index is damaged.
         await follower.restart()
-        return _document(follower, {**request, "index": None})
+        return _document(follower, index, {**request, "index": None})
 
 
-def _document(follower: Follower, request: dict[str, Any]) -> Document:
+def _document(follower: Follower, index: OpenedIndex, request: dict[str, Any]) -> Document:
     view = View(follower.state, follower.store, now_ns=now_ns())
     if request["seconds"] is not None:
         view = timed(view, ListTime(request["seconds"]))
     if request["work"] is not None:
         view.running = Running.from_json(request["work"])
-    index = None if request["index"] is None else Path(request["index"])
-    with indexed(view, index, follower.store):
+    folder = None if request["index"] is None else Path(request["index"])
+    with indexed(view, folder, follower.store, index):
         return read_document(view, request["operation"], request["query"])
 
 

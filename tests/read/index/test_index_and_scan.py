@@ -29,7 +29,7 @@ from aos.host.transfer.forking import fork_world
 from aos.node.reading import read_document
 from aos.read.index.index_file import INDEX_NAME, IndexChange
 from aos.read.index.indexed_view import use_index
-from aos.read.index.world_index import WorldIndex, read_at_head
+from aos.read.index.world_index import WorldIndex
 from aos.read.views.cell_selection import BY_ACTIVITY, BY_KEY, CellSelection
 from aos.read.views.intent_view import intents
 from aos.read.views.journal_view import journal
@@ -43,7 +43,13 @@ from tests.host.puppet import PUPPET, do
 from tests.host.upgrades import migrating
 from tests.prove.journals import store_of
 from tests.read.index.histories import KEYS, History
-from tests.read.index.index_oracle import MANY, check_cell_pages, check_index, records_of
+from tests.read.index.index_oracle import (
+    MANY,
+    check_cell_pages,
+    check_index,
+    read_at_head,
+    records_of,
+)
 from tests.tools import long_form
 
 PREFIXES = ("", "a", "ab", "k", "k" * 30, "y", "y" * 599, "z" * 299, "no")

@@ -27,7 +27,7 @@ from aos.read.index.index_file import DATABASES, LOG
 from aos.read.index.indexed_values import IndexedValues
 from aos.read.index.indexed_view import use_index
 from aos.read.index.indexed_workflows import IndexedWorkflow
-from aos.read.index.world_index import WorldIndex, read_at_head
+from aos.read.index.world_index import WorldIndex
 from aos.read.views import cell_view, count_view
 from aos.read.views.cell_selection import CellSelection
 from aos.read.views.record_view import Document
@@ -44,6 +44,7 @@ from tests.host.apply.test_upgrades import counted
 from tests.host.puppet import PUPPET
 from tests.host.upgrades import migrating, rebuilt, state_is
 from tests.node.nodes import running_kernel
+from tests.read.index.index_oracle import read_at_head
 from tests.tools import long_form
 
 STATE: Final = {

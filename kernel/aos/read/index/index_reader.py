@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.core.journal.records import CellId, EntryId
-from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
+from aos.core.journal.vocabulary import STATUSES
 from aos.read.index.cell_pages import ARMS_MAX, CellPages, KeptValues, TextOfKey
 from aos.read.index.index_file import IndexFile
 from aos.read.index.index_schema import INTENT_STATUSES, place_of
@@ -16,15 +15,6 @@ from aos.read.views.journal_view import KINDS
 from aos.values.digests import Hash
 
 OFFSET_MAX: Final = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedCell:
-    """A cell as the index has it. ``last_active_ns`` is the time of its last step, in ns."""
-
-    id: CellId
-    status: str
-    last_active_ns: int
 
 
 class IndexReader:
@@ -101,22 +91,6 @@ class IndexReader:
                 break
             counts_by_minute.setdefault(minute, Counter())[KINDS[kind]] = count
         return counts_by_minute
-
-    # Cells
-
-    def cell(self, id: CellId) -> IndexedCell | None:
-        """A cell; None if there is none."""
-        rows = self._file.rows(
-            "SELECT status, last_active FROM cells WHERE number = ? AND status IS NOT NULL",
-            (self._number(id),),
-        )
-        return next(
-            (
-                IndexedCell(id=id, status=CELL_STATUSES[status], last_active_ns=last_active)
-                for status, last_active in rows
-            ),
-            None,
-        )
 
     def _number(self, id: CellId) -> int | None:
         rows = self._file.rows(

@@ -13,6 +13,7 @@ the problem. Lengths and statuses are big-endian. It ends at the end of stdin.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import select
@@ -36,6 +37,9 @@ from aos.read.index.opened_index import OpenedIndex
 from aos.read.views.record_view import Document
 from aos.read.views.view import Running, View
 
+GC_THRESHOLDS: Final = (50_000, 20, 100)
+"""A document has no cycles: looking for some among the objects of a state takes longer than it."""
+
 INDEX_S: Final = 10.0
 """Seconds without a request after which the index is closed: files that were removed take room as
 long as they are open."""
@@ -56,6 +60,7 @@ async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
                         new_follower = Follower(path, [])
                         await new_follower.start()
                         follower = new_follower
+                        gc.freeze()
                     document = await _present(follower, index, request)
                 status = 200
             except AosError as error:
@@ -116,6 +121,7 @@ def _past(path: Path, request: dict[str, Any]) -> Document:
 
 if __name__ == "__main__":
     keep_memory_private()
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         asyncio.run(serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer))
     except BrokenPipeError:

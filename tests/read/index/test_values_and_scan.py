@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ import pytest
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE, PIN
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Event, Ref
+from aos.core.journal.records import CellId, Event, Ref
+from aos.core.state.cell import Cell
 from aos.host.door.writer import open_writer
 from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
@@ -202,6 +203,9 @@ class Exact:
         answer = self.finder.page(query, limit=limit, offset=offset)
         assert answer is not None
         return answer
+
+    def at_rest(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
+        return self.finder.at_rest(ids)
 
     def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells:
         answer = self.finder.count(query, by, limit)

@@ -19,9 +19,10 @@ from typing import Any, Final, TypeAlias
 
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.core.state.cell import Cell
 from aos.read.index.index_file import IndexFile
-from aos.read.index.index_schema import NS_MAX, TEXT
-from aos.read.index.indexed_cells import REASON_END
+from aos.read.index.index_schema import NS_MAX, OF_STATE, TEXT
+from aos.read.index.indexed_cells import REASON_END, cell_of
 from aos.read.index.ordered_bytes import OTHER, after_bytes, ordered_bytes, value_of
 from aos.read.where.attributes import OF_EVERY_CELL, Attribute
 from aos.read.where.condition import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
@@ -53,6 +54,9 @@ SELECTIVE: Final = 1_000
 
 ARMS_MAX: Final = 200
 """Selections that one statement merges; SQLite takes 500."""
+
+KEYS_MAX: Final = 500
+"""Cells whose rows one statement reads."""
 
 TextOfKey: TypeAlias = Callable[[CellId], str]
 
@@ -110,8 +114,11 @@ class CellPages:
         text_of: TextOfKey,
         check_time: Callable[[], None],
         *,
+        cells_at: int = 0,
         is_above: bool = False,
     ) -> None:
+        """``cells_at`` is the record of the state that the cells were numbered from."""
+        self._cells_at = cells_at
         self._is_above = is_above
         self._file = file
         self._names = names
@@ -184,6 +191,29 @@ class CellPages:
             return CountedCells(self._totals(plan).total())
         total, groups = self._groups(plan, by)
         return ranked(total, groups, limit)
+
+    def at_rest(self, ids: Sequence[CellId]) -> dict[CellId, Cell]:
+        """See ``CellFinder``."""
+        migrated_at = dict(
+            self._file.rows("SELECT workflow, MAX(record) FROM migrations GROUP BY workflow")
+        )
+        cells: dict[CellId, Cell] = {}
+        for name in dict.fromkeys(name for name, _ in ids):
+            workflow = self._numbers[name]
+            # A migration replaces the states of a workflow, and names no cell.
+            since = migrated_at.get(workflow, 0)
+            since = since if since > self._cells_at else 0
+            keys = [key for workflow_name, key in ids if workflow_name == name]
+            for first in range(0, len(keys), KEYS_MAX):
+                some = keys[first : first + KEYS_MAX]
+                for key, *columns in self._file.select(
+                    f"SELECT key, {', '.join(OF_STATE)} FROM cells WHERE workflow = ? "
+                    f"AND key IN ({', '.join('?' * len(some))}) AND last_record > ? "
+                    "AND state IS NOT NULL",
+                    (workflow, *some, since),
+                ):
+                    cells[name, key] = cell_of((name, key), columns, self._names)
+        return cells
 
     def _plan(self, query: CellQuery, extra: Attribute | None) -> _Plan | None:
         """How a query is answered; None if the index does not have what it needs."""

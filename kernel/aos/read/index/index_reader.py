@@ -9,7 +9,7 @@ from typing import Any, Final
 from aos.core.journal.records import CellId, EntryId
 from aos.core.journal.vocabulary import STATUSES
 from aos.read.index.cell_pages import ARMS_MAX, CellPages, KeptValues, TextOfKey
-from aos.read.index.index_file import IndexFile
+from aos.read.index.index_file import IndexFile, IndexHead
 from aos.read.index.index_schema import INTENT_STATUSES, place_of
 from aos.read.views.journal_view import KINDS
 from aos.values.digests import Hash
@@ -18,13 +18,14 @@ OFFSET_MAX: Final = 2**63 - 1
 
 
 class IndexReader:
-    """The index at one moment. ``as_of`` is the last record that its rows are of; ``values`` are
-    the workflows whose values it has. ``is_above``: newer rows are in memory."""
+    """The index at one moment, that of the record ``as_of``. ``values`` are the workflows whose
+    values it has. ``is_above``: newer rows are in memory."""
 
     def __init__(
-        self, file: IndexFile, as_of: int, values: KeptValues, *, is_above: bool = False
+        self, file: IndexFile, head: IndexHead, values: KeptValues, *, is_above: bool = False
     ) -> None:
-        self.as_of = as_of
+        self.as_of = head.at
+        self._cells_at = head.cells_at or 0
         self._is_above = is_above
         self._file = file
         self._values = values
@@ -34,8 +35,9 @@ class IndexReader:
         """Lists of cells. ``text_of`` returns the text of a key that is no text; ``check_time`` is
         called while a list is made."""
         return CellPages(
-            self._file, self._names, self._values, text_of, check_time, is_above=self._is_above
-        )
+            self._file, self._names, self._values, text_of, check_time, cells_at=self._cells_at,
+            is_above=self._is_above,
+        )  # fmt: skip
 
     # Records
 

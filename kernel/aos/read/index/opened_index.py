@@ -126,7 +126,7 @@ def _read_on(
     settings = _stored_settings(file) if has_values else {}
     workflows = indexed_workflows(settings, state, say_nothing) if settings else {}
     if head.at == last and not stale:
-        return IndexReader(file, last, kept_values(file, workflows))
+        return IndexReader(file, head, kept_values(file, workflows))
     change = IndexChange(file, head)
     for statement in tables_above():
         change.execute(statement)
@@ -134,7 +134,7 @@ def _read_on(
     tables = IndexTables(change, above="temp.new_")
     updated_head, records = fold_records(tables, values, journal, state, lambda: False)
     kept = {} if records.has_manifest else kept_values(file, workflows)
-    return IndexReader(file, updated_head.at, kept, is_above=True)
+    return IndexReader(file, updated_head, kept, is_above=True)
 
 
 def _stored_settings(file: IndexFile) -> SearchSettings:

@@ -271,7 +271,7 @@ class WorldIndex:
                 workflows = indexed_workflows(self._settings, state, say_nothing)
                 values = kept_values(self._file, workflows)
             try:
-                yield IndexReader(self._file, head.at, values)
+                yield IndexReader(self._file, head, values)
             finally:
                 self._file.limit(None)
 

@@ -44,6 +44,14 @@ def span(text: str) -> int:
     return span_ns
 
 
+def check_record_range(first: int | None, last: int | None, end: int, *, follow: bool) -> None:
+    """Raise BadUsage unless ``--from`` and ``--to`` are records of a journal that ends with record
+    ``end``. ``--to`` may be a later one, and so may ``--from`` with ``follow``."""
+    for name, seq in (("--from", first), ("--to", last)):
+        if seq is not None and (seq < 1 or (name == "--from" and seq > end and not follow)):
+            raise BadUsage(f"{name}: expected a record, 1 to {end}, found {seq}")
+
+
 def check_abi(abi: str | None) -> None:
     """Raise ``BadUsage`` for an ``--abi`` that this kernel does not have."""
     # Only two commands have the option, and the others need not import this.

@@ -15,10 +15,8 @@ from aos.errors import BadUsage, Refused
 from aos.flow.declaration import CANCEL, RESUME
 from aos.flow.flow_state import CANCELED, STUCK
 from aos.host.door.writer import Item
-from aos.host.machine_clock import now_ns
 from aos.read.lens.words import count
 from aos.read.operations.flow_reads import READ_FLOW, READ_FLOWS
-from aos.read.operations.world_reads import READ_WORLD
 from aos.read.views.flow_reading import FAULTED, SeenFlow, find_message
 from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
@@ -278,18 +276,10 @@ def _send(world: Path, item: Item) -> Answer:
 @reading(READ_FLOWS)
 def list_flows(call: ReadingCall) -> None:
     document = call.document()
-    call.show(document, lambda flows: text.flows(flows, _now_ns(call)))
+    call.show(document, lambda flows: text.flows(flows, call.reading.now_ns(call.query["at"])))
 
 
 @reading(READ_FLOW)
 def show(call: ReadingCall) -> None:
     document = call.document()
-    call.show(document, lambda flow: text.flow(flow, _now_ns(call)))
-
-
-def _now_ns(call: ReadingCall) -> int:
-    """The time that waiting is measured against: in the past, that of the journal's clock."""
-    if call.query["at"] is None:
-        return now_ns()
-    clock_ns: int = call.document(READ_WORLD)["journal"]["clock_ns"]
-    return clock_ns
+    call.show(document, lambda flow: text.flow(flow, call.reading.now_ns(call.query["at"])))

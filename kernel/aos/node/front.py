@@ -189,8 +189,8 @@ async def serve(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(link.close)
         stack.callback(follower.close)
-        stack.push_async_callback(services.readers.close)
         stack.push_async_callback(index.close)
+        stack.push_async_callback(services.readers.close)
         index.start()
         stack.push_async_callback(work.close)
         if (spans := services.spans) is not None:

@@ -277,11 +277,15 @@ class Cells:
                     # Most entries hold these bytes nowhere: they are not decoded.
                     if data.find(blob) >= 0 and blob in Entry(data).references():
                         cell = self._cell(workflow, Entry(data))
-                        if not self._is_above(shelf, cell.id):
+                        if not self.is_above(cell.id):
                             yield cell
 
-    def _is_above(self, shelf: Shelf, id: CellId) -> bool:
-        return id in self.active or id in shelf.resting or id in shelf.delta
+    def is_above(self, id: CellId) -> bool:
+        """Whether a cell is in a layer above the base. Reads no cell."""
+        shelf = self.shelves.get(id[0])
+        return id in self.active or (
+            shelf is not None and (id in shelf.resting or id in shelf.delta)
+        )
 
     def _at_rest(self, shelf: Shelf, id: CellId) -> Cell | None:
         cell = shelf.resting.get(id)

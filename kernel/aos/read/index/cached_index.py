@@ -68,7 +68,7 @@ def find_index(cache: Path, journal: Journal) -> Path | None:
 
 def index_of(world: Path, journal: Journal) -> Path | None:
     """The folder of the index of a world: that of its node, or one in the cache; None if there is
-    none. Nothing is written. A node's index alone is not read here: ``read_at_head`` reads it, and
+    none. Nothing is written. A node's index alone is not read here: ``OpenedIndex`` reads it, and
     checks each byte of it."""
     cache = index_cache()
     if not _has_cached(cache, journal):

@@ -82,8 +82,9 @@ def cells(
     def cells_document(ids: list[CellId], total: int, reasons: Counter[str]) -> Document:
         """Make the document. ``ids`` has one cell more than the page if another page follows."""
         is_last = len(ids) <= limit
-        page_document = paged("cells", ids[:limit], total, offset, row)
-        last = None if is_last or by is not None else view.state.cells[ids[limit - 1]]
+        page_cells = view.listed_cells(ids[:limit])
+        page_document = paged("cells", page_cells, total, offset, row)
+        last = None if is_last or by is not None else page_cells[-1]
         return {
             **page_document,
             "next_offset": None if is_last else offset + limit,
@@ -92,8 +93,7 @@ def cells(
             "looked_at": selected.candidates_count(view.state),
         }
 
-    def row(id: CellId) -> Document:
-        cell = view.state.cells[id]
+    def row(cell: Cell) -> Document:
         cell_row = _cell_row(view, cell)
         return {**cell_row, "state": _state(view, view.lens, cell)} if with_state else cell_row
 

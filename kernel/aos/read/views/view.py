@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from aos.core.journal.records import CellId
+from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.errors import BadUsage, sentence
 from aos.read.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
@@ -103,6 +105,15 @@ class View:
         """An index that lists of cells are read from, if there is one."""
         self.index: RecordIndex | None = None
         """An index of the journal, in the place of a search of all records, if there is one."""
+
+    def listed_cells(self, ids: Sequence[CellId]) -> list[Cell]:
+        """The cells of a page of a list, which must exist. Those at rest may come from the index,
+        without their idempotency keys."""
+        cells = self.state.cells
+        resting: Mapping[CellId, Cell] = {}
+        if self.finder is not None:
+            resting = self.finder.at_rest([id for id in ids if not cells.is_above(id)])
+        return [resting.get(id) or cells[id] for id in ids]
 
     def spell(self, *, bytes_max: int = LISTED_BYTES) -> None:
         """Show values for people instead of programs from now on (A-48), in lists up to

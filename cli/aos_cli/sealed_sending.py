@@ -7,20 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.errors import BadUsage
 from aos.host.door.writer import Item, Writer
 from aos.manifest.effective import Effective
 from aos.values.errors import ValueProblem
 from aos_cli.node_option import client_of
+from aos_cli.options import option
 
 Seal = Annotated[
     Path | None,
-    typer.Option(
-        "--seal",
-        metavar="KEYRING",
-        help="Encrypt the sealed fields of each event with the current key of this keyring.",
+    option(
+        "KEYRING", "Encrypt the sealed fields of each event with the current key of this keyring."
     ),
 ]
 

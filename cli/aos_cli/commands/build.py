@@ -11,8 +11,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-import typer
-
 from aos.author import build as builds
 from aos.author.build import Built, Checked, StaleFile
 from aos.author.build_record import RECORD
@@ -28,7 +26,7 @@ from aos.host.folder.reader import open_reader
 from aos.manifest.effective import Effective
 from aos.manifest.load import ManifestProblems
 from aos.values.digests import hash_text
-from aos_cli.options import Json, ProjectPath
+from aos_cli.options import Json, ProjectPath, flag, option
 from aos_cli.output import line, note, print_json
 
 SECOND_NS = 1_000_000_000
@@ -39,36 +37,33 @@ def build(
     *,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Write nothing; exit 1 if the files on disk differ from a new build."
-        ),
+        flag("--check", "Write nothing; exit 1 if the files on disk differ from a new build."),
     ] = False,
     migration: Annotated[
         str | None,
-        typer.Option(
-            "--migration",
-            metavar="WORKFLOW",
-            help="Build, then write the skeleton of a migration of this workflow's stored states, "
+        option(
+            "WORKFLOW",
+            "Build, then write the skeleton of a migration of this workflow's stored states, "
             "from the manifest in force to this build.",
         ),
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "PATH",
+            "With --migration: the manifest in force (default: that of the world).",
             "--from",
-            metavar="PATH",
-            help="With --migration: the manifest in force (default: that of the world).",
         ),
     ] = None,
     world: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "DIR",
+            "With --migration: the world whose manifest is in force (default: the project's "
+            "scratch world).",
             "--world",
             "-w",
             envvar="AOS_WORLD",
-            metavar="DIR",
-            help="With --migration: the world whose manifest is in force (default: the project's "
-            "scratch world).",
         ),
     ] = None,
     json: Json = False,

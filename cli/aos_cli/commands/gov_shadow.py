@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from aos.core.decide.answers import Refusal
 from aos.core.journal.governing import REPORT
 from aos.core.journal.shadow_report import ReportInvalid, read_report_head
@@ -32,7 +30,7 @@ from aos_cli.commands.shadow import (
 )
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, flag, option
 from aos_cli.output import line, print_json
 from aos_cli.shadow_text import show_shadow
 
@@ -47,29 +45,23 @@ def shadow(
     answers: Answers = None,
     record: Annotated[
         bool,
-        typer.Option("--record", help="Journal the report, so that approvers can name it."),
+        flag("--record", "Journal the report, so that approvers can name it."),
     ] = False,
     check: Annotated[
         str | None,
-        typer.Option(
-            "--check", metavar="HASH",
-            help="Make this journaled report again, and compare the two.",
-        ),
+        option("HASH", "Make this journaled report again, and compare the two."),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            "--key", metavar="FILE",
-            help="With --record: the secret key of an approver (default: the operator's).",
-        ),
+        option("FILE", "With --record: the secret key of an approver (default: the operator's)."),
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option("--note", metavar="TEXT", help="With --record: a note for the journal."),
+        option("TEXT", "With --record: a note for the journal.", "--note"),
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
-) -> int:  # fmt: skip
+) -> int:
     options = ShadowOptions(first=first, last=last, is_all=is_all, for_ns=for_ns, answers=answers)
     if not record and (key is not None or text is not None):
         raise BadUsage("--key and --note go with --record: nothing else is signed here")

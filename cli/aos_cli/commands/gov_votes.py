@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Refusal
@@ -42,7 +41,7 @@ from aos_cli.gov_world import GovNode, governing
 from aos_cli.node_option import NodeUrl
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, option
 from aos_cli.output import line, note, print_json, progress
 from aos_cli.report_file import write_page
 
@@ -51,24 +50,20 @@ _CLOSED: Final = {REJECT: "rejected", WITHDRAW: "withdrawn"}
 
 Key = Annotated[
     Path | None,
-    typer.Option("--key", metavar="FILE", help="Your secret key (default: the operator's)."),
+    option("FILE", "Your secret key (default: the operator's).", "--key"),
 ]
-Text = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why, for the journal.")]
+Text = Annotated[str | None, option("TEXT", "Why, for the journal.", "--note")]
 SeenReport = Annotated[
     str | None,
-    typer.Option("--seen", metavar="HASH", help="The journaled shadow report that you have read."),
+    option("HASH", "The journaled shadow report that you have read.", "--seen"),
 ]
 BundleFile = Annotated[
     Path | None,
-    typer.Option(
-        "--bundle", metavar="FILE", help="Sign by this bundle, away from the world; with --out."
-    ),
+    option("FILE", "Sign by this bundle, away from the world; with --out."),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out", metavar="FILE", help="Write the signed vote to this file instead of sending it."
-    ),
+    option("FILE", "Write the signed vote to this file instead of sending it."),
 ]
 
 
@@ -133,16 +128,19 @@ reject = _voting(REJECT)
 
 
 def withdraw(
-    proposal: N, *, key: Key = None, text: Text = None, node: NodeUrl = None,
-    world: World = DEFAULT_WORLD, json: Json = False,
-) -> None:  # fmt: skip
+    proposal: N,
+    *,
+    key: Key = None,
+    text: Text = None,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
     _govern(WITHDRAW, proposal, key=key, report=None, text=text, node=node, world=world, json=json)
 
 
 def submit(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Votes that aos gov wrote with --out.")
-    ],
+    files: Annotated[list[Path], argument("FILE", "Votes that aos gov wrote with --out.")],
     *,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
@@ -174,9 +172,16 @@ def submit(
 
 
 def _govern(
-    action: str, proposal: int, *, key: Path | None, report: Hash | None, text: str | None,
-    node: str | None, world: Path, json: bool,
-) -> None:  # fmt: skip
+    action: str,
+    proposal: int,
+    *,
+    key: Path | None,
+    report: Hash | None,
+    text: str | None,
+    node: str | None,
+    world: Path,
+    json: bool,
+) -> None:
     check_note(text)
     signing_key = None if key is None else read_key(key)
     with _governor(world, node) as governor:

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage
 from aos.host.errors import NoRoomLeft, Stopping
@@ -31,6 +29,8 @@ from aos_cli.options import (
     SecretsFile,
     SnapshotRecords,
     World,
+    flag,
+    option,
 )
 from aos_cli.output import line, note, print_json
 from aos_cli.run_process import RunStart, run_screen, standard_executors
@@ -40,49 +40,48 @@ FRONT: Final = (sys.executable, "-m", "aos.page.node_front")
 
 Listen = Annotated[
     str,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Address of the HTTP API. Other machines can reach an address that is not a "
+    option(
+        "HOST:PORT",
+        "Address of the HTTP API. Other machines can reach an address that is not a "
         "loopback address, so that one needs a token (aos token create) and TLS.",
     ),
 ]
 TlsCert = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Certificate and its chain, in PEM format."),
+    option("FILE", "Certificate and its chain, in PEM format."),
 ]
 TlsKey = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Key of the certificate, in PEM format, mode 0600."),
+    option("FILE", "Key of the certificate, in PEM format, mode 0600."),
 ]
 TlsClientCa = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Authorities, in PEM format: only clients with a certificate of one of them may "
-        "connect.",
+    option(
+        "FILE",
+        "Authorities, in PEM format: only clients with a certificate of one of them may connect.",
     ),
 ]
 InsecureHttp = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--insecure-http",
-        help="Serve other machines without TLS. Tokens cross the network unencrypted, unless "
+        "Serve other machines without TLS. Tokens cross the network unencrypted, unless "
         "something in front of the node encrypts.",
     ),
 ]
 OperatorKey = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Key of an operator, which signs the commands of clients whose token may operate "
+    option(
+        "FILE",
+        "Key of an operator, which signs the commands of clients whose token may operate "
         "(default: clients sign themselves).",
     ),
 ]
 Workers = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="M:A",
-        help="Run Python effects in a local worker: package.module:attribute or "
+    option(
+        "M:A",
+        "Run Python effects in a local worker: package.module:attribute or "
         "path/to/file.py:attribute. It claims tasks as a worker elsewhere does. May be given "
         "several times.",
     ),

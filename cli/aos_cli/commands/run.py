@@ -11,8 +11,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated, Final
 
-import typer
-
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
@@ -34,6 +32,8 @@ from aos_cli.options import (
     SecretsFile,
     SnapshotRecords,
     World,
+    flag,
+    option,
     span,
 )
 from aos_cli.output import line, note, print_json
@@ -52,23 +52,23 @@ def run(
     *,
     until_idle: Annotated[
         bool,
-        typer.Option("--until-idle", help="Exit when this process has nothing left to do."),
+        flag("--until-idle", "Exit when this process has nothing left to do."),
     ] = False,
     until_waiting: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--until-waiting",
-            help="Exit when all remaining work waits for a timer, or for an effect that no "
+            "Exit when all remaining work waits for a timer, or for an effect that no "
             "executor of this process runs.",
         ),
     ] = False,
     max_wait: Annotated[
         int | None,
-        typer.Option(
-            metavar="D",
-            parser=span,
-            help="With --until-idle or --until-waiting: exit with code 4 after this time, such as "
+        option(
+            "D",
+            "With --until-idle or --until-waiting: exit with code 4 after this time, such as "
             "90s or 5m, and list what is still open.",
+            parser=span,
         ),
     ] = None,
     executors: ExecutorSpecs = None,
@@ -79,11 +79,11 @@ def run(
     cell_cache_size: CellCacheSize = RESTING_MAX,
     checkpoint_every: Annotated[
         int | None,
-        typer.Option(
-            metavar="SPAN",
-            parser=span,
-            help="Make a checkpoint after each such time, such as 10m, and one at the end "
+        option(
+            "SPAN",
+            "Make a checkpoint after each such time, such as 10m, and one at the end "
             "(default: none).",
+            parser=span,
         ),
     ] = None,
     world: World = DEFAULT_WORLD,

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage, Damage, sentence
 from aos.host.folder.folder import open_folder
 from aos.prove.replay.bundle import verify_bundle
@@ -15,7 +13,7 @@ from aos.prove.verify.findings import FindingKind, VerifyReport
 from aos.prove.verify.verify_world import verify_world
 from aos.read.lens.words import count
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
+from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World, option
 from aos_cli.output import line, note, print_json, progress
 
 FINDINGS_SHOWN: Final = 20
@@ -26,27 +24,24 @@ def verify(
     *,
     archive: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--archive",
-            metavar="FILE",
-            help="Check this archive of pruned records with the world. May be given several times.",
+        option(
+            "FILE",
+            "Check this archive of pruned records with the world. May be given several times.",
         ),
     ] = None,
     checkpoint: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--checkpoint",
-            metavar="FILE",
-            help="Compare the journal with this checkpoint, which was kept elsewhere. May be given "
+        option(
+            "FILE",
+            "Compare the journal with this checkpoint, which was kept elsewhere. May be given "
             "several times.",
         ),
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option(
-            "--log",
-            metavar="DIR",
-            help="With --checkpoint: folder with the header log of the other side, which names the "
+        option(
+            "DIR",
+            "With --checkpoint: folder with the header log of the other side, which names the "
             "first frame that differs.",
         ),
     ] = None,

@@ -9,7 +9,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from aos.errors import BadUsage, sentence
-from aos_cli.options import number, span
+from aos_cli.options import number, option, span
 
 GWEI: Final = 10**9
 MS: Final = 10**6
@@ -107,87 +107,75 @@ def _milliseconds(ns: int, option: str) -> int:
 
 Conf = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
+    option(
+        "N",
+        "Confirmations of a final block (default 2); 0: the chain's finalized block.",
         parser=number,
-        help="Confirmations of a final block (default 2); 0: the chain's finalized block.",
     ),
 ]
 Wait = Annotated[
     int | None,
-    typer.Option(
-        metavar="D",
+    option(
+        "D",
+        "Time that one look at the chain waits for a transaction (default 15s, at most 50s).",
         parser=span,
-        help="Time that one look at the chain waits for a transaction (default 15s, at most 50s).",
     ),
 ]
 BumpAfter = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        parser=number,
-        help="Raise the fees after so many looks that find it pending (default 3).",
+    option(
+        "N", "Raise the fees after so many looks that find it pending (default 3).", parser=number
     ),
 ]
 MaxFee = Annotated[
     int | None,
-    typer.Option(
-        metavar="FEE",
+    option(
+        "FEE",
+        "Maximum price of a unit of gas, in wei or such as 30gwei (default 200gwei).",
         parser=fee,
-        help="Maximum price of a unit of gas, in wei or such as 30gwei (default 200gwei).",
     ),
 ]
 Retries = Annotated[
     int | None,
-    typer.Option(
-        metavar="N", parser=number, help="Retries of a step before it stalls (default 5)."
-    ),
+    option("N", "Retries of a step before it stalls (default 5).", parser=number),
 ]
 RetryBase = Annotated[
     int | None,
-    typer.Option(
-        metavar="D",
-        parser=span,
-        help="Pause before the first retry, doubled for each further one (default 1s).",
+    option(
+        "D", "Pause before the first retry, doubled for each further one (default 1s).", parser=span
     ),
 ]
 RetryCap = Annotated[
     int | None,
-    typer.Option(metavar="D", parser=span, help="Longest pause before a retry (default 60s)."),
+    option("D", "Longest pause before a retry (default 60s).", parser=span),
 ]
 StallBase = Annotated[
     int | None,
-    typer.Option(
-        metavar="D",
+    option(
+        "D",
+        "Length of the first automatic stall, doubled for each further one (default 1m).",
         parser=span,
-        help="Length of the first automatic stall, doubled for each further one (default 1m).",
     ),
 ]
 StallCap = Annotated[
     int | None,
-    typer.Option(metavar="D", parser=span, help="Longest automatic stall (default 15m)."),
+    option("D", "Longest automatic stall (default 15m).", parser=span),
 ]
 StallCycles = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        parser=number,
-        help="Automatic stalls in a row before the record is parked (default 5).",
+    option(
+        "N", "Automatic stalls in a row before the record is parked (default 5).", parser=number
     ),
 ]
 ArweaveConf = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
+    option(
+        "N",
+        "Confirmations of the upload on Arweave (default 10, about 20 minutes there).",
         parser=number,
-        help="Confirmations of the upload on Arweave (default 10, about 20 minutes there).",
     ),
 ]
 ArweaveWait = Annotated[
     int | None,
-    typer.Option(
-        metavar="D",
-        parser=span,
-        help="Time that one look at Arweave waits (default 15s, at most 50s).",
-    ),
+    option("D", "Time that one look at Arweave waits (default 15s, at most 50s).", parser=span),
 ]

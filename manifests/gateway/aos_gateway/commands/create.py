@@ -7,11 +7,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage, excerpt, sentence
 from aos.read.views.view import check_word
-from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.options import DEFAULT_WORLD, Json, World, number, option
 from aos_cli.output import note, print_json
 from aos_gateway import policy as policies
 from aos_gateway import text
@@ -33,14 +31,10 @@ from aos_gateway.sending import create, input_of_work
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-Studio = Annotated[
-    str, typer.Option(metavar="A", help="Address of the studio, the contract that takes works.")
-]
-Epoch = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of the epoch.")]
-Signer = Annotated[
-    str, typer.Option(metavar="A", help="Address of the account that signs the transactions.")
-]
-Chain = Annotated[int, typer.Option(metavar="N", parser=number, help="Id of the chain.")]
+Studio = Annotated[str, option("A", "Address of the studio, the contract that takes works.")]
+Epoch = Annotated[int, option("N", "Number of the epoch.", parser=number)]
+Signer = Annotated[str, option("A", "Address of the account that signs the transactions.")]
+Chain = Annotated[int, option("N", "Id of the chain.", parser=number)]
 
 
 def create_work(
@@ -48,25 +42,20 @@ def create_work(
     studio: Studio,
     epoch: Epoch,
     signer: Signer,
-    evidence: Annotated[
-        Path, typer.Option(metavar="FILE", help="The evidence, of 1 to 524,288 bytes.")
-    ],
+    evidence: Annotated[Path, option("FILE", "The evidence, of 1 to 524,288 bytes.")],
     data_hash: Annotated[
         str | None,
-        typer.Option(
-            metavar="HASH",
-            help="Hash under which the contract has the work (default: BLAKE3 of the evidence).",
+        option(
+            "HASH", "Hash under which the contract has the work (default: BLAKE3 of the evidence)."
         ),
     ] = None,
     chain: Chain = 31337,
-    arweave: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the gateway in AOS_ARWEAVE.")
-    ] = "main",
+    arweave: Annotated[str, option("NAME", "Name of the gateway in AOS_ARWEAVE.")] = "main",
     content_type: Annotated[
         str | None,
-        typer.Option(
-            metavar="TYPE",
-            help="Media type of the evidence (default: that of the file's name, else "
+        option(
+            "TYPE",
+            "Media type of the evidence (default: that of the file's name, else "
             "application/octet-stream).",
         ),
     ] = None,
@@ -106,22 +95,16 @@ def create_work(
 
 def create_score(
     *,
-    work: Annotated[str, typer.Option(metavar="KEY", help="The work, a record of this world.")],
-    validator: Annotated[
-        str, typer.Option(metavar="A", help="Address of the validator, who signs the score.")
-    ],
-    scores: Annotated[
-        str, typer.Option(metavar="LIST", help="1 to 32 numbers from 0 to 65,535, such as 80,90.")
-    ],
+    work: Annotated[str, option("KEY", "The work, a record of this world.")],
+    validator: Annotated[str, option("A", "Address of the validator, who signs the score.")],
+    scores: Annotated[str, option("LIST", "1 to 32 numbers from 0 to 65,535, such as 80,90.")],
     mode: Annotated[
         str,
-        typer.Option(metavar="|".join(MODES), help="direct (default), or commit-reveal."),
+        option("|".join(MODES), "direct (default), or commit-reveal."),
     ] = "direct",
     admin: Annotated[
         str | None,
-        typer.Option(
-            metavar="A", help="Address that registers the validator (default: the validator)."
-        ),
+        option("A", "Address that registers the validator (default: the validator)."),
     ] = None,
     conf: policies.Conf = None,
     wait: policies.Wait = None,

@@ -6,11 +6,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from aos.client.current import POLL_S, CurrentState, Instance, key_words, reached
 from aos.client.sending import SendAnswer, Sender
+from aos.closable import Closable
 from aos.errors import BadUsage, sentence
 from aos.host.door.writer import Item
 from aos.host.folder.folder import WorldFolder, open_folder
@@ -23,7 +23,7 @@ from aos.store.store import Store
 TIMEOUT_S: Final = 30.0
 
 
-class WorldClient:
+class WorldClient(Closable):
     """Sends events to one world and reads it. Made by ``connect``; used by one thread at a time,
     and in the process that made it: connect again after a fork.
 
@@ -135,17 +135,6 @@ class WorldClient:
         """Close the connection and the store."""
         self._sender.close()
         self._current.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def connect(world: Path | str) -> WorldClient:

@@ -9,9 +9,9 @@ import contextlib
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
+from aos.closable import Closable
 from aos.errors import AosError, Refused, Unavailable, sentence
 from aos.store.plain_files import PlainFolder
 
@@ -39,7 +39,7 @@ def write_file(target: Path, data: bytes, *, mode: int = 0o600, force: bool = Fa
         part.finish()
 
 
-class PartFile:
+class PartFile(Closable):
     """An empty file to write through ``fd`` or ``path``. ``finish`` names it; ``close`` without
     that removes it."""
 
@@ -53,17 +53,6 @@ class PartFile:
         self._force = force
         self._check_free()
         self.fd = self._take(mode)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def finish(self) -> None:
         """Make the file durable, and give it its name.

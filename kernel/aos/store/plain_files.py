@@ -23,9 +23,9 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
+from aos.closable import Closable
 from aos.errors import Damage, sentence
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -42,7 +42,7 @@ _KINDS: Final = (
 )
 
 
-class PlainFolder:
+class PlainFolder(Closable):
     """An open folder of a world, until it is closed. A name is one component of a path.
 
     Methods raise ``FileNotFoundError`` where nothing has that name, and any other ``OSError`` as
@@ -246,17 +246,6 @@ class PlainFolder:
     def close(self) -> None:
         """Close the descriptor of the folder."""
         os.close(self._fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _check(self, name: str, status: os.stat_result, is_sole: bool) -> None:
         if not stat.S_ISREG(status.st_mode):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
-from typing import Final, Self
+from typing import Final
 
+from aos.closable import Closable
 from aos.errors import Refused, Unavailable, sentence
 from aos.host.door.protocol import (
     LENGTH_BYTES,
@@ -28,7 +29,7 @@ from aos.values.cbor import Value
 _CHUNK_BYTES: Final = 256 * 1024
 
 
-class Line:
+class Line(Closable):
     """A connection to the process that runs a world, made when it is needed.
 
     Carries one request at a time. A connection that the world has closed because it was idle is
@@ -145,12 +146,6 @@ class Line:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _packed(fields: Mapping[str, Value]) -> bytes:

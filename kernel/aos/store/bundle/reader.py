@@ -12,11 +12,11 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from blake3 import blake3
 
+from aos.closable import Closable
 from aos.core.journal.frame import Frame, Head, read_frame
 from aos.errors import BadUsage, Damage, Unavailable, sentence
 from aos.shell_text import shell_word
@@ -50,7 +50,7 @@ ROWS_AT_ONCE: Final = 1024
 T = TypeVar("T")
 
 
-class Bundle:
+class Bundle(Closable):
     """A bundle, opened for reading by ``open_bundle``. Any thread may read."""
 
     def __init__(self, path: Path, fd: int) -> None:
@@ -74,17 +74,6 @@ class Bundle:
         header = self._expect(0, HEADER)
         self.header = self._body(0, header, BundleHeader.from_bytes)
         self._items_at = header.item_size
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""

@@ -18,8 +18,6 @@ from aos.core.decide.approved import open_proposal
 from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.ports import BlobReader
-from aos.core.state.fold import fold_frame
-from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused, sentence
 from aos.host.apply.signed_governance import declined, governor_of, sign_governance
 from aos.host.apply.vote_file import VoteFile
@@ -29,7 +27,7 @@ from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
 from aos.manifest.judging import judge
 from aos.prove.replay.bundle import verify_bundle
-from aos.prove.report.report_source import ReportSource, source_of_bundle
+from aos.prove.replay.journal_source import JournalSource, source_of_bundle
 from aos.read.views.manifest_changes import changes_document
 from aos.shell_text import shell_word
 from aos.store.bundle.reader import open_bundle
@@ -291,7 +289,7 @@ def signed_away(
             state, read = view.state, view.journal.blob
         else:
             source = stack.enter_context(_verified_bundle(bundle))
-            state, read = state_of(source), source.blob
+            state, read = source.last_state(), source.blob
         signer = signer or open_folder(world).operator_key()
         governance = None if state.manifest is None else state.manifest.governance
         principal = governor_of(signer, action, governance=governance, operators=state.operators)
@@ -309,7 +307,7 @@ def signed_away(
 
 
 @contextlib.contextmanager
-def _verified_bundle(bundle: Path) -> Iterator[ReportSource]:
+def _verified_bundle(bundle: Path) -> Iterator[JournalSource]:
     """Open a bundle that verifies. Raises: Damage: It does not."""
     with progress("verifying") as advance:
         verified = verify_bundle(bundle, on_progress=lambda seq: advance(seq, 0))
@@ -320,16 +318,6 @@ def _verified_bundle(bundle: Path) -> Iterator[ReportSource]:
         )
     with open_bundle(bundle) as bundle_reader:
         yield source_of_bundle(bundle_reader)
-
-
-def state_of(source: ReportSource) -> State:
-    """Return the state at the end of a journal that verifies."""
-    state = None
-    for frame in source.frames():
-        state = source.state_before(frame.header.world) if state is None else state
-        fold_frame(state, frame, source.blob)
-    assert state is not None, "it has a frame"
-    return state
 
 
 def check_vote(vote: VoteFile, signed_state: SignedState) -> None:

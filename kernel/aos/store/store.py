@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
 
 
-class Store(Protocol):
-    """Frames, blobs and derived rows of one world."""
+class HasHead(Protocol):
+    """The head of a store, or of a part of one."""
 
     def head(self) -> Head | None:
         """Return the head, its signature not checked; None before the genesis is durable."""
         ...
+
+
+class Store(HasHead, Protocol):
+    """Frames, blobs and derived rows of one world."""
 
     def append(
         self,
@@ -240,6 +244,18 @@ class Store(Protocol):
     def close(self) -> None:
         """Close the store. A second call does nothing."""
         ...
+
+
+def head_of(store: HasHead) -> Head:
+    """Return the head of a store.
+
+    Raises:
+        Damage: It is empty.
+    """
+    head = store.head()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    return head
 
 
 # Checks and rows that every implementation makes before it writes

@@ -15,7 +15,7 @@ from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused, sentence
 from aos.host.folder.folder import check_world
 from aos.manifest.keys import key_text
-from aos.store.store import Store
+from aos.store.store import Store, head_of
 from aos.store.stored_world import empty_state, state_of
 from aos.values.digests import Hash
 
@@ -41,9 +41,7 @@ def restore(
             or the snapshot does not belong to the journal.
         BadUsage: There is no record ``at``.
     """
-    head = store.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(store)
     check_world(head, world)
     if at is not None and not 1 <= at <= head.seq:
         raise BadUsage(f"record {at}: expected a record from 1 to {head.seq}")

@@ -27,7 +27,7 @@ from aos.manifest.keys import key_text
 from aos.read.lens.references import references
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.writer import BundleWriter
-from aos.store.store import Store
+from aos.store.store import Store, head_of
 from aos.store.stored_world import identity_at
 from aos.values.digests import Hash, hash_text
 from aos.values.sha256 import Name, parse_sha256
@@ -118,9 +118,7 @@ def check_unpruned(folder: WorldFolder, store: Store, *, hint: str) -> None:
 
 def _end(store: Store, to: int | None) -> tuple[int, Head | None]:
     """The last record to write, and its signed head if the journal has one."""
-    head = store.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(store)
     if to is None:
         return head.seq, head
     frame = store.frame_at(to) if to <= head.seq else None

@@ -27,6 +27,7 @@ from aos.read.lens.lookup import find_named
 from aos.read.lens.manifests import IS_MANIFEST
 from aos.read.lens.ports import Journal, first_kept
 from aos.store.part_file import PartFile
+from aos.store.store import head_of
 from aos.values.digests import Hash
 
 OCEL: Final = "ocel"
@@ -76,9 +77,7 @@ def write_event_log(
         Unavailable: The file, or a temporary one, cannot be written.
     """
     _check(format, target, workflow)
-    head = journal.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(journal)
     cut_state = _cut_state(journal)
     if workflow is not None:
         names = _workflows(journal, head, cut_state)

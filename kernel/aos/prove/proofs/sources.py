@@ -23,6 +23,7 @@ from aos.prove.proofs.proof_file import WorldKey
 from aos.store.bundle.reader import Bundle
 from aos.store.cut import Cut
 from aos.store.rows import IntentRow, SnapshotRow
+from aos.store.store import head_of
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, hash_text
 
@@ -74,10 +75,7 @@ class Source:
         if self._bundle is not None:
             return self._bundle.head()
         assert self.store is not None
-        head = self.store.head()
-        if head is None:
-            raise Damage("the store is empty: expected the genesis record of a world")
-        return head
+        return head_of(self.store)
 
     def begins(self) -> tuple[int, Tree]:
         """The record before the first one that is here, 0 if all are, and the log up to there."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.manifest.linear_names import LINEAR
+from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.read.index.cached_index import index_cache
 from aos.read.index.index_file import Report
@@ -200,6 +201,4 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(CLOSE_S):
             await process.wait()
     except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await asyncio.shield(process.wait())
+        await kill(process)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -24,6 +23,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
 from aos.host.machine_clock import now_ns
 from aos.node.bodies import write_json
+from aos.node.child_program import while_read
 from aos.node.list_time import ListTime, timed
 from aos.node.problems import Problem
 from aos.node.reading import read_document
@@ -104,8 +104,5 @@ def _past(path: Path, request: dict[str, Any]) -> Document:
 
 if __name__ == "__main__":
     keep_memory_private()
-    try:
+    with while_read():
         asyncio.run(serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer))
-    except BrokenPipeError:
-        # The front is gone. Python would write the rest of the answer at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.read.views.view import Running
 
@@ -120,7 +120,7 @@ class Readers:
             if is_whole:
                 self._idle.append(process)
             else:
-                await _killed(process)
+                await kill(process)
         if "problem" in answer:
             problem = answer["problem"]
             raise Problem(answer["status"], problem["rule"], problem["detail"])
@@ -130,7 +130,7 @@ class Readers:
     async def close(self) -> None:
         """End the processes."""
         while self._idle:
-            await _killed(self._idle.pop())
+            await kill(self._idle.pop())
 
 
 async def _exchange(process: asyncio.subprocess.Process, body: bytes) -> dict[str, Any]:
@@ -146,9 +146,3 @@ async def _exchange(process: asyncio.subprocess.Process, body: bytes) -> dict[st
         size -= len(part)
     answer: dict[str, Any] = json.loads(b"".join(parts))
     return answer
-
-
-async def _killed(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
-    await asyncio.shield(process.wait())

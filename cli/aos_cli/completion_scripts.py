@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from aos.errors import BadUsage, either, sentence
+from aos.errors import BadUsage, either
 from aos_cli.entry import COMPLETE
 
 SCRIPTS: Final = {
@@ -59,12 +59,10 @@ def current_shell() -> str:
     name = Path(path).name
     if name not in SCRIPTS:
         raise BadUsage(
-            sentence(
-                "SHELL",
-                expected=f"the path of {either(sorted(SCRIPTS))}",
-                actual=repr(path),
-                hint="SHELL=/bin/bash aos --show-completion prints the script for bash",
-            )
+            "SHELL",
+            expected=f"the path of {either(sorted(SCRIPTS))}",
+            actual=repr(path),
+            hint="SHELL=/bin/bash aos --show-completion prints the script for bash",
         )
     return name
 

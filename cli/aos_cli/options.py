@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from aos.errors import BadUsage, either, sentence
+from aos.errors import BadUsage, either
 from aos.read.where import EXAMPLE
 from aos.values.spelling import duration_ns
 
@@ -62,7 +62,7 @@ def check_abi(abi: str | None) -> None:
     from aos.manifest.forms import ABIS  # noqa: PLC0415
 
     if abi is not None and abi not in ABIS:
-        raise BadUsage(sentence("--abi", expected=either(ABIS), actual=repr(abi)))
+        raise BadUsage("--abi", expected=either(ABIS), actual=repr(abi))
 
 
 Json = Annotated[bool, flag("--json", "Print JSON, whose keys are stable.")]

@@ -12,7 +12,7 @@ from aos.author.project import Project
 from aos.core.decide.answers import Rule
 from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES
-from aos.errors import BadUsage, Refused, either, sentence
+from aos.errors import BadUsage, Refused, either
 from aos.shell_text import shell_text
 from aos_cli.apply_loading import load_named
 from aos_cli.apply_target import ApplyTarget
@@ -70,7 +70,7 @@ def apply(
     json: Json = False,
 ) -> int:
     if mode not in MODES:
-        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
+        raise BadUsage("--mode", expected=either(MODES), actual=repr(mode))
     if show and not (dry_run and mode == MIGRATE):
         raise BadUsage("--show: expected --dry-run and --mode migrate with it")
     loaded = load_named(path, abi)

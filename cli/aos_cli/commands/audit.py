@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.prove.replay.bundle import replay_bundle, verify_bundle
 from aos.prove.replay.journal_source import source_of_bundle, source_of_store
@@ -49,11 +49,11 @@ def audit(
 ) -> int:
     if out is not None and out.suffix not in PAGES:
         raise BadUsage(
-            sentence(
-                "--out", location=str(out), expected="one of " + ", ".join(PAGES),
-                actual=repr(out.suffix),
-            )
-        )  # fmt: skip
+            "--out",
+            location=str(out),
+            expected="one of " + ", ".join(PAGES),
+            actual=repr(out.suffix),
+        )
     report = (
         _of_world(open_folder(world), with_replay=with_replay)
         if file is None

@@ -19,7 +19,7 @@ from aos.author.migration.skeleton import Skeleton, write_skeleton
 from aos.author.project import Project, find_project
 from aos.author.running import Console
 from aos.author.sdk import outdated
-from aos.errors import BadUsage, Unavailable, sentence
+from aos.errors import BadUsage, Unavailable
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.folder.folder import WORLD_FILE
 from aos.host.folder.reader import open_reader
@@ -101,11 +101,9 @@ def build(
         _differ(checked.differing, is_told=not json)
     if checked.by_another:
         raise Unavailable(
-            sentence(
-                "the modules on disk were made by another compiler, and are not compared",
-                location=RECORD,
-                hint="everything else is as it should be; use that compiler, or build and commit",
-            )
+            "the modules on disk were made by another compiler, and are not compared",
+            location=RECORD,
+            hint="everything else is as it should be; use that compiler, or build and commit",
         )
     return 0
 
@@ -206,12 +204,10 @@ def _manifest_in_force(project: Project, source: Path | None, world: Path | None
     folder = project.folder / project.world if world is None else world
     if world is None and not (folder / WORLD_FILE).is_file():
         raise BadUsage(
-            sentence(
-                f"{project.name} has no scratch world",
-                location="--migration",
-                expected="the manifest in force",
-                hint="--world DIR is a world that has it, --from PATH the manifest itself",
-            )
+            f"{project.name} has no scratch world",
+            location="--migration",
+            expected="the manifest in force",
+            hint="--world DIR is a world that has it, --from PATH the manifest itself",
         )
     with open_reader(folder) as reader:
         if reader.manifest is None:

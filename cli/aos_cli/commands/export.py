@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from aos.errors import BadUsage, either, sentence
+from aos.errors import BadUsage, either
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.exporting import Exported, export_world
 from aos.read.lens.words import count
@@ -84,9 +84,9 @@ def export(
 
 def _check_options(format: str, values: str | None) -> None:
     if format not in FORMATS:
-        raise BadUsage(sentence("--format", expected=either(FORMATS), actual=repr(format)))
+        raise BadUsage("--format", expected=either(FORMATS), actual=repr(format))
     if values not in (None, SCALARS):
-        raise BadUsage(sentence("--values", expected=SCALARS, actual=repr(values)))
+        raise BadUsage("--values", expected=SCALARS, actual=repr(values))
 
 
 def export_log(

@@ -16,7 +16,7 @@ import typer
 from aos.core.decide.answers import Refusal
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES
-from aos.errors import BadUsage, Refused, either, sentence
+from aos.errors import BadUsage, Refused, either
 from aos.host.apply.vote_file import VoteFile, read_vote_file
 from aos.host.checkpoints.named_files import read_named
 from aos.host.folder.folder import read_key
@@ -128,7 +128,7 @@ def propose(
     json: Json = False,
 ) -> None:
     if mode not in MODES:
-        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
+        raise BadUsage("--mode", expected=either(MODES), actual=repr(mode))
     check_note(text)
     signer = None if key is None else read_key(key)
     loaded, change = _proposed_manifest(path, patch_file, abi, world, node)

@@ -9,7 +9,7 @@ from aos.core.decide.answers import Refusal
 from aos.core.journal.governing import REPORT
 from aos.core.journal.shadow_report import ReportInvalid, read_report_head
 from aos.core.journal.vocabulary import MODES, word_of
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.folder import read_key
 from aos.manifest.effective import Effective
 from aos.prove.replay.journal_source import JournalSource
@@ -128,9 +128,7 @@ def _check(proposal: int, hash: Hash, answers: Path | None, world: Path, *, json
             journaled_report = view.journal.blob(hash)
             head = read_report_head(journaled_report)
         except Damage as problem:
-            raise BadUsage(
-                sentence("--check: there is no such report", actual=hash_text(hash))
-            ) from problem
+            raise BadUsage("--check: there is no such report", actual=hash_text(hash)) from problem
         except ReportInvalid as problem:
             raise BadUsage(f"--check: {hash_text(hash)} is no report: {problem}") from problem
     options = ShadowOptions(first=head.first, last=head.last, answers=answers)

@@ -18,7 +18,7 @@ from aos.core.decide.approved import open_proposal
 from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.ports import BlobReader
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.apply.signed_governance import declined, governor_of, sign_governance
 from aos.host.apply.vote_file import VoteFile
 from aos.host.door.way import SignedState
@@ -313,9 +313,7 @@ def _verified_bundle(bundle: Path) -> Iterator[JournalSource]:
         verified = verify_bundle(bundle, on_progress=lambda seq: advance(seq, 0))
     if verified.findings:
         first = verified.findings[0].message
-        raise Damage(
-            sentence(first, location=str(bundle), hint=f"see aos verify {shell_word(bundle)}")
-        )
+        raise Damage(first, location=str(bundle), hint=f"see aos verify {shell_word(bundle)}")
     with open_bundle(bundle) as bundle_reader:
         yield source_of_bundle(bundle_reader)
 
@@ -329,20 +327,21 @@ def check_vote(vote: VoteFile, signed_state: SignedState) -> None:
     """
     if vote.world != signed_state.world:
         raise Refused(
-            sentence("this vote is for another world", expected=hash_text(signed_state.world),
-                     actual=hash_text(vote.world))
-        )  # fmt: skip
+            "this vote is for another world",
+            expected=hash_text(signed_state.world),
+            actual=hash_text(vote.world),
+        )
     world_proposal = next(
         (candidate for candidate in signed_state.proposals if candidate.seq == vote.vote.proposal),
         None,
     )
     if world_proposal is not None and world_proposal.change != vote.change:
         raise Refused(
-            sentence(f"this vote is for another change than proposal {world_proposal.seq}",
-                     expected=_differing_parts(world_proposal.change, vote.change),
-                     actual=_differing_parts(vote.change, world_proposal.change),
-                     hint=f"look at the proposal and sign again: aos gov show {world_proposal.seq}")
-        )  # fmt: skip
+            f"this vote is for another change than proposal {world_proposal.seq}",
+            expected=_differing_parts(world_proposal.change, vote.change),
+            actual=_differing_parts(vote.change, world_proposal.change),
+            hint=f"look at the proposal and sign again: aos gov show {world_proposal.seq}",
+        )
 
 
 def _differing_parts(change: ProposedChange, compared: ProposedChange) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES, word_of
-from aos.errors import BadUsage, Refused, either, sentence
+from aos.errors import BadUsage, Refused, either
 from aos.host.checkpoints.named_files import read_named
 from aos.host.executors.carrying import carry_out
 from aos.manifest.effective import Effective
@@ -120,7 +120,7 @@ def shadow(
 ) -> int:
     word = word_of(MODES, mode)
     if word is None:
-        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
+        raise BadUsage("--mode", expected=either(MODES), actual=repr(mode))
     loaded = load_named(path, abi)
     proposed = Proposed(effective=loaded.effective, mode=word, leaves_removed=leave_cells)
     options = ShadowOptions(first=first, last=last, is_all=is_all, for_ns=for_ns, answers=answers)

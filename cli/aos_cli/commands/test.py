@@ -16,7 +16,7 @@ from aos.author.build_record import project_built_at, refuse_stale_build, stale_
 from aos.author.live import short_path
 from aos.author.project import PROJECT_FILE, Project, read_project
 from aos.author.rust import CargoTests, cargo_tests
-from aos.errors import AosError, BadUsage, Refused, Unavailable, sentence
+from aos.errors import AosError, BadUsage, Refused, Unavailable
 from aos.read.lens.words import count
 from aos.testing.play import Played, ScenarioFailure, manifest_of, play, project_of
 from aos.testing.scenario import SUFFIX, Scenario, read_scenario
@@ -142,12 +142,10 @@ def _own_project() -> Path:
     folder = project_of(Path())
     if folder is None:
         raise BadUsage(
-            sentence(
-                f"there is no {PROJECT_FILE} in this folder or one above it",
-                location=str(Path.cwd()),
-                expected="the folder of a project, or a PATH",
-                hint="aos test . runs every scenario below this folder, and its tests in Python",
-            )
+            f"there is no {PROJECT_FILE} in this folder or one above it",
+            location=str(Path.cwd()),
+            expected="the folder of a project, or a PATH",
+            hint="aos test . runs every scenario below this folder, and its tests in Python",
         )
     return folder
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import open_folder
 from aos.prove.replay.bundle import verify_bundle
 from aos.prove.verify.findings import FindingKind, VerifyReport
@@ -83,13 +83,11 @@ def _of_world(
         )
     if report.world is not None and report.world != folder.world:
         raise Damage(
-            sentence(
-                "the store holds another world",
-                location=str(folder.path),
-                expected=hash_text(folder.world),
-                actual=hash_text(report.world),
-                hint="world.json and store/ belong together; restore both from one copy",
-            )
+            "the store holds another world",
+            location=str(folder.path),
+            expected=hash_text(folder.world),
+            actual=hash_text(report.world),
+            hint="world.json and store/ belong together; restore both from one copy",
         )
     return report
 

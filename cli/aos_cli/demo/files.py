@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import aos_cli
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 
 FOLDER: Final = Path("manifests", "orders")
 SHIPPED: Final = Path("demo", "shipped")
@@ -68,12 +68,10 @@ def find_folder(folders: Sequence[Path], names: Sequence[str]) -> Path:
         if all((candidate / name).is_file() for name in names):
             return short(candidate)
     raise Unavailable(
-        sentence(
-            "the demo's files are missing",
-            location=str(folders[-1]),
-            expected=", ".join(names),
-            hint="install aos again",
-        )
+        "the demo's files are missing",
+        location=str(folders[-1]),
+        expected=", ".join(names),
+        hint="install aos again",
     )
 
 

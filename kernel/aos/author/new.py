@@ -15,7 +15,7 @@ from typing import Final
 
 from aos.author.project import LANGUAGES, RUST
 from aos.author.sdk import copy_sdk
-from aos.errors import BadUsage, Refused, Unavailable, either, sentence
+from aos.errors import BadUsage, Refused, Unavailable, either
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 NAME_CHARS_MAX: Final = 40
@@ -74,16 +74,14 @@ def new_project(folder: Path, *, lang: str, is_flow: bool = False) -> NewProject
     name = target.name
     check_name(name)
     if lang not in LANGUAGES:
-        raise BadUsage(sentence("--lang", expected=either(LANGUAGES), actual=repr(lang)))
+        raise BadUsage("--lang", expected=either(LANGUAGES), actual=repr(lang))
     if is_flow and lang != RUST:
         raise BadUsage(
-            sentence(
-                "--flow",
-                expected=f"--lang {RUST}",
-                actual=lang,
-                hint="only the SDK of Rust has flows; leave out --flow for a workflow that handles "
-                "one event at a time",
-            )
+            "--flow",
+            expected=f"--lang {RUST}",
+            actual=lang,
+            hint="only the SDK of Rust has flows; leave out --flow for a workflow that handles "
+            "one event at a time",
         )
     _check_free(target)
     try:
@@ -100,20 +98,16 @@ def check_name(name: str) -> None:
     """Raise BadUsage unless a project can have that name."""
     if NAME.fullmatch(name) is None or len(name) > NAME_CHARS_MAX:
         raise BadUsage(
-            sentence(
-                "the name of a project",
-                expected=f"lower-case letters and digits, beginning with a letter, with single "
-                f"hyphens between, at most {NAME_CHARS_MAX}",
-                actual=repr(name),
-                hint=_suggestion(name),
-            )
+            "the name of a project",
+            expected=f"lower-case letters and digits, beginning with a letter, with single "
+            f"hyphens between, at most {NAME_CHARS_MAX}",
+            actual=repr(name),
+            hint=_suggestion(name),
         )
     if name in RESERVED:
         raise BadUsage(
-            sentence(
-                f"the name of a project: {name!r} is already in use for something else",
-                hint=f"for example {name}-workflow",
-            )
+            f"the name of a project: {name!r} is already in use for something else",
+            hint=f"for example {name}-workflow",
         )
 
 
@@ -145,12 +139,10 @@ def _check_free(target: Path) -> None:
 
 def _not_empty(target: Path, entry_text: str) -> Refused:
     return Refused(
-        sentence(
-            "the folder is not empty",
-            location=str(target),
-            expected="a new or empty folder",
-            actual=f"{entry_text} in it",
-        )
+        "the folder is not empty",
+        location=str(target),
+        expected="a new or empty folder",
+        actual=f"{entry_text} in it",
     )
 
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from aos.author.build import Built
 from aos.core.decide.answers import Blocker
-from aos.errors import AosError, BadUsage, sentence
+from aos.errors import AosError, BadUsage
 from aos.host.door.writer import Item
 from aos.manifest.difference import Difference
 from aos.read.trace.render import Branch
@@ -87,11 +87,9 @@ def parse_line(line: str) -> Item | Command | None:
         except ValueError:
             commands = ", ".join(command.value for command in Command)
             raise BadUsage(
-                sentence(
-                    "a line",
-                    expected=f"SCHEMA JSON, such as shop/Placed@1 {{…}}, or {commands}",
-                    actual=repr(words[0][:80]),
-                )
+                "a line",
+                expected=f"SCHEMA JSON, such as shop/Placed@1 {{…}}, or {commands}",
+                actual=repr(words[0][:80]),
             ) from None
     schema, text = words
     try:

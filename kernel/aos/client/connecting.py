@@ -11,7 +11,7 @@ from typing import Final
 from aos.client.current import POLL_S, CurrentState, Instance, key_words, reached
 from aos.client.sending import SendAnswer, Sender
 from aos.closable import Closable
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.host.door.writer import Item
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.reader import open_reader
@@ -193,12 +193,10 @@ def _last_seq(store: Store) -> int:
 
 def _ends_before(path: Path, after_seq: int, last: int) -> BadUsage:
     return BadUsage(
-        sentence(
-            "the journal ends before the record to continue after",
-            location=str(path),
-            expected=f"0 to {last}",
-            actual=str(after_seq),
-            hint="the world may have been restored from an older backup, which lost the records "
-            f"after {last}",
-        )
+        "the journal ends before the record to continue after",
+        location=str(path),
+        expected=f"0 to {last}",
+        actual=str(after_seq),
+        hint="the world may have been restored from an older backup, which lost the records "
+        f"after {last}",
     )

@@ -15,7 +15,7 @@ from aos.client.node_errors import NodeUnavailable, NoSuchInstance, error_of, re
 from aos.client.sending import Accepted, SendAnswer
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.inputs import SETTLE
-from aos.errors import BadUsage, Refused, excerpt, sentence
+from aos.errors import BadUsage, Refused, excerpt
 from aos.host.apply.signed_governance import declined
 from aos.host.door.writer import Item
 from aos.manifest.load import Loaded
@@ -392,7 +392,7 @@ def event_body(event: Mapping[str, Any]) -> tuple[str, bytes]:
     except (TypeError, ValueError, ValueProblem) as problem:
         actual = excerpt(repr(events[0]["value"]))
         raise BadUsage(
-            sentence("event", expected="a JSON value, or CBOR as bytes", actual=actual)
+            "event", expected="a JSON value, or CBOR as bytes", actual=actual
         ) from problem
 
 
@@ -526,10 +526,8 @@ def newest_record(words: Words) -> Steps[int]:
 def ends_before(after_seq: int, last: int) -> BadUsage:
     """The journal of the node ends before the record to continue after."""
     return BadUsage(
-        sentence(
-            "the journal ends before the record to continue after",
-            expected=f"0 to {last}",
-            actual=str(after_seq),
-            hint="the world may have been restored from an older backup",
-        )
+        "the journal ends before the record to continue after",
+        expected=f"0 to {last}",
+        actual=str(after_seq),
+        hint="the world may have been restored from an older backup",
     )

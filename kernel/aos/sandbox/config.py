@@ -20,7 +20,7 @@ from typing import Final
 import wasmtime
 from wasmtime import _bindings
 
-from aos.errors import Refused, sentence
+from aos.errors import Refused
 from aos.process_limits import check_address_space
 from aos.sandbox.caps import (
     KIB,
@@ -126,23 +126,19 @@ def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
     installed = version("wasmtime")
     if installed != WASMTIME:
         raise Refused(
-            sentence(
-                "this release calls the C API of exactly one wasmtime version",
-                expected=WASMTIME,
-                actual=installed,
-                hint=f"install wasmtime=={WASMTIME}",
-            )
+            "this release calls the C API of exactly one wasmtime version",
+            expected=WASMTIME,
+            actual=installed,
+            hint=f"install wasmtime=={WASMTIME}",
         )
     if not PAGE_BYTES <= stack_bytes <= STACK_BYTES_MAX:
         raise Refused(
-            sentence(
-                "the stack of a guest is out of range",
-                expected=f"{PAGE_BYTES} to {STACK_BYTES_MAX} bytes",
-                actual=f"{stack_bytes}",
-            )
+            "the stack of a guest is out of range",
+            expected=f"{PAGE_BYTES} to {STACK_BYTES_MAX} bytes",
+            actual=f"{stack_bytes}",
         )
     if target not in {None, PULLEY}:
-        raise Refused(sentence("unknown engine target", expected=PULLEY, actual=str(target)))
+        raise Refused("unknown engine target", expected=PULLEY, actual=str(target))
     # Where it cannot reserve these, the library ends the process.
     check_address_space(ADDRESS_BYTES, "modules")
     config = wasmtime.Config()

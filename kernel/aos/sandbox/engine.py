@@ -162,11 +162,9 @@ class Sandbox:
         actual_hash = content_hash(wasm)
         if actual_hash != module:
             raise Damage(
-                sentence(
-                    "the bytes of a module are not those of its hash",
-                    expected=hash_text(module),
-                    actual=hash_text(actual_hash),
-                )
+                "the bytes of a module are not those of its hash",
+                expected=hash_text(module),
+                actual=hash_text(actual_hash),
             )
         outline, problems = survey(wasm, [entrypoint])
         if problems or outline is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.closable import Closable
-from aos.errors import AosError, Refused, Unavailable, sentence
+from aos.errors import AosError, Refused, Unavailable
 from aos.store.plain_files import PlainFolder
 
 PART_SUFFIX: Final = ".part"
@@ -107,11 +107,9 @@ class PartFile(Closable):
 
     def _name_taken_error(self) -> AosError:
         return FileTaken(
-            sentence(
-                "there is such a file already; nothing was changed",
-                location=str(self.target),
-                hint="--force replaces it",
-            )
+            "there is such a file already; nothing was changed",
+            location=str(self.target),
+            hint="--force replaces it",
         )
 
     def _take(self, mode: int) -> int:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from aos.closable import Closable
-from aos.errors import Damage, sentence
+from aos.errors import Damage
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -174,13 +174,11 @@ class PlainFolder(Closable):
             data = b"" if size > bytes_max else file.read(bytes_max + 1)
         if size > bytes_max or len(data) > bytes_max:
             raise Damage(
-                sentence(
-                    "the file is too large",
-                    location=str(self.path / name),
-                    expected=f"at most {bytes_max} bytes",
-                    actual=f"{max(size, len(data))} bytes",
-                    hint="restore a backup",
-                )
+                "the file is too large",
+                location=str(self.path / name),
+                expected=f"at most {bytes_max} bytes",
+                actual=f"{max(size, len(data))} bytes",
+                hint="restore a backup",
             )
         return data
 
@@ -252,13 +250,11 @@ class PlainFolder(Closable):
             raise _not_plain(self.path / name, "a file", status)
         if is_sole and status.st_nlink > 1:
             raise Damage(
-                sentence(
-                    "this file would be written, and it is known by another name too",
-                    location=str(self.path / name),
-                    expected="a file with one name",
-                    actual=f"a hard link, one of {status.st_nlink}",
-                    hint="copy the folder with cp -a, and use the copy",
-                )
+                "this file would be written, and it is known by another name too",
+                location=str(self.path / name),
+                expected="a file with one name",
+                actual=f"a hard link, one of {status.st_nlink}",
+                hint="copy the folder with cp -a, and use the copy",
             )
 
 
@@ -283,13 +279,11 @@ def _check_folder(path: Path, status: os.stat_result) -> None:
 
 def _not_plain(path: Path, expected: str, status: os.stat_result) -> Damage:
     return Damage(
-        sentence(
-            "nothing of a world is reached through a link or a special file",
-            location=str(path),
-            expected=expected,
-            actual=_kind(status),
-            hint=_HINT,
-        )
+        "nothing of a world is reached through a link or a special file",
+        location=str(path),
+        expected=expected,
+        actual=_kind(status),
+        hint=_HINT,
     )
 
 

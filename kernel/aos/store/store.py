@@ -16,7 +16,7 @@ from aos.core.journal.frame import NO_FRAME, Frame, Head
 from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Control, Fork
-from aos.errors import AosError, Damage, Erased, sentence
+from aos.errors import AosError, Damage, Erased
 from aos.store.cut import Cut, pruned
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.values.digests import Hash, content_hash, hash_text
@@ -294,13 +294,11 @@ def check_expected(
     ):
         return
     raise Damage(
-        sentence(
-            "the journal does not end where this process left it",
-            location=location,
-            expected=_frame_name(expected),
-            actual=f"{_frame_name(at)} at record {0 if stored_head is None else stored_head.seq}",
-            hint="another process wrote to it; stop both and open the world again",
-        )
+        "the journal does not end where this process left it",
+        location=location,
+        expected=_frame_name(expected),
+        actual=f"{_frame_name(at)} at record {0 if stored_head is None else stored_head.seq}",
+        hint="another process wrote to it; stop both and open the world again",
     )
 
 
@@ -369,11 +367,9 @@ def intent_changes(
 
 def _contradiction(intent: Hash, location: str, problem: str) -> Damage:
     return Damage(
-        sentence(
-            f"the derived rows are damaged: intent {hash_text(intent)}: {problem}",
-            location=location,
-            hint="aos rebuild makes them again from the journal",
-        )
+        f"the derived rows are damaged: intent {hash_text(intent)}: {problem}",
+        location=location,
+        hint="aos rebuild makes them again from the journal",
     )
 
 
@@ -458,23 +454,19 @@ def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, locat
         raise erased_error(hash, erased.seq)
     if data is None:
         raise Damage(
-            sentence(
-                f"blob {hash_text(hash)} is missing",
-                location=location,
-                hint="no row says that it was erased: aos rebuild makes such rows again; if that "
-                "does not help, restore a backup",
-            )
+            f"blob {hash_text(hash)} is missing",
+            location=location,
+            hint="no row says that it was erased: aos rebuild makes such rows again; if that "
+            "does not help, restore a backup",
         )
     actual_hash = content_hash(data)
     if actual_hash != hash:
         raise Damage(
-            sentence(
-                f"blob {hash_text(hash)} is altered",
-                location=location,
-                expected="bytes of that hash",
-                actual=f"{len(data)} bytes of {hash_text(actual_hash)}",
-                hint="restore a backup",
-            )
+            f"blob {hash_text(hash)} is altered",
+            location=location,
+            expected="bytes of that hash",
+            actual=f"{len(data)} bytes of {hash_text(actual_hash)}",
+            hint="restore a backup",
         )
     return data
 
@@ -500,10 +492,8 @@ def missing_frame(seq: int, head: Head, cut: Cut | None, location: str) -> AosEr
     if cut is not None and seq <= cut.seq:
         return pruned(cut, seq)
     return Damage(
-        sentence(
-            f"the frame with record {seq} is missing",
-            location=location,
-            expected=f"frames to record {head.seq}, as the head says",
-            hint="restore a backup",
-        )
+        f"the frame with record {seq} is missing",
+        location=location,
+        expected=f"frames to record {head.seq}, as the head says",
+        hint="restore a backup",
     )

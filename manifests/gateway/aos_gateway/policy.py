@@ -8,7 +8,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos_cli.options import number, option, span
 
 GWEI: Final = 10**9
@@ -89,11 +89,9 @@ def policy_of(**values: int | None) -> dict[str, int]:
         if not field.least <= policy[name] <= field.maximum:
             unit = " ms" if is_span else " wei" if name == "max_fee" else ""
             raise BadUsage(
-                sentence(
-                    field.option,
-                    expected=f"{field.least:,} to {field.maximum:,}{unit}",
-                    actual=f"{policy[name]:,}",
-                )
+                field.option,
+                expected=f"{field.least:,} to {field.maximum:,}{unit}",
+                actual=f"{policy[name]:,}",
             )
     assert not values, f"fields that no policy has: {sorted(values)}"
     return policy
@@ -101,7 +99,7 @@ def policy_of(**values: int | None) -> dict[str, int]:
 
 def _milliseconds(ns: int, option: str) -> int:
     if ns % MS:
-        raise BadUsage(sentence(option, expected="whole milliseconds", actual=f"{ns} ns"))
+        raise BadUsage(option, expected="whole milliseconds", actual=f"{ns} ns")
     return ns // MS
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from aos.closable import Closable
-from aos.errors import Refused, Unavailable, sentence
+from aos.errors import Refused, Unavailable
 from aos.host.door.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
@@ -185,12 +185,10 @@ async def _connect(folder: WorldFolder) -> socket.socket:
         except OSError as error:
             connection.close()
             raise NotSent(
-                sentence(
-                    "no process runs this world",
-                    location=str(folder.path),
-                    actual=error.strerror or str(error),
-                    hint=f"start one: aos node --world {shell_word(folder.path)}",
-                )
+                "no process runs this world",
+                location=str(folder.path),
+                actual=error.strerror or str(error),
+                hint=f"start one: aos node --world {shell_word(folder.path)}",
             ) from error
         except BaseException:
             connection.close()

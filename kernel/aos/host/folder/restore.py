@@ -12,7 +12,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.limits import LIMITS, Limits
 from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.folder import check_world
 from aos.manifest.keys import key_text
 from aos.store.store import Store, head_of
@@ -78,12 +78,10 @@ def check_key(state: State, key: SigningKey) -> None:
     public = bytes(key.verify_key)
     if public != state.world_key:
         raise Refused(
-            sentence(
-                "keys/world.key is not this world's key; nothing was changed",
-                expected=key_text(state.world_key),
-                actual=key_text(public),
-                hint="restore the world's own key",
-            )
+            "keys/world.key is not this world's key; nothing was changed",
+            expected=key_text(state.world_key),
+            actual=key_text(public),
+            hint="restore the world's own key",
         )
 
 
@@ -110,12 +108,10 @@ def check_end(state: State, head: Head) -> None:
     """
     if Head.of(state.tip).message() != head.message():
         raise Damage(
-            sentence(
-                "the journal does not end as its head says",
-                expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
-                actual=f"record {state.tip.seq} in frame {state.tip.frame.hex()[:16]}",
-                hint="run aos verify for details",
-            )
+            "the journal does not end as its head says",
+            expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
+            actual=f"record {state.tip.seq} in frame {state.tip.frame.hex()[:16]}",
+            hint="run aos verify for details",
         )
     if not head.is_signed_by(state.world_key):
         raise Damage(f"the head at record {head.seq} is not signed by the world's key")

@@ -21,7 +21,7 @@ from aos.core.journal.inputs import CANCEL_OPEN
 from aos.core.journal.records import Fork
 from aos.core.journal.vocabulary import OPEN_WORK, word_of
 from aos.core.state.state import State
-from aos.errors import BadUsage, Refused, sentence
+from aos.errors import BadUsage, Refused
 from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.folder.making import NONCE_BYTES, Keys, check_names, finish, make_keys, making
@@ -92,9 +92,7 @@ def _check_source(folder: WorldFolder, store: Store, at: int) -> None:
     check_unpruned(folder, store, hint="fork a copy that still has them")
     if not 1 <= at <= head.seq:
         raise BadUsage(
-            sentence(
-                "there is no such record", location=f"record {at}", expected=f"1 to {head.seq}"
-            )
+            "there is no such record", location=f"record {at}", expected=f"1 to {head.seq}"
         )
 
 
@@ -260,9 +258,7 @@ def _check_needed(state: State, erased: Sequence[Hash], store: Store) -> None:
         use = next(uses_in_state(state, value, store.blob), None)
         if use is not None:
             raise Refused(
-                sentence(
-                    f"the value {hash_text(value)} was erased since, and it was {use} then",
-                    location=f"record {state.tip.seq}",
-                    hint="fork the world at a later record, or before that value came",
-                )
+                f"the value {hash_text(value)} was erased since, and it was {use} then",
+                location=f"record {state.tip.seq}",
+                hint="fork the world at a later record, or before that value came",
             )

@@ -19,7 +19,7 @@ from aos.core.pending import Sealed
 from aos.core.snapshot.load import load
 from aos.core.state.eras import Eras
 from aos.core.state.state import Mark, State
-from aos.errors import BadUsage, Damage, Erased, Refused, sentence
+from aos.errors import BadUsage, Damage, Erased, Refused
 from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import KEYS, STORE, WorldFolder
 from aos.host.folder.making import finish, making
@@ -76,13 +76,11 @@ def _check_values(bundle: Bundle, head: Head) -> None:
     for erased in bundle.erased():
         if erased.seq > head.seq:
             raise Refused(
-                sentence(
-                    f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
-                    "the bundle's end",
-                    location=str(bundle.path),
-                    expected=f"the values that a world needs after record {head.seq}",
-                    hint=f"export the world to record {erased.seq} or later",
-                )
+                f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
+                "the bundle's end",
+                location=str(bundle.path),
+                expected=f"the values that a world needs after record {head.seq}",
+                hint=f"export the world to record {erased.seq} or later",
             )
 
 
@@ -139,12 +137,10 @@ def _check_end(bundle: Bundle, head: Head, state: State) -> None:
     bundle_path, header = str(bundle.path), bundle.header
     if Head.of(state.tip).message() != head.message():
         raise Damage(
-            sentence(
-                "the journal does not end as its head says",
-                location=bundle_path,
-                expected=f"record {head.seq}",
-                actual=f"record {state.tip.seq}",
-            )
+            "the journal does not end as its head says",
+            location=bundle_path,
+            expected=f"record {head.seq}",
+            actual=f"record {state.tip.seq}",
         )
     if not head.is_signed_by(state.world_key):
         raise Damage(f"{bundle_path}: the head is not signed by the world's key")
@@ -225,13 +221,11 @@ class Intake:
         sealed = self.seal(frame.salt)
         if sealed.frame != frame:
             raise Damage(
-                sentence(
-                    f"frame {frame.header.first} does not follow the one before it, or was altered",
-                    location=self.source_path,
-                    expected=f"hash {sealed.frame.hash.hex()[:16]}",
-                    actual=frame.hash.hex()[:16],
-                    hint="run aos verify for details",
-                )
+                f"frame {frame.header.first} does not follow the one before it, or was altered",
+                location=self.source_path,
+                expected=f"hash {sealed.frame.hash.hex()[:16]}",
+                actual=frame.hash.hex()[:16],
+                hint="run aos verify for details",
             )
 
     def append(self, record: Record) -> None:

@@ -15,7 +15,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest
 from aos.core.snapshot.load import load
 from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.manifest.judging import judge
 from aos.prove.event_log.journal_events import JournalEvents
 from aos.prove.event_log.log_event import LogEvent, ScalarValues, iso_time
@@ -141,17 +141,13 @@ def _workflows(journal: Journal, head: Head, cut_state: State | None) -> list[st
 
 def _check(format: str, target: Path, workflow: str | None) -> None:
     if format not in LOG_FORMATS:
-        raise BadUsage(
-            sentence("format", expected="one of " + ", ".join(LOG_FORMATS), actual=repr(format))
-        )
+        raise BadUsage("format", expected="one of " + ", ".join(LOG_FORMATS), actual=repr(format))
     if format == OCEL and target.suffix not in OCEL_SUFFIXES:
         raise BadUsage(
-            sentence(
-                "the suffix of the file chooses the form of OCEL",
-                location=str(target),
-                expected="one of " + ", ".join(OCEL_SUFFIXES),
-                actual=repr(target.suffix),
-            )
+            "the suffix of the file chooses the form of OCEL",
+            location=str(target),
+            expected="one of " + ", ".join(OCEL_SUFFIXES),
+            actual=repr(target.suffix),
         )
     if format == XES and workflow is None:
         raise BadUsage("XES has one trace for each cell of a workflow: name it with --workflow")

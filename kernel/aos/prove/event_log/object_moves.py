@@ -18,7 +18,7 @@ from aos.closable import Closable
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import TERMINAL, TerminalStatus, word_of
 from aos.core.state.state import State
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 from aos.prove.event_log.journal_events import cell_name
 from aos.prove.event_log.log_event import CELL, INTENT, WORLD_TYPE, Move
 from aos.values.digests import Hash, hash_text
@@ -169,10 +169,8 @@ def in_temporary_file(work: Callable[[], T]) -> T:
         return work()
     except sqlite3.OperationalError as error:
         raise Unavailable(
-            sentence(
-                f"the folder for temporary files cannot be written: {error}",
-                hint="make room there, or name another with TMPDIR",
-            )
+            f"the folder for temporary files cannot be written: {error}",
+            hint="make room there, or name another with TMPDIR",
         ) from error
 
 

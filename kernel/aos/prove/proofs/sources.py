@@ -18,7 +18,7 @@ from aos.core.journal.frame import Frame, Head
 from aos.core.journal.merkle import Tree
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis, KernelReceipt, Manifest, Receipt, Record, Step
-from aos.errors import BadUsage, Damage, Erased, Pruned, sentence
+from aos.errors import BadUsage, Damage, Erased, Pruned
 from aos.prove.proofs.proof_file import WorldKey
 from aos.store.bundle.reader import Bundle
 from aos.store.cut import Cut
@@ -140,9 +140,7 @@ class Source:
         last = self.head().seq
         if not 1 <= seq <= last:
             raise BadUsage(
-                sentence(
-                    "there is no such record", location=f"record {seq}", expected=f"1 to {last}"
-                )
+                "there is no such record", location=f"record {seq}", expected=f"1 to {last}"
             )
         if self.store is not None:
             with contextlib.suppress(Pruned):
@@ -259,11 +257,9 @@ def _scan_for_intent(source: Source, intent: Hash) -> tuple[int, int | None]:
             settled = record.seq
     if request is None:
         raise BadUsage(
-            sentence(
-                "the journal has no record that asked for this effect",
-                location=hash_text(intent),
-                hint="of a pruned journal, name the archives too: --archive FILE",
-            )
+            "the journal has no record that asked for this effect",
+            location=hash_text(intent),
+            hint="of a pruned journal, name the archives too: --archive FILE",
         )
     return request, settled
 

@@ -49,7 +49,7 @@ from aos.core.journal.records import (
 from aos.core.journal.signing import is_signed
 from aos.core.kernel import Kernel
 from aos.core.state.state import State
-from aos.errors import Damage, Erased, Unavailable, sentence
+from aos.errors import Damage, Erased, Unavailable
 from aos.manifest.limits import STEP_RANGES
 from aos.prove.replay.difference import FieldDifference, difference, differences
 from aos.prove.replay.recorded_inputs import RecordedInput, input_of
@@ -215,7 +215,7 @@ class _ReplayRun:
                 raise
             except Damage as problem:
                 location = f"frame {self._frame}, record {self._seq}"
-                raise Damage(sentence(str(problem), location=location)) from problem
+                raise Damage(str(problem), location=location) from problem
         self._seal(frame)
         self._roots.passed(self.kernel.state)
         self._counts.frames += 1
@@ -274,11 +274,9 @@ class _ReplayRun:
             and not isinstance(self.recorded, Faulted)
         ):
             raise Unavailable(
-                sentence(
-                    f"this machine could not run it: {recomputed.fault.message}",
-                    location=f"frame {self._frame}, record {self._seq}",
-                    hint="replay where there is more room",
-                )
+                f"this machine could not run it: {recomputed.fault.message}",
+                location=f"frame {self._frame}, record {self._seq}",
+                hint="replay where there is more room",
             )
         field_differences = differences(
             self.recorded, recomputed,
@@ -327,13 +325,11 @@ class _ReplayRun:
             self._diverge(difference("kind", recorded.KIND, "a genesis is record 1 alone"))
         if recorded.semantics != SEMANTICS:
             raise Damage(
-                sentence(
-                    "this release computes by other rules",
-                    location="semantics",
-                    expected=f"{SEMANTICS}",
-                    actual=f"{recorded.semantics}",
-                    hint="replay with the release that knows them",
-                )
+                "this release computes by other rules",
+                location="semantics",
+                expected=f"{SEMANTICS}",
+                actual=f"{recorded.semantics}",
+                hint="replay with the release that knows them",
             )
         message = GenesisInput.message(recorded.nonce, recorded.world_key, recorded.operators)
         if not is_signed(message, recorded.signature, recorded.world_key):

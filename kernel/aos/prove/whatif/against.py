@@ -21,7 +21,7 @@ from aos.core.state.cell import EventMail, Mail
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
-from aos.errors import BadUsage, Damage, Erased, sentence
+from aos.errors import BadUsage, Damage, Erased
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
@@ -151,11 +151,9 @@ def named_module(word: str, names: Iterable[str]) -> str:
         return matches[0]
     of = "several modules" if matches else "no module of this journal"
     raise BadUsage(
-        sentence(
-            f"{word!r} is the name of {of}",
-            location="--against",
-            expected="one of " + ", ".join(matches or all_names),
-        )
+        f"{word!r} is the name of {of}",
+        location="--against",
+        expected="one of " + ", ".join(matches or all_names),
     )
 
 

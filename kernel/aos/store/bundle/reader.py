@@ -18,7 +18,7 @@ from blake3 import blake3
 
 from aos.closable import Closable
 from aos.core.journal.frame import Frame, Head, read_frame
-from aos.errors import BadUsage, Damage, Unavailable, sentence
+from aos.errors import BadUsage, Damage, Unavailable
 from aos.shell_text import shell_word
 from aos.store.bundle.items import (
     BLOB,
@@ -105,13 +105,11 @@ class Bundle(Closable):
                 on_progress(at + opening.item_size, self.size)
         if digest.digest() != self._end.digest:
             raise Damage(
-                sentence(
-                    "the file was altered",
-                    location=str(self.path),
-                    expected=f"closing hash {self._end.digest.hex()[:16]}",
-                    actual=digest.hexdigest()[:16],
-                    hint="copy or export it again",
-                )
+                "the file was altered",
+                location=str(self.path),
+                expected=f"closing hash {self._end.digest.hex()[:16]}",
+                actual=digest.hexdigest()[:16],
+                hint="copy or export it again",
             )
         if values != self.values:
             problem = f"the index has {self.values} values, and the file {values}"
@@ -284,18 +282,14 @@ class Bundle(Closable):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _damage(self, at: int, problem: str) -> Damage:
-        return Damage(
-            sentence(problem, location=f"{self.path}: byte {at:,}", hint="copy or export it again")
-        )
+        return Damage(problem, location=f"{self.path}: byte {at:,}", hint="copy or export it again")
 
     def _cut_short(self) -> Damage:
         return Damage(
-            sentence(
-                "the bundle is cut short, or something was added to it",
-                location=str(self.path),
-                expected=f"its closing hash in the last {END_BYTES} of its {self.size:,} bytes",
-                hint="copy or export it again",
-            )
+            "the bundle is cut short, or something was added to it",
+            location=str(self.path),
+            expected=f"its closing hash in the last {END_BYTES} of its {self.size:,} bytes",
+            hint="copy or export it again",
         )
 
 

@@ -13,7 +13,7 @@ from blake3 import blake3
 
 from aos.closable import Closable
 from aos.core.journal.frame import Head
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 from aos.store.bundle.items import (
     BLOB,
     END,
@@ -145,10 +145,8 @@ class ValuePositions:
             self._rows.execute("INSERT INTO rows VALUES (?, ?)", (value, at))
         except sqlite3.OperationalError as error:
             raise Unavailable(
-                sentence(
-                    f"the folder for temporary files cannot be written: {error}",
-                    hint="make room there, or name another with TMPDIR",
-                )
+                f"the folder for temporary files cannot be written: {error}",
+                hint="make room there, or name another with TMPDIR",
             ) from error
 
     def __iter__(self) -> Iterator[tuple[Hash, int]]:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Final
 
-from aos.errors import BadUsage, excerpt, sentence
+from aos.errors import BadUsage, excerpt
 from aos.read.views.view import check_word
 from aos_cli.options import DEFAULT_WORLD, Json, World, number, option
 from aos_cli.output import note, print_json
@@ -184,10 +184,8 @@ def _create(world: Path, request: Request, *, json: bool) -> None:
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise BadUsage(
-            sentence(
-                "--arweave",
-                expected="a name in AOS_ARWEAVE: 1 to 64 letters, digits, dots, dashes or _",
-                actual=repr(excerpt(text, characters_max=80)),
-            )
+            "--arweave",
+            expected="a name in AOS_ARWEAVE: 1 to 64 letters, digits, dots, dashes or _",
+            actual=repr(excerpt(text, characters_max=80)),
         )
     return text

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from aos.errors import BadUsage, Refused, Unavailable, sentence
+from aos.errors import BadUsage, Refused, Unavailable
 from aos.read.views.view import LIMIT, check_word, page
 from aos_cli.options import DEFAULT_WORLD, Json, Limit, Offset, World, argument, flag, option
 from aos_cli.output import print_json
@@ -175,9 +175,7 @@ def _command(
         )
     if len(reason.encode(errors="replace")) > WHY_BYTES_MAX:
         size_text = f"{len(reason.encode(errors='replace')):,}"
-        raise BadUsage(
-            sentence("--why", expected=f"at most {WHY_BYTES_MAX:,} bytes", actual=size_text)
-        )
+        raise BadUsage("--why", expected=f"at most {WHY_BYTES_MAX:,} bytes", actual=size_text)
     cells = (
         all_of(world, action, kind=_kind(type), state=read_state(state))
         if is_all

@@ -68,16 +68,14 @@ def check_abi(abi: str | None) -> None:
 Json = Annotated[bool, flag("--json", "Print JSON, whose keys are stable.")]
 
 Bundle = Annotated[
-    Path | None,
-    argument("[FILE]", "Bundle (see aos export) to read instead of a world."),
+    Path | None, argument("[FILE]", "Bundle (see aos export) to read instead of a world.")
 ]
 
 Limit = Annotated[int, option("N", "Maximum number of rows.", parser=number)]
 Offset = Annotated[int, option("N", "Number of rows to skip.", parser=number)]
 
 Condition = Annotated[
-    str | None,
-    option("TEXT", f"Only those that pass this condition: '{EXAMPLE}'."),
+    str | None, option("TEXT", f"Only those that pass this condition: '{EXAMPLE}'.")
 ]
 
 WaitTimeout = Annotated[
@@ -88,8 +86,7 @@ WaitTimeout = Annotated[
 ]
 
 LeaveCells = Annotated[
-    bool,
-    flag("--leave-cells", "Allow removing a workflow that still has cells."),
+    bool, flag("--leave-cells", "Allow removing a workflow that still has cells.")
 ]
 
 AllowDiverged = Annotated[

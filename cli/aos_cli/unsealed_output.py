@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from aos.read.views.record_view import Document
 
 Unseal = Annotated[
-    Path | None,
-    option("KEYRING", "Show the plaintexts of sealed values that this keyring opens."),
+    Path | None, option("KEYRING", "Show the plaintexts of sealed values that this keyring opens.")
 ]
 
 

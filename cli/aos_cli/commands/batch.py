@@ -26,18 +26,14 @@ RETRY_S: Final = 5.0
 REFUSALS_SHOWN: Final = 10
 
 Workflow = Annotated[
-    str | None,
-    option("NAME", "Only cells of this workflow, or of a unique part of it."),
+    str | None, option("NAME", "Only cells of this workflow, or of a unique part of it.")
 ]
 Rate = Annotated[
     str | None,
     option("N/UNIT", "Maximum rate, per second, minute or hour: 50/s (default: no limit)."),
 ]
 DryRun = Annotated[bool, flag("--dry-run", "Count the cells and show the first; change nothing.")]
-BatchId = Annotated[
-    str | None,
-    option("ID", "Id of the batch (default: a random one)."),
-]
+BatchId = Annotated[str | None, option("ID", "Id of the batch (default: a random one).")]
 Wait = Annotated[bool, flag("--wait", "Wait until the batch has ended.")]
 Id = Annotated[str, argument("ID", "The id of the batch.")]
 
@@ -91,8 +87,7 @@ def cancel_effects(
 def send(
     schema: Annotated[str, argument("SCHEMA", "The schema of the event.")],
     value: Annotated[
-        str,
-        argument("VALUE", 'The event as JSON. {"$cell": "key"} in it is the cell\'s key.'),
+        str, argument("VALUE", 'The event as JSON. {"$cell": "key"} in it is the cell\'s key.')
     ],
     *,
     workflow: Annotated[str, option("NAME", "The workflow of the cells, or a part of its name.")],

@@ -36,8 +36,7 @@ def build(
     path: ProjectPath = Path(),
     *,
     check: Annotated[
-        bool,
-        flag("--check", "Write nothing; exit 1 if the files on disk differ from a new build."),
+        bool, flag("--check", "Write nothing; exit 1 if the files on disk differ from a new build.")
     ] = False,
     migration: Annotated[
         str | None,

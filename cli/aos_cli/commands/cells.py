@@ -22,28 +22,20 @@ from aos_cli.output import line, note, print_json
 REFUSALS_SHOWN: Final = 10
 
 WorkflowName = Annotated[
-    str | None,
-    argument("WORKFLOW", "The workflow's name, or a unique part of it."),
+    str | None, argument("WORKFLOW", "The workflow's name, or a unique part of it.")
 ]
-Key = Annotated[
-    str | None,
-    argument("KEY", "The instance's key, as JSON or as plain text."),
-]
+Key = Annotated[str | None, argument("KEY", "The instance's key, as JSON or as plain text.")]
 
 
 OneWorkflow = Annotated[str, argument("WORKFLOW", "The workflow's name, or a unique part of it.")]
 Keys = Annotated[
-    list[str] | None,
-    argument("KEY", "The instances' keys, as JSON or as plain text."),
+    list[str] | None, argument("KEY", "The instances' keys, as JSON or as plain text.")
 ]
 Pattern = Annotated[
     str | None,
     option("GLOB", "Instances whose key matches, as text: * is any text, ? a character."),
 ]
-Reason = Annotated[
-    str | None,
-    option("TEXT", "The reason, for the journal (at most 1,024 bytes)."),
-]
+Reason = Annotated[str | None, option("TEXT", "The reason, for the journal (at most 1,024 bytes).")]
 DryRun = Annotated[bool, flag("--dry-run", "List the instances and their work; change nothing.")]
 
 
@@ -55,12 +47,10 @@ def retry(
         bool, flag("--skip", "Drop the failed entry and resume with the next one.")
     ] = False,
     all_failed: Annotated[
-        bool,
-        flag("--all-failed", "Retry every failed cell, the earliest failure first."),
+        bool, flag("--all-failed", "Retry every failed cell, the earliest failure first.")
     ] = False,
     workflow: Annotated[
-        str | None,
-        option("NAME", "With --all-failed: only cells of this workflow."),
+        str | None, option("NAME", "With --all-failed: only cells of this workflow.")
     ] = None,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,
@@ -83,8 +73,7 @@ def unpin(
     *,
     all_pinned: Annotated[bool, flag("--all-pinned", "Unpin every pinned cell.")] = False,
     workflow: Annotated[
-        str | None,
-        option("NAME", "With --all-pinned: only cells of this workflow."),
+        str | None, option("NAME", "With --all-pinned: only cells of this workflow.")
     ] = None,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,

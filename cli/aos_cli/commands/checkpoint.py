@@ -22,8 +22,7 @@ _SECOND_NS = 10**9
 def checkpoint(
     *,
     out: Annotated[
-        Path | None,
-        option("FILE", "Also write the checkpoint to this file, to keep it elsewhere."),
+        Path | None, option("FILE", "Also write the checkpoint to this file, to keep it elsewhere.")
     ] = None,
     witness: Annotated[
         list[str] | None,
@@ -33,8 +32,7 @@ def checkpoint(
         ),
     ] = None,
     timestamp: Annotated[
-        str | None,
-        option("URL", "Have the checkpoint time-stamped by this server (RFC 3161)."),
+        str | None, option("URL", "Have the checkpoint time-stamped by this server (RFC 3161).")
     ] = None,
     archive: Annotated[
         list[Path] | None,

@@ -27,8 +27,7 @@ def clock(
     call: ReadingCall,
     *,
     set_back: Annotated[
-        bool,
-        flag("--set", "Set the journal clock to this machine's time, if it is ahead of it."),
+        bool, flag("--set", "Set the journal clock to this machine's time, if it is ahead of it.")
     ] = False,
 ) -> None:
     seq = _set(call.world, call.node) if set_back else None

@@ -28,10 +28,7 @@ def demo(
     orders: Annotated[
         int, option("N", "Number of orders to send, at least 10.", parser=number)
     ] = 1000,
-    seed: Annotated[
-        int,
-        option("S", "Seed of the orders and of the failures.", parser=number),
-    ] = 7,
+    seed: Annotated[int, option("S", "Seed of the orders and of the failures.", parser=number)] = 7,
     workers: Annotated[
         int | None,
         option(

@@ -36,12 +36,10 @@ def dev(
         bool, flag("--fresh", "Delete the scratch world and start with a new one.")
     ] = False,
     until_idle: Annotated[
-        bool,
-        flag("--until-idle", "Send the lines of stdin, and exit when nothing is left to do."),
+        bool, flag("--until-idle", "Send the lines of stdin, and exit when nothing is left to do.")
     ] = False,
     page: Annotated[
-        bool,
-        flag("--page", "Show the scratch world in a browser, too; prints the URL."),
+        bool, flag("--page", "Show the scratch world in a browser, too; prints the URL.")
     ] = False,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,

@@ -26,10 +26,7 @@ from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, option
 from aos_cli.output import line, note, print_json
 from aos_cli.world_reading import reading_of, rows_of
 
-Intent = Annotated[
-    str,
-    argument("INTENT", "The intent's hash, or at least its first 8 digits."),
-]
+Intent = Annotated[str, argument("INTENT", "The intent's hash, or at least its first 8 digits.")]
 
 
 def cancel(
@@ -48,17 +45,13 @@ def cancel(
 def settle(
     intent: Intent,
     *,
-    ok: Annotated[
-        str | None,
-        option("JSON", "The effect succeeded with this receipt."),
-    ] = None,
+    ok: Annotated[str | None, option("JSON", "The effect succeeded with this receipt.")] = None,
     error: Annotated[
         tuple[str, str] | None,
         option("CODE MESSAGE", "The effect failed with this code and message."),
     ] = None,
     retryable: Annotated[
-        bool,
-        flag("--retryable", "With --error: the workflow may request it again."),
+        bool, flag("--retryable", "With --error: the workflow may request it again.")
     ] = False,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,
@@ -90,8 +83,7 @@ def settle(
 
 def retry(
     intents: Annotated[
-        list[str] | None,
-        argument("[INTENT]...", "Hashes, or at least their first 8 digits."),
+        list[str] | None, argument("[INTENT]...", "Hashes, or at least their first 8 digits.")
     ] = None,
     *,
     parked: Annotated[bool, flag("--parked", "Retry all effects that are parked or held.")] = False,

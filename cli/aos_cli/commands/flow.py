@@ -73,10 +73,7 @@ def start(
 def signal(
     flow: FlowName,
     key: Key,
-    message: Annotated[
-        str,
-        argument("MESSAGE", "The message's schema, or a unique part of it."),
-    ],
+    message: Annotated[str, argument("MESSAGE", "The message's schema, or a unique part of it.")],
     value: Annotated[str, argument("JSON", "The message; its key field is filled in.")],
     *,
     submission_id: Annotated[
@@ -129,8 +126,7 @@ def cancel(
     key: Key,
     *,
     no_rollback: Annotated[
-        bool,
-        flag("--no-rollback", "Run no compensations; completed steps are not undone."),
+        bool, flag("--no-rollback", "Run no compensations; completed steps are not undone.")
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -225,8 +221,7 @@ def resume(
     key: Key,
     *,
     skip: Annotated[
-        bool,
-        flag("--skip", "Skip the compensation that is stuck, or the entry that failed."),
+        bool, flag("--skip", "Skip the compensation that is stuck, or the entry that failed.")
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,

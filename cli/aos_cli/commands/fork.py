@@ -28,8 +28,7 @@ def fork(
     directory: NewWorld,
     *,
     at: Annotated[
-        int,
-        option("SEQ", "Last record that the new world shares with this one.", parser=number),
+        int, option("SEQ", "Last record that the new world shares with this one.", parser=number)
     ],
     intents: Annotated[
         Intents,

@@ -29,8 +29,7 @@ def gc(
         bool, flag("--dry-run", "Show what would be removed; remove nothing.")
     ] = False,
     keep: Annotated[
-        int,
-        option("N", "Number of newest snapshots to keep.", "--keep-snapshots", parser=number),
+        int, option("N", "Number of newest snapshots to keep.", "--keep-snapshots", parser=number)
     ] = SNAPSHOTS_KEPT,
     world: World = DEFAULT_WORLD,
     json: Json = False,

@@ -106,8 +106,7 @@ def propose(
     ] = None,
     *,
     patch_file: Annotated[
-        Path | None,
-        option("FILE", "Propose this change of the manifest.", "--patch"),
+        Path | None, option("FILE", "Propose this change of the manifest.", "--patch")
     ] = None,
     mode: Annotated[
         str,
@@ -119,8 +118,7 @@ def propose(
     leave_cells: LeaveCells = False,
     text: Annotated[str | None, option("TEXT", "Why, for the journal.", "--note")] = None,
     key: Annotated[
-        Path | None,
-        option("FILE", "Secret key of an approver (default: the operator's)."),
+        Path | None, option("FILE", "Secret key of an approver (default: the operator's).")
     ] = None,
     abi: Abi = None,
     node: NodeUrl = None,

@@ -44,20 +44,17 @@ def shadow(
     for_ns: For = None,
     answers: Answers = None,
     record: Annotated[
-        bool,
-        flag("--record", "Journal the report, so that approvers can name it."),
+        bool, flag("--record", "Journal the report, so that approvers can name it.")
     ] = False,
     check: Annotated[
-        str | None,
-        option("HASH", "Make this journaled report again, and compare the two."),
+        str | None, option("HASH", "Make this journaled report again, and compare the two.")
     ] = None,
     key: Annotated[
         Path | None,
         option("FILE", "With --record: the secret key of an approver (default: the operator's)."),
     ] = None,
     text: Annotated[
-        str | None,
-        option("TEXT", "With --record: a note for the journal.", "--note"),
+        str | None, option("TEXT", "With --record: a note for the journal.", "--note")
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,

@@ -46,22 +46,16 @@ from aos_cli.report_file import write_page
 _CLOSED: Final = {REJECT: "rejected", WITHDRAW: "withdrawn"}
 """Why a proposal is closed after such an action."""
 
-Key = Annotated[
-    Path | None,
-    option("FILE", "Your secret key (default: the operator's).", "--key"),
-]
+Key = Annotated[Path | None, option("FILE", "Your secret key (default: the operator's).", "--key")]
 Text = Annotated[str | None, option("TEXT", "Why, for the journal.", "--note")]
 SeenReport = Annotated[
-    str | None,
-    option("HASH", "The journaled shadow report that you have read.", "--seen"),
+    str | None, option("HASH", "The journaled shadow report that you have read.", "--seen")
 ]
 BundleFile = Annotated[
-    Path | None,
-    option("FILE", "Sign by this bundle, away from the world; with --out."),
+    Path | None, option("FILE", "Sign by this bundle, away from the world; with --out.")
 ]
 Out = Annotated[
-    Path | None,
-    option("FILE", "Write the signed vote to this file instead of sending it."),
+    Path | None, option("FILE", "Write the signed vote to this file instead of sending it.")
 ]
 
 

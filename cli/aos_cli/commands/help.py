@@ -9,8 +9,7 @@ from aos_cli.options import argument
 
 def show_help(
     command: Annotated[
-        list[str] | None,
-        argument("[COMMAND]...", "Words of the command (default: list all)."),
+        list[str] | None, argument("[COMMAND]...", "Words of the command (default: list all).")
     ] = None,
 ) -> None:
     from aos_cli.main import app  # noqa: PLC0415  # it imports the registry, which names this file

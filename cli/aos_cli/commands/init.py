@@ -17,8 +17,7 @@ def init(
     directory: NewWorld,
     *,
     operator: Annotated[
-        str,
-        option("NAME", "Name of the operator, who signs manifests and commands."),
+        str, option("NAME", "Name of the operator, who signs manifests and commands.")
     ] = "operator",
     executor: Annotated[
         list[str] | None,

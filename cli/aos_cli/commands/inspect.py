@@ -63,8 +63,7 @@ def inspect_value(
     call: ReadingCall,
     *,
     raw: Annotated[
-        bool,
-        flag("--raw", "Write the bytes of the value to stdout, and nothing else."),
+        bool, flag("--raw", "Write the bytes of the value to stdout, and nothing else.")
     ] = False,
 ) -> None:
     if raw and call.json:

@@ -34,17 +34,14 @@ def start(
     *,
     id: Annotated[str, option("ID", "The id of the instance.")],
     biz_key: Annotated[
-        str | None,
-        option("KEY", "A business key; one running instance at most has it."),
+        str | None, option("KEY", "A business key; one running instance at most has it.")
     ] = None,
     context: Annotated[str, option("JSON", "The context, an object.")] = "{}",
     version: Annotated[
-        int | None,
-        option("N", "This version of the plan (default: the newest).", parser=number),
+        int | None, option("N", "This version of the plan (default: the newest).", parser=number)
     ] = None,
     plan_file: Annotated[
-        Path | None,
-        option("FILE", "A plan as a manifest has it, in JSON.", "--plan"),
+        Path | None, option("FILE", "A plan as a manifest has it, in JSON.", "--plan")
     ] = None,
     mode: Annotated[
         str,
@@ -90,8 +87,7 @@ def wake(
     type: Annotated[str, argument("TYPE", "The type of the signal.")],
     *,
     event_id: Annotated[
-        str,
-        option("ID", "Its id: a signal with an id that came before has no effect."),
+        str, option("ID", "Its id: a signal with an id that came before has no effect.")
     ],
     payload: Annotated[str, option("JSON", "The input of the handler (default: null).")] = "null",
     node: NodeUrl = None,

@@ -21,8 +21,7 @@ def new(
     ],
     *,
     lang: Annotated[
-        str,
-        option("|".join(LANGUAGES), "Language of the workflow: rust or assemblyscript."),
+        str, option("|".join(LANGUAGES), "Language of the workflow: rust or assemblyscript.")
     ],
     flow: Annotated[
         bool,

@@ -46,14 +46,8 @@ Listen = Annotated[
         "loopback address, so that one needs a token (aos token create) and TLS.",
     ),
 ]
-TlsCert = Annotated[
-    Path | None,
-    option("FILE", "Certificate and its chain, in PEM format."),
-]
-TlsKey = Annotated[
-    Path | None,
-    option("FILE", "Key of the certificate, in PEM format, mode 0600."),
-]
+TlsCert = Annotated[Path | None, option("FILE", "Certificate and its chain, in PEM format.")]
+TlsKey = Annotated[Path | None, option("FILE", "Key of the certificate, in PEM format, mode 0600.")]
 TlsClientCa = Annotated[
     Path | None,
     option(

@@ -22,8 +22,7 @@ def page(
     ] = None,
     *,
     listen: Annotated[
-        str,
-        option("HOST:PORT", "Loopback address of the page; port 0 lets the system choose."),
+        str, option("HOST:PORT", "Loopback address of the page; port 0 lets the system choose.")
     ] = LISTEN.text,
     open_: Annotated[bool, flag("--open", "Open the page in the browser of this machine.")] = False,
     no_token: Annotated[

@@ -30,13 +30,9 @@ def proof(
         ),
     ],
     *,
-    out: Annotated[
-        Path | None,
-        option("FILE", "File for the proof (default: print it)."),
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "File for the proof (default: print it).")] = None,
     bundle: Annotated[
-        Path | None,
-        option("FILE", "Prove from this bundle instead of a world."),
+        Path | None, option("FILE", "Prove from this bundle instead of a world.")
     ] = None,
     archive: Annotated[
         list[Path] | None,
@@ -56,8 +52,7 @@ def proof(
         ),
     ] = False,
     yes: Annotated[
-        bool,
-        flag("--yes", "With --snapshot: reveal keys of other cells without asking."),
+        bool, flag("--yes", "With --snapshot: reveal keys of other cells without asking.")
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,

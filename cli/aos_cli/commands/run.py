@@ -51,8 +51,7 @@ REFUSED_SHOWN: Final = 10
 def run(
     *,
     until_idle: Annotated[
-        bool,
-        flag("--until-idle", "Exit when this process has nothing left to do."),
+        bool, flag("--until-idle", "Exit when this process has nothing left to do.")
     ] = False,
     until_waiting: Annotated[
         bool,

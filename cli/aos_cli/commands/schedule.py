@@ -94,27 +94,22 @@ def create(
     ] = None,
     tz: Annotated[str | None, option("ZONE", "The time zone of --cron (default: UTC).")] = None,
     every: Annotated[
-        int | None,
-        option("D", "An interval instead of --cron, such as 15m.", parser=span),
+        int | None, option("D", "An interval instead of --cron, such as 15m.", parser=span)
     ] = None,
     event: Annotated[str | None, option("SCHEMA", "The event to emit at each time.")] = None,
     value: Annotated[str | None, option("JSON", "The fields of --event (default: none).")] = None,
     at_field: Annotated[
-        str | None,
-        option("FIELD", "A text field of --event that becomes ID@due time."),
+        str | None, option("FIELD", "A text field of --event that becomes ID@due time.")
     ] = None,
     plan: Annotated[
-        str | None,
-        option("TYPE", "Start this plan at each time, instead of --event."),
+        str | None, option("TYPE", "Start this plan at each time, instead of --event.")
     ] = None,
     version: Annotated[
-        int | None,
-        option("N", "This version of --plan (default: the newest).", parser=number),
+        int | None, option("N", "This version of --plan (default: the newest).", parser=number)
     ] = None,
     context: Annotated[str | None, option("JSON", "The context of --plan (default: {}).")] = None,
     start: Annotated[
-        str | None,
-        option("TIME", "First possible time, such as 2026-12-01T00:00:00Z."),
+        str | None, option("TIME", "First possible time, such as 2026-12-01T00:00:00Z.")
     ] = None,
     end: Annotated[str | None, option("TIME", "Last possible time.")] = None,
     catchup: Annotated[
@@ -126,12 +121,10 @@ def create(
         ),
     ] = None,
     overlap: Annotated[
-        str | None,
-        option("RULE", "skip: emit none while the last one is in progress."),
+        str | None, option("RULE", "skip: emit none while the last one is in progress.")
     ] = None,
     jitter: Annotated[
-        int | None,
-        option("D", "Delay each event at random by up to this.", parser=span),
+        int | None, option("D", "Delay each event at random by up to this.", parser=span)
     ] = None,
     paused: Annotated[bool, flag("--paused", "Create the schedule paused.")] = False,
     replace: Annotated[

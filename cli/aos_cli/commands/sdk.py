@@ -20,8 +20,7 @@ def update(
     path: ProjectPath = Path(),
     *,
     force: Annotated[
-        bool,
-        flag("--force", "Replace the copy even if it was edited or its release is unknown."),
+        bool, flag("--force", "Replace the copy even if it was edited or its release is unknown.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -41,8 +41,7 @@ UNROUTED: Final = "reached no cell: no workflow subscribes to it"
 
 def send(
     schema: Annotated[
-        str | None,
-        argument("SCHEMA", "The event's schema; or - for JSON lines on stdin."),
+        str | None, argument("SCHEMA", "The event's schema; or - for JSON lines on stdin.")
     ] = None,
     value: Annotated[str | None, argument("JSON", "The event.")] = None,
     *,

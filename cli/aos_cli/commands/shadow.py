@@ -97,8 +97,7 @@ class ShadowOptions:
 def shadow(
     path: Annotated[Path, argument("PATH", "Manifest: a folder or one .air.json file.")],
     bundle: Annotated[
-        Path | None,
-        argument("[BUNDLE]", "Bundle (see aos export) to read instead of a world."),
+        Path | None, argument("[BUNDLE]", "Bundle (see aos export) to read instead of a world.")
     ] = None,
     *,
     first: FromRecord = None,

@@ -17,10 +17,7 @@ from aos_cli.output import line, note, print_json
 
 DIGITS_MIN = 8
 
-Tasks = Annotated[
-    list[str],
-    argument("INTENT...", "Hashes, or at least their first 8 digits."),
-]
+Tasks = Annotated[list[str], argument("INTENT...", "Hashes, or at least their first 8 digits.")]
 
 
 def list_tasks(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
@@ -55,8 +52,7 @@ def release(
 
 def retry(
     intents: Annotated[
-        list[str] | None,
-        argument("[INTENT]...", "Hashes, or at least their first 8 digits."),
+        list[str] | None, argument("[INTENT]...", "Hashes, or at least their first 8 digits.")
     ] = None,
     *,
     all_parked: Annotated[bool, flag("--all-parked", "Retry all tasks that are parked.")] = False,

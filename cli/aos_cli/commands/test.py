@@ -95,8 +95,7 @@ def run_tests(
     no_pytest: Annotated[bool, flag("--no-pytest", "Run no tests in Python (pytest).")] = False,
     no_cargo: Annotated[bool, flag("--no-cargo", "Run no tests in Rust (cargo test).")] = False,
     no_build: Annotated[
-        bool,
-        flag("--no-build", "Refuse to test a stale build (default: build it first)."),
+        bool, flag("--no-build", "Refuse to test a stale build (default: build it first).")
     ] = False,
     json: Json = False,
 ) -> int:

@@ -28,8 +28,7 @@ def create(
         ),
     ] = None,
     expires: Annotated[
-        int | None,
-        option("D", "Lifetime, such as 12h or 90d (default: no end).", parser=span),
+        int | None, option("D", "Lifetime, such as 12h or 90d (default: no end).", parser=span)
     ] = None,
     rate: Annotated[
         str | None,

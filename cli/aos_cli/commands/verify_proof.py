@@ -27,14 +27,8 @@ P = TypeVar("P")
 def verify_proof(
     file: Annotated[Path, argument("FILE", "Proof to check (aos proof).")],
     *,
-    world: Annotated[
-        str | None,
-        option("HASH", "Id of the world that you trust."),
-    ] = None,
-    key: Annotated[
-        str | None,
-        option("KEY", "Public key of the world that you trust."),
-    ] = None,
+    world: Annotated[str | None, option("HASH", "Id of the world that you trust.")] = None,
+    key: Annotated[str | None, option("KEY", "Public key of the world that you trust.")] = None,
     witness: Annotated[
         list[str] | None,
         option(

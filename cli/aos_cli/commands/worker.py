@@ -56,8 +56,7 @@ def worker(
         ),
     ] = int(LEASE_S * 1000),
     key: Annotated[
-        Path | None,
-        option("FILE", "Sign results with this Ed25519 seed, as the name of the M:A."),
+        Path | None, option("FILE", "Sign results with this Ed25519 seed, as the name of the M:A.")
     ] = None,
 ) -> None:
     if node is None:

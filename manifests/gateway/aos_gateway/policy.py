@@ -134,8 +134,7 @@ MaxFee = Annotated[
     ),
 ]
 Retries = Annotated[
-    int | None,
-    option("N", "Retries of a step before it stalls (default 5).", parser=number),
+    int | None, option("N", "Retries of a step before it stalls (default 5).", parser=number)
 ]
 RetryBase = Annotated[
     int | None,
@@ -144,8 +143,7 @@ RetryBase = Annotated[
     ),
 ]
 RetryCap = Annotated[
-    int | None,
-    option("D", "Longest pause before a retry (default 60s).", parser=span),
+    int | None, option("D", "Longest pause before a retry (default 60s).", parser=span)
 ]
 StallBase = Annotated[
     int | None,
@@ -155,10 +153,7 @@ StallBase = Annotated[
         parser=span,
     ),
 ]
-StallCap = Annotated[
-    int | None,
-    option("D", "Longest automatic stall (default 15m).", parser=span),
-]
+StallCap = Annotated[int | None, option("D", "Longest automatic stall (default 15m).", parser=span)]
 StallCycles = Annotated[
     int | None,
     option(

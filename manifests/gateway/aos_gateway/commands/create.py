@@ -98,13 +98,9 @@ def create_score(
     work: Annotated[str, option("KEY", "The work, a record of this world.")],
     validator: Annotated[str, option("A", "Address of the validator, who signs the score.")],
     scores: Annotated[str, option("LIST", "1 to 32 numbers from 0 to 65,535, such as 80,90.")],
-    mode: Annotated[
-        str,
-        option("|".join(MODES), "direct (default), or commit-reveal."),
-    ] = "direct",
+    mode: Annotated[str, option("|".join(MODES), "direct (default), or commit-reveal.")] = "direct",
     admin: Annotated[
-        str | None,
-        option("A", "Address that registers the validator (default: the validator)."),
+        str | None, option("A", "Address that registers the validator (default: the validator).")
     ] = None,
     conf: policies.Conf = None,
     wait: policies.Wait = None,

@@ -31,8 +31,7 @@ def demo(
     ] = None,
     *,
     works: Annotated[
-        int,
-        option("N", f"Number of works, {WORKS_MIN} to {WORKS_MAX}.", parser=number),
+        int, option("N", f"Number of works, {WORKS_MIN} to {WORKS_MAX}.", parser=number)
     ] = 60,
     scores: Annotated[
         int,

@@ -32,38 +32,21 @@ from aos_gateway.world import show as show_cell
 
 _STATE_NAMES: Final = ", ".join(STATES)
 
-Type = Annotated[
-    str | None,
-    option("T", f"Only this type: {', '.join(KIND_NAMES)}."),
-]
-State = Annotated[
-    str | None,
-    option("S", f"Only this state: {_STATE_NAMES}.", "--state"),
-]
+Type = Annotated[str | None, option("T", f"Only this type: {', '.join(KIND_NAMES)}.")]
+State = Annotated[str | None, option("S", f"Only this state: {_STATE_NAMES}.", "--state")]
 Key = Annotated[str, argument("KEY", "The key of a work, a score, an epoch or a lane.")]
-Keys = Annotated[
-    list[str] | None,
-    argument("KEY", "Keys of works, scores, epochs or lanes."),
-]
+Keys = Annotated[list[str] | None, argument("KEY", "Keys of works, scores, epochs or lanes.")]
 Reason = Annotated[
-    str,
-    option("TEXT", f"The reason, which the record keeps (at most {WHY_BYTES_MAX:,} bytes)."),
+    str, option("TEXT", f"The reason, which the record keeps (at most {WHY_BYTES_MAX:,} bytes).")
 ]
 AllParked = Annotated[bool, flag("--all", "Every record that has not ended, and every lane.")]
 AllResumed = Annotated[bool, flag("--all", "Every stalled record and lane.")]
 AllCanceled = Annotated[bool, flag("--all", "Every record that has not ended.")]
 AllReconciled = Annotated[
-    bool,
-    flag("--all", "Every record that runs or is stalled, and every lane in use."),
+    bool, flag("--all", "Every record that runs or is stalled, and every lane in use.")
 ]
-OfState = Annotated[
-    str | None,
-    option("S", f"With --all: those in this state: {_STATE_NAMES}."),
-]
-OfType = Annotated[
-    str | None,
-    option("T", f"With --all: only this type: {', '.join(KIND_NAMES)}."),
-]
+OfState = Annotated[str | None, option("S", f"With --all: those in this state: {_STATE_NAMES}.")]
+OfType = Annotated[str | None, option("T", f"With --all: only this type: {', '.join(KIND_NAMES)}.")]
 
 
 def list_cells(

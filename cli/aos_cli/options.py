@@ -75,7 +75,7 @@ Limit = Annotated[int, option("N", "Maximum number of rows.", parser=number)]
 Offset = Annotated[int, option("N", "Number of rows to skip.", parser=number)]
 
 Condition = Annotated[
-    str | None, option("TEXT", f"Only those that pass this condition: '{EXAMPLE}'.")
+    str | None, option("TEXT", f"Only rows for which this condition is true: '{EXAMPLE}'.")
 ]
 
 WaitTimeout = Annotated[
@@ -147,8 +147,8 @@ HostRoot = Annotated[
     Path | None,
     option(
         "DIR",
-        "Run the effects sys/host.… on this machine: files below this folder only, and "
-        "commands that start in it, with your rights (default: none).",
+        "Run the effects sys/host.… on this machine, with your rights: commands start in this "
+        "folder, and only files below it are reached (default: none).",
     ),
 ]
 

@@ -39,7 +39,7 @@ def cancel(
         return
     line(f"record {seq:,} cancels {document['effect']} of {_cell(document)}")
     line(f"  {document['intent']}")
-    note("the effect may have run nevertheless; only its executor knows")
+    note("the effect may have run already; only its executor can tell")
 
 
 def settle(

@@ -52,7 +52,8 @@ TlsClientCa = Annotated[
     Path | None,
     option(
         "FILE",
-        "Authorities, in PEM format: only clients with a certificate of one of them may connect.",
+        "Certificates of authorities, in PEM format. Only clients whose certificate one of them "
+        "has signed may connect.",
     ),
 ]
 InsecureHttp = Annotated[
@@ -60,7 +61,7 @@ InsecureHttp = Annotated[
     flag(
         "--insecure-http",
         "Serve other machines without TLS. Tokens cross the network unencrypted, unless "
-        "something in front of the node encrypts.",
+        "a proxy in front of the node encrypts them.",
     ),
 ]
 OperatorKey = Annotated[
@@ -76,8 +77,8 @@ Workers = Annotated[
     option(
         "M:A",
         "Run Python effects in a local worker: package.module:attribute or "
-        "path/to/file.py:attribute. It claims tasks as a worker elsewhere does. May be given "
-        "several times.",
+        "path/to/file.py:attribute. It claims tasks as a worker on another machine does. May be "
+        "given several times.",
     ),
 ]
 

@@ -179,5 +179,5 @@ def check_access(
         raise Refused(
             f"--listen {address.text}: other machines reach this address, and tokens would cross "
             "the network unencrypted (give --tls-cert and --tls-key, or --insecure-http if "
-            "something in front of the node encrypts)"
+            "a proxy in front of the node encrypts them)"
         )

@@ -125,11 +125,9 @@ class RunScreen(Protocol):
 
     def fold(self, records_read: int, total: int) -> None:
         """So many records of the journal were read."""
-        ...
 
     def status(self, status: Status) -> None:
         """This is the status now."""
-        ...
 
 
 @contextmanager

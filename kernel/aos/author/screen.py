@@ -45,15 +45,12 @@ class Screen(Protocol):
 
     def say(self, text: str) -> None:
         """Print what ``aos dev`` does now."""
-        ...
 
     def note(self, text: str) -> None:
         """Print a note, such as those of the world's process."""
-        ...
 
     def problem(self, problem: AosError) -> None:
         """Print a problem, after which ``aos dev`` continues."""
-        ...
 
     def built(self, built: Built) -> None: ...
 

@@ -158,23 +158,18 @@ class Sink(Protocol):
 
     def has(self, value: Hash, /) -> bool:
         """Whether this value was written, or its erasure was."""
-        ...
 
     def header(self, header: BundleHeader) -> None:
         """Write the header, before everything else and once."""
-        ...
 
     def frame(self, data: bytes) -> None:
         """Write the next frame, as the journal has it."""
-        ...
 
     def blob(self, value: Hash, data: bytes) -> None:
         """Write a value. ``has`` was False for it, and the caller has checked its hash."""
-        ...
 
     def erase(self, erased: ErasedValue) -> None:
         """Write the command that erased a value, in place of its bytes."""
-        ...
 
 
 class Export:

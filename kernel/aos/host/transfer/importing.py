@@ -170,7 +170,6 @@ class Values(Protocol):
             Erased: They were erased.
             Damage: They are missing or altered.
         """
-        ...
 
 
 @dataclass(slots=True)

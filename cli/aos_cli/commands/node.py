@@ -17,7 +17,6 @@ from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.node.node_settings import read_settings
 from aos.node.running import LISTEN, NodeAddresses, NodeOptions, run_node
 from aos.node.sockets import ListenAddress, Tls
-from aos.read.lens.words import count
 from aos.worker.host_root import host_environment, with_machine
 from aos_cli.options import (
     DEFAULT_WORLD,
@@ -33,7 +32,13 @@ from aos_cli.options import (
     option,
 )
 from aos_cli.output import line, note, print_json
-from aos_cli.run_process import RunStart, run_screen, standard_executors
+from aos_cli.run_process import (
+    RunStart,
+    figures_document,
+    figures_text,
+    run_screen,
+    standard_executors,
+)
 
 FRONT: Final = (sys.executable, "-m", "aos.page.node_front")
 """The front with the page. It is a process of its own: the kernel process imports none of it."""
@@ -171,22 +176,7 @@ def _announce(listener: NodeAddresses) -> None:
 
 
 def _summary(ended: Ended, *, as_json: bool) -> None:
-    figures = ended.stats.figures
     if as_json:
-        print_json(
-            {
-                "seq": figures.seq,
-                "cells": figures.cells,
-                "events": figures.events,
-                "steps": figures.steps,
-                "receipts": figures.receipts,
-                "faults": figures.faults,
-                "open_intents": figures.open_intents,
-            }
-        )
-        return
-    parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
-    if figures.faults:
-        parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
-    parts.append(f"{count(figures.open_intents, 'effect')} open")
-    line(f"stopped at record {figures.seq:,}: {', '.join(parts)}")
+        print_json(figures_document(ended.stats.figures))
+    else:
+        line(f"stopped at {figures_text(ended.stats.figures)}")

@@ -37,7 +37,13 @@ from aos_cli.options import (
     span,
 )
 from aos_cli.output import line, note, print_json
-from aos_cli.run_process import RunStart, run_screen, standard_executors
+from aos_cli.run_process import (
+    RunStart,
+    figures_document,
+    figures_text,
+    run_screen,
+    standard_executors,
+)
 
 WAITS_EVERY_S: Final = 10.0
 """Least interval of notes about what a run that ends by itself waits for, in seconds."""
@@ -205,17 +211,10 @@ def _due(due_ns: int | None) -> str:
 
 
 def _document(ended: Ended) -> dict[str, object]:
-    figures = ended.stats.figures
     return {
         "idle": ended.is_idle,
         "late": ended.is_late,
-        "seq": figures.seq,
-        "cells": figures.cells,
-        "events": figures.events,
-        "steps": figures.steps,
-        "receipts": figures.receipts,
-        "faults": figures.faults,
-        "open_intents": figures.open_intents,
+        **figures_document(ended.stats.figures),
         "open": [asdict(open_effect) for open_effect in ended.open],
         "waiting": dict(ended.waiting),
         "halted": [
@@ -240,15 +239,10 @@ def _why_not(effect: str, ended: Ended) -> str:
 
 
 def _summary(ended: Ended, max_wait_ns: int | None) -> None:
-    figures = ended.stats.figures
     ending = "idle" if ended.is_idle else "stopped"
     if ended.is_late:
         ending = f"not idle after {span_text(max_wait_ns or 0)} (--max-wait), stopped"
-    parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
-    if figures.faults:
-        parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
-    parts.append(f"{count(figures.open_intents, 'effect')} open")
-    line(f"{ending} at record {figures.seq:,}: {', '.join(parts)}")
+    line(f"{ending} at {figures_text(ended.stats.figures)}")
     for (effect, phase, code), number in sorted(_halts(ended).items()):
         line(
             f"  {number:,} {phase}: {effect}: {code} (aos inspect intents --parked)", style="yellow"

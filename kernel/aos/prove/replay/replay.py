@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Final, NoReturn
 
@@ -222,12 +222,8 @@ class _ReplayRun:
 
     def report(self, began: float) -> ReplayReport:
         tip = self.kernel.state.tip
-        counts = {
-            count_field.name: getattr(self._counts, count_field.name)
-            for count_field in fields(_Counts)
-        }
         return ReplayReport(
-            **counts,
+            **asdict(self._counts),
             erasures=tuple(self._erasures.erasures),
             world=tip.world,
             seq=tip.seq,

@@ -1,0 +1,223 @@
+//! Maps of the state: hashed with a seed of the host, and in the order of insertion.
+//!
+//! Cell keys and ids are chosen by senders, so a fixed hasher would let them choose collisions. On
+//! wasm32 the standard hasher has a fixed key; the host passes 16 random bytes at init. The order
+//! of a plain map must never show: what is iterated is an `OrderedMap`.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static SEED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// Choose the seed of all maps that are made from now on. Call it once, before the first map.
+pub fn seed_maps(seed: [u64; 2]) {
+    SEED[0].store(seed[0], Ordering::Relaxed);
+    SEED[1].store(seed[1], Ordering::Relaxed);
+}
+
+#[derive(Clone, Copy)]
+pub struct Seeded([u64; 2]);
+
+impl Default for Seeded {
+    fn default() -> Self {
+        Seeded([SEED[0].load(Ordering::Relaxed), SEED[1].load(Ordering::Relaxed)])
+    }
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = SeededHasher;
+
+    fn build_hasher(&self) -> SeededHasher {
+        #[allow(deprecated)] // the only hasher of the standard library that takes a key
+        SeededHasher(std::hash::SipHasher::new_with_keys(self.0[0], self.0[1]))
+    }
+}
+
+#[allow(deprecated)]
+pub struct SeededHasher(std::hash::SipHasher);
+
+impl Hasher for SeededHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
+/// A map whose order is never looked at.
+pub type SeededMap<K, V> = HashMap<K, V, Seeded>;
+/// A set whose order is never looked at.
+pub type SeededSet<K> = std::collections::HashSet<K, Seeded>;
+
+const NONE: usize = usize::MAX;
+
+struct Node<K, V> {
+    key: K,
+    value: V,
+    previous: usize,
+    next: usize,
+}
+
+/// A map in the order of insertion, as a Python dict: a key that is set again keeps its place, and
+/// the first entry is removed in constant time.
+pub struct OrderedMap<K, V> {
+    places: SeededMap<K, usize>,
+    nodes: Vec<Option<Node<K, V>>>,
+    free: Vec<usize>,
+    first: usize,
+    last: usize,
+}
+
+impl<K, V> Default for OrderedMap<K, V> {
+    fn default() -> Self {
+        OrderedMap {
+            places: SeededMap::default(),
+            nodes: Vec::new(),
+            free: Vec::new(),
+            first: NONE,
+            last: NONE,
+        }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.places.contains_key(key)
+    }
+
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.places.get(key).map(|&at| &self.node(at).value)
+    }
+
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let at = *self.places.get(key)?;
+        self.nodes[at].as_mut().map(|node| &mut node.value)
+    }
+
+    /// Set a key; a new one comes last. Returns the value that it had.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        if let Some(&at) = self.places.get(&key) {
+            let node = self.nodes[at].as_mut().expect("a placed node");
+            return Some(std::mem::replace(&mut node.value, value));
+        }
+        let node = Node { key: key.clone(), value, previous: self.last, next: NONE };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.nodes[at] = Some(node);
+                at
+            }
+            None => {
+                self.nodes.push(Some(node));
+                self.nodes.len() - 1
+            }
+        };
+        match self.last {
+            NONE => self.first = at,
+            last => self.nodes[last].as_mut().expect("a placed node").next = at,
+        }
+        self.last = at;
+        self.places.insert(key, at);
+        None
+    }
+
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        let at = self.places.remove(key)?;
+        Some(self.unlink(at).1)
+    }
+
+    /// Move a key that is there to the end.
+    pub fn move_to_end(&mut self, key: &K) {
+        if let Some(at) = self.places.remove(key) {
+            let (key, value) = self.unlink(at);
+            self.insert(key, value);
+        }
+    }
+
+    pub fn pop_first(&mut self) -> Option<(K, V)> {
+        if self.first == NONE {
+            return None;
+        }
+        let (key, value) = self.unlink(self.first);
+        self.places.remove(&key);
+        Some((key, value))
+    }
+
+    pub fn first(&self) -> Option<(&K, &V)> {
+        self.iter().next()
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        let mut at = self.first;
+        std::iter::from_fn(move || {
+            if at == NONE {
+                return None;
+            }
+            let node = self.node(at);
+            at = node.next;
+            Some((&node.key, &node.value))
+        })
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.iter().map(|(key, _)| key)
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
+    }
+
+    fn node(&self, at: usize) -> &Node<K, V> {
+        self.nodes[at].as_ref().expect("a placed node")
+    }
+
+    fn unlink(&mut self, at: usize) -> (K, V) {
+        let node = self.nodes[at].take().expect("a placed node");
+        match node.previous {
+            NONE => self.first = node.next,
+            previous => self.nodes[previous].as_mut().expect("a placed node").next = node.next,
+        }
+        match node.next {
+            NONE => self.last = node.previous,
+            next => self.nodes[next].as_mut().expect("a placed node").previous = node.previous,
+        }
+        self.free.push(at);
+        (node.key, node.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordered_map_keeps_the_order_of_insertion() {
+        let mut map = OrderedMap::default();
+        for n in 0..5 {
+            map.insert(n, n * 10);
+        }
+        map.insert(1, 11);
+        map.remove(&3);
+        map.move_to_end(&0);
+        map.insert(3, 30);
+        let rows: Vec<_> = map.iter().map(|(k, v)| (*k, *v)).collect();
+        assert_eq!(rows, [(1, 11), (2, 20), (4, 40), (0, 0), (3, 30)]);
+        assert_eq!(map.pop_first(), Some((1, 11)));
+        assert_eq!(map.first(), Some((&2, &20)));
+        assert_eq!(map.len(), 4);
+    }
+}

@@ -1,0 +1,7 @@
+//! The kernel of AOS a second time: what `kernel/aos/core` decides and folds, byte for byte.
+//!
+//! The modules have the names of their Python files. A rule changes in Python first; both cite its
+//! number. This crate does no I/O and reads no clock: `wasm` is the border to the host.
+
+pub mod collections;
+pub mod values;

@@ -1,0 +1,129 @@
+//! Errors of values, and the notation of places in a value (spec/values.md, V-3).
+
+use crate::values::cbor::Key;
+
+const SEGMENT_CHARACTERS_MAX: usize = 64;
+
+/// A value is invalid at `path` (`$.items[2].qty`). Its text is that of the Python class of the
+/// same name. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueProblem {
+    pub message: String,
+    pub path: String,
+}
+
+impl ValueProblem {
+    pub fn new(message: impl Into<String>) -> Self {
+        ValueProblem { message: message.into(), path: "$".to_string() }
+    }
+
+    /// Bytes that are not acceptable CBOR at a gate; `offset` is the index of the first invalid one.
+    pub fn malformed(message: impl AsRef<str>, offset: usize) -> Self {
+        ValueProblem::new(format!("{} (byte {offset})", message.as_ref()))
+    }
+
+    /// Prepend a step to the path: the field, map key or index of the outer value.
+    pub fn under(self, step: &str) -> Self {
+        let path = format!("${step}{}", &self.path[1..]);
+        ValueProblem { message: self.message, path }
+    }
+
+    pub fn under_index(self, index: usize) -> Self {
+        self.under(&format!("[{index}]"))
+    }
+
+    pub fn under_name(self, name: &str) -> Self {
+        self.under(&name_segment(name))
+    }
+
+    pub fn under_key(self, key: &Key) -> Self {
+        self.under(&segment(key))
+    }
+}
+
+impl std::fmt::Display for ValueProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+/// One step of a path: `.qty` for a plain name, `[2]` for a number, else `["a b"]`.
+pub fn segment(key: &Key) -> String {
+    match key {
+        Key::Int(n) => format!("[{n}]"),
+        Key::Text(name) => name_segment(name),
+    }
+}
+
+fn name_segment(name: &str) -> String {
+    if is_plain(name) {
+        format!(".{name}")
+    } else {
+        format!("[{}]", quoted(name))
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let starts = |b: u8| b.is_ascii_alphabetic() || b == b'_' || b == b'$';
+    name.len() <= SEGMENT_CHARACTERS_MAX
+        && bytes.next().is_some_and(starts)
+        && bytes.all(|b| starts(b) || b.is_ascii_digit() || b == b'-')
+}
+
+/// `text` in JSON quotes, cut after 64 characters so that a hostile key cannot flood a log.
+pub fn quoted(text: &str) -> String {
+    match text.char_indices().nth(SEGMENT_CHARACTERS_MAX) {
+        None => json_text(text),
+        Some((end, _)) => {
+            let mut out = json_text(&text[..end]);
+            out.pop();
+            out.push_str("…\"");
+            out
+        }
+    }
+}
+
+/// `text` as a JSON string of ASCII characters only.
+pub fn json_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            ' '..='~' => out.push(c),
+            _ => {
+                let mut units = [0u16; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Why an operation of the core gives no result. Text is the same as the reference's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The journal or the blob store is damaged (Python: `Damage`). A state that was being folded
+    /// must not be used any more.
+    Damage(String),
+    /// An import of the host did not return (HOST): the host kept what it raised. Nothing changed.
+    Host,
+}
+
+impl Failure {
+    pub fn damage(text: impl Into<String>) -> Self {
+        Failure::Damage(text.into())
+    }
+}
+
+pub type Outcome<T> = Result<T, Failure>;

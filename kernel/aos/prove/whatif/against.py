@@ -186,9 +186,9 @@ class _Against:
             modules = {name: module.hash for name, module in candidates.modules.items()}
             self.report = AgainstReport(candidates=modules, manifest=candidates.hash)
         else:
-            self._candidate = CandidateBuilds(candidates, runner, read, self._manifests)
-            builds = {name: content_hash(wasm) for name, wasm in candidates.items()}
-            self.report = AgainstReport(candidates=builds)
+            builds = CandidateBuilds(candidates, runner, read, self._manifests)
+            self._candidate = builds
+            self.report = AgainstReport(candidates=builds.hashes)
 
     def frame(self, frame: Frame) -> None:
         state = self._state

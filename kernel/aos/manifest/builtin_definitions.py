@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from aos.manifest.builtin_types.host_types import HOST_TYPES
@@ -173,38 +172,34 @@ def _effect(name: str) -> Node:
     }
 
 
-SCHEMAS: Final[Mapping[str, Node]] = MappingProxyType(
-    {
-        full_name(short): {"$kind": "defschema", "name": full_name(short), "type": expression}
-        for types in (
-            _TYPES,
-            WORKSPACE_TYPES,
-            HOST_TYPES,
-            LLM_TYPES,
-            VAULT_TYPES,
-            GOVERNANCE_TYPES,
-        )
-        for short, expression in types.items()
-    }
-)
+SCHEMAS: Final[Mapping[str, Node]] = {
+    full_name(short): {"$kind": "defschema", "name": full_name(short), "type": expression}
+    for types in (
+        _TYPES,
+        WORKSPACE_TYPES,
+        HOST_TYPES,
+        LLM_TYPES,
+        VAULT_TYPES,
+        GOVERNANCE_TYPES,
+    )
+    for short, expression in types.items()
+}
 
-EFFECTS: Final[Mapping[str, Node]] = MappingProxyType(
-    {
-        name: _effect(name)
-        for name in (
-            TIMER,
-            HTTP,
-            BLOB_PUT,
-            BLOB_GET,
-            CRON,
-            TIMER_CANCEL,
-            EFFECT_CANCEL,
-            INTROSPECT_MANIFEST,
-            INTROSPECT_STATE,
-            INTROSPECT_HEAD,
-            INTROSPECT_CELLS,
-            WORKSPACE_RESOLVE,
-            *PROVIDED_EFFECTS,
-        )
-    }
-)
+EFFECTS: Final[Mapping[str, Node]] = {
+    name: _effect(name)
+    for name in (
+        TIMER,
+        HTTP,
+        BLOB_PUT,
+        BLOB_GET,
+        CRON,
+        TIMER_CANCEL,
+        EFFECT_CANCEL,
+        INTROSPECT_MANIFEST,
+        INTROSPECT_STATE,
+        INTROSPECT_HEAD,
+        INTROSPECT_CELLS,
+        WORKSPACE_RESOLVE,
+        *PROVIDED_EFFECTS,
+    )
+}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from aos.manifest.names import SYSTEM, is_system
@@ -99,13 +98,11 @@ REJECTED: Final = "sys/EffectReceiptRejected@1"
 STREAM: Final = "sys/EffectStreamFrame@1"
 HTTP_PARAMS: Final = "sys/HttpRequestParams@1"
 
-LEGACY_ARMS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        TIMER: "sys/TimerFired@1",
-        BLOB_PUT: "sys/BlobPutResult@1",
-        BLOB_GET: "sys/BlobGetResult@1",
-    }
-)
+LEGACY_ARMS: Final[Mapping[str, str]] = {
+    TIMER: "sys/TimerFired@1",
+    BLOB_PUT: "sys/BlobPutResult@1",
+    BLOB_GET: "sys/BlobGetResult@1",
+}
 """Effect -> the older schema that carries its receipt, for a workflow without an envelope arm."""
 
 CONTINUATIONS: Final = frozenset({ENVELOPE, REJECTED, STREAM, *LEGACY_ARMS.values()})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from aos.manifest.builtin_types.type_notation import (
@@ -22,7 +21,7 @@ from aos.manifest.builtin_types.type_notation import (
     variant,
 )
 
-HOST_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
+HOST_TYPES: Final[Mapping[str, Type]] = {
     "HostMount": record(host_path=TEXT, guest_path=TEXT, mode=TEXT),
     "HostLocalTarget": record(
         mounts=option(list_of(ref("HostMount"))), workdir=option(TEXT), env=option(map_of(TEXT)),
@@ -139,4 +138,4 @@ HOST_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
         status=TEXT, entries=option(ref("HostTextOutput")), count=option(NAT),
         truncated=option(BOOL), error_code=option(TEXT), summary_text=option(TEXT),
     ),
-})  # fmt: skip
+}  # fmt: skip

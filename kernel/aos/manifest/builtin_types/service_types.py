@@ -4,7 +4,6 @@ governance, which are not built in themselves (AG-40): events may carry these va
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from aos.manifest.builtin_types.type_notation import (
@@ -26,7 +25,7 @@ from aos.manifest.builtin_types.type_notation import (
     variant,
 )
 
-LLM_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
+LLM_TYPES: Final[Mapping[str, Type]] = {
     "LlmToolChoice": variant({
         "Auto": UNIT, "None": UNIT, "Required": UNIT, "Tool": record(name=TEXT),
     }),
@@ -121,9 +120,9 @@ LLM_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
         warnings_ref=option(HASH), rate_limit_ref=option(HASH), cost_cents=option(NAT),
         provider_id=TEXT,
     ),
-})  # fmt: skip
+}  # fmt: skip
 
-VAULT_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
+VAULT_TYPES: Final[Mapping[str, Type]] = {
     "PortalSendParams": record(
         dest_universe=option(UUID), dest_world=UUID, mode=TEXT, schema=option(TEXT),
         value_cbor=option(BYTES), inbox=option(TEXT), payload_cbor=option(BYTES),
@@ -138,9 +137,9 @@ VAULT_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
     "VaultRotateParams": record(alias=TEXT, version=NAT, binding_id=TEXT, expected_digest=HASH),
     "VaultRotateReceipt": record(alias=TEXT, version=NAT, binding_id=TEXT, digest=HASH),
     "PureContext": record(logical_now_ns=NAT, journal_height=NAT, manifest_hash=HASH, module=TEXT),
-})  # fmt: skip
+}  # fmt: skip
 
-GOVERNANCE_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
+GOVERNANCE_TYPES: Final[Mapping[str, Type]] = {
     "GovPatchInput": variant({
         "hash": HASH, "patch_cbor": BYTES, "patch_doc_json": BYTES,
         "patch_blob_ref": record(blob_ref=HASH, format=TEXT),
@@ -184,4 +183,4 @@ GOVERNANCE_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
     "GovActionRequested": record(
         patch=ref("GovPatchInput"), manifest_base=option(HASH), description=option(TEXT),
     ),
-})  # fmt: skip
+}  # fmt: skip

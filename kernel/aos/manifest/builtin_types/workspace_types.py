@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from aos.manifest.builtin_types.type_notation import (
@@ -22,7 +21,7 @@ from aos.manifest.builtin_types.type_notation import (
     ref,
 )
 
-WORKSPACE_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
+WORKSPACE_TYPES: Final[Mapping[str, Type]] = {
     "WorkspaceName": TEXT,
     "WorkspaceCommitMeta": record(root_hash=HASH, owner=TEXT, created_at=TIME),
     "WorkspaceHistory": record(latest=NAT, versions=map_of(ref("WorkspaceCommitMeta"), key=NAT)),
@@ -78,4 +77,4 @@ WORKSPACE_TYPES: Final[Mapping[str, Type]] = MappingProxyType({
     "WorkspaceAnnotationsSetReceipt": record(new_root_hash=HASH, annotations_hash=HASH),
     "WorkspaceEmptyRootParams": record(workspace=TEXT),
     "WorkspaceEmptyRootReceipt": record(root_hash=HASH),
-})  # fmt: skip
+}  # fmt: skip

@@ -75,7 +75,7 @@ Limit = Annotated[int, option("N", "Maximum number of rows.", parser=number)]
 Offset = Annotated[int, option("N", "Number of rows to skip.", parser=number)]
 
 Condition = Annotated[
-    str | None, option("TEXT", f"Only rows for which this condition is true: '{EXAMPLE}'.")
+    str | None, option("TEXT", f"Only cells for which this condition is true: '{EXAMPLE}'.")
 ]
 
 WaitTimeout = Annotated[

@@ -11,11 +11,10 @@ from aos.errors import BadUsage, excerpt
 from aos.read.views.view import check_word
 from aos_cli.options import DEFAULT_WORLD, Json, World, number, option
 from aos_cli.output import note, print_json
-from aos_gateway import policy as policies
 from aos_gateway import text
 from aos_gateway.hex_text import read_address, read_hash
 from aos_gateway.keys import read_work_key
-from aos_gateway.policy import policy_of
+from aos_gateway.policy import with_policy
 from aos_gateway.requests import (
     MODES,
     Request,
@@ -37,6 +36,7 @@ Signer = Annotated[str, option("A", "Address of the account that signs the trans
 Chain = Annotated[int, option("N", "Id of the chain.", parser=number)]
 
 
+@with_policy(has_upload=True)
 def create_work(
     *,
     studio: Studio,
@@ -59,26 +59,10 @@ def create_work(
             "application/octet-stream).",
         ),
     ] = None,
-    conf: policies.Conf = None,
-    wait: policies.Wait = None,
-    bump_after: policies.BumpAfter = None,
-    max_fee: policies.MaxFee = None,
-    retries: policies.Retries = None,
-    retry_base: policies.RetryBase = None,
-    retry_cap: policies.RetryCap = None,
-    stall_base: policies.StallBase = None,
-    stall_cap: policies.StallCap = None,
-    stall_cycles: policies.StallCycles = None,
-    arweave_conf: policies.ArweaveConf = None,
-    arweave_wait: policies.ArweaveWait = None,
+    policy: dict[str, int],
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    policy = policy_of(
-        conf=conf, wait=wait, bump_after=bump_after, max_fee=max_fee, retries=retries,
-        retry_base=retry_base, retry_cap=retry_cap, stall_base=stall_base, stall_cap=stall_cap,
-        stall_cycles=stall_cycles, arweave_conf=arweave_conf, arweave_wait=arweave_wait,
-    )  # fmt: skip
     request = work_request(
         chain=check_nat(chain, "--chain", least=1),
         studio=read_address(studio, "--studio"),
@@ -93,6 +77,7 @@ def create_work(
     _create(world, request, json=json)
 
 
+@with_policy(has_upload=False)
 def create_score(
     *,
     work: Annotated[str, option("KEY", "The work, a record of this world.")],
@@ -102,25 +87,11 @@ def create_score(
     admin: Annotated[
         str | None, option("A", "Address that registers the validator (default: the validator).")
     ] = None,
-    conf: policies.Conf = None,
-    wait: policies.Wait = None,
-    bump_after: policies.BumpAfter = None,
-    max_fee: policies.MaxFee = None,
-    retries: policies.Retries = None,
-    retry_base: policies.RetryBase = None,
-    retry_cap: policies.RetryCap = None,
-    stall_base: policies.StallBase = None,
-    stall_cap: policies.StallCap = None,
-    stall_cycles: policies.StallCycles = None,
+    policy: dict[str, int],
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     check_word("mode", mode, MODES)
-    policy = policy_of(
-        conf=conf, wait=wait, bump_after=bump_after, max_fee=max_fee, retries=retries,
-        retry_base=retry_base, retry_cap=retry_cap, stall_base=stall_base, stall_cap=stall_cap,
-        stall_cycles=stall_cycles,
-    )  # fmt: skip
     of_work = read_work_key(work, "--work")
     by = read_address(validator, "--validator")
     registrar = None if admin is None else read_address(admin, "--admin")
@@ -135,30 +106,17 @@ def create_score(
     _create(world, request, json=json)
 
 
+@with_policy(has_upload=False)
 def close_epoch(
     *,
     studio: Studio,
     epoch: Epoch,
     signer: Signer,
     chain: Chain = 31337,
-    conf: policies.Conf = None,
-    wait: policies.Wait = None,
-    bump_after: policies.BumpAfter = None,
-    max_fee: policies.MaxFee = None,
-    retries: policies.Retries = None,
-    retry_base: policies.RetryBase = None,
-    retry_cap: policies.RetryCap = None,
-    stall_base: policies.StallBase = None,
-    stall_cap: policies.StallCap = None,
-    stall_cycles: policies.StallCycles = None,
+    policy: dict[str, int],
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    policy = policy_of(
-        conf=conf, wait=wait, bump_after=bump_after, max_fee=max_fee, retries=retries,
-        retry_base=retry_base, retry_cap=retry_cap, stall_base=stall_base, stall_cap=stall_cap,
-        stall_cycles=stall_cycles,
-    )  # fmt: skip
     request = epoch_request(
         chain=check_nat(chain, "--chain", least=1),
         studio=read_address(studio, "--studio"),

@@ -67,7 +67,7 @@ def standard_executors(
 
 
 def figures_document(figures: Figures) -> dict[str, object]:
-    """What a run did, for ``--json``."""
+    """The figures of a run, for ``--json``."""
     return {
         "seq": figures.seq,
         "cells": figures.cells,
@@ -80,7 +80,7 @@ def figures_document(figures: Figures) -> dict[str, object]:
 
 
 def figures_text(figures: Figures) -> str:
-    """What a run did, in words."""
+    """The figures of a run, in words."""
     parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
     if figures.faults:
         parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")

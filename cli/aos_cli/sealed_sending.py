@@ -27,7 +27,7 @@ def in_force(writer: object, node: str | None) -> Effective | None:
     if node is None:
         assert isinstance(writer, Writer)
         return writer.signed_state().manifest
-    # Few events are sealed for a node, and what judges a manifest is large.
+    # Few events are sealed for a node, and the judge of manifests is a large import.
     from aos.manifest.judging import judge  # noqa: PLC0415
 
     with client_of(node) as client:

@@ -220,6 +220,7 @@ def own_id() -> str:
 
 
 def item_answer(document: object, *, is_own_id: bool) -> SendAnswer:
+    """Return the answer to one event of a batch. Raises the error of another problem."""
     problem = document.get("problem") if isinstance(document, dict) else None
     if problem is None:
         return send_answer(document, is_own_id=is_own_id)
@@ -230,6 +231,7 @@ def item_answer(document: object, *, is_own_id: bool) -> SendAnswer:
 
 
 def send_answer(document: object, *, is_own_id: bool) -> SendAnswer:
+    """Return the answer to an event that the world took, now or earlier."""
     if not isinstance(document, dict) or "seq" not in document:
         raise NodeUnavailable(NO_NODE)
     # The client made the id, so a duplicate is the same event, sent again after a lost answer.

@@ -31,20 +31,14 @@ from aos.manifest.builtin_types.type_notation import (
 )
 from aos.manifest.builtin_types.workspace_types import WORKSPACE_TYPES
 from aos.manifest.builtins import (
+    ANSWERED_EFFECTS,
     BLOB_GET,
     BLOB_PUT,
     CRON,
-    EFFECT_CANCEL,
     HTTP,
-    INTROSPECT_CELLS,
-    INTROSPECT_HEAD,
-    INTROSPECT_MANIFEST,
-    INTROSPECT_STATE,
     KERNEL_EFFECTS,
     PROVIDED_EFFECTS,
     TIMER,
-    TIMER_CANCEL,
-    WORKSPACE_RESOLVE,
 )
 from aos.manifest.names import KERNEL, NODE, SYSTEM
 
@@ -174,32 +168,11 @@ def _effect(name: str) -> Node:
 
 SCHEMAS: Final[Mapping[str, Node]] = {
     full_name(short): {"$kind": "defschema", "name": full_name(short), "type": expression}
-    for types in (
-        _TYPES,
-        WORKSPACE_TYPES,
-        HOST_TYPES,
-        LLM_TYPES,
-        VAULT_TYPES,
-        GOVERNANCE_TYPES,
-    )
+    for types in (_TYPES, WORKSPACE_TYPES, HOST_TYPES, LLM_TYPES, VAULT_TYPES, GOVERNANCE_TYPES)
     for short, expression in types.items()
 }
 
 EFFECTS: Final[Mapping[str, Node]] = {
     name: _effect(name)
-    for name in (
-        TIMER,
-        HTTP,
-        BLOB_PUT,
-        BLOB_GET,
-        CRON,
-        TIMER_CANCEL,
-        EFFECT_CANCEL,
-        INTROSPECT_MANIFEST,
-        INTROSPECT_STATE,
-        INTROSPECT_HEAD,
-        INTROSPECT_CELLS,
-        WORKSPACE_RESOLVE,
-        *PROVIDED_EFFECTS,
-    )
+    for name in (TIMER, HTTP, BLOB_PUT, BLOB_GET, CRON, *ANSWERED_EFFECTS, *PROVIDED_EFFECTS)
 }

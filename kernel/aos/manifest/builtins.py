@@ -78,17 +78,11 @@ WORKSPACE: Final = "sys/Workspace@1"
 definition (AG-54)."""
 
 WORKSPACE_RESOLVE: Final = "sys/workspace.resolve@1"
-KERNEL_EFFECTS: Final = frozenset(
-    {
-        TIMER_CANCEL,
-        EFFECT_CANCEL,
-        INTROSPECT_MANIFEST,
-        INTROSPECT_STATE,
-        INTROSPECT_HEAD,
-        INTROSPECT_CELLS,
-        WORKSPACE_RESOLVE,
-    }
-)
+ANSWERED_EFFECTS: Final = (
+    TIMER_CANCEL, EFFECT_CANCEL, INTROSPECT_MANIFEST, INTROSPECT_STATE, INTROSPECT_HEAD,
+    INTROSPECT_CELLS, WORKSPACE_RESOLVE,
+)  # fmt: skip
+KERNEL_EFFECTS: Final = frozenset(ANSWERED_EFFECTS)
 """Effects that the core answers itself: no executor runs them, and none may sign for them."""
 
 CONTEXT: Final = "sys/WorkflowContext@1"

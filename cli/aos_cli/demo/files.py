@@ -15,12 +15,8 @@ SHIPPED: Final = Path("demo", "shipped")
 """Where a wheel has the files, below the package ``aos_cli``."""
 
 _NEEDED: Final = (
-    "air/generated.air.json",
-    "service.py",
-    "make_orders.py",
-    "effects.py",
-    "books.py",
-)
+    "air/generated.air.json", "service.py", "make_orders.py", "effects.py", "books.py",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,20 +20,18 @@ from aos.errors import BadUsage, Refused, Unavailable, either
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 NAME_CHARS_MAX: Final = 40
 
-RESERVED: Final = frozenset(
-    {
-        *("sys", "aos", "aos-sdk", "aos-sdk-macros", "core", "alloc", "std", "proc-macro"),
-        *("test", "tests", "build", "target", "sdk", "node", "env", "assembly", "assemblyscript"),
-        *("as", "async", "await", "box", "break", "const", "continue", "crate", "dyn", "else"),
-        *("enum", "extern", "false", "fn", "for", "gen", "if", "impl", "in", "let", "loop"),
-        *("macro", "match", "mod", "move", "mut", "priv", "pub", "ref", "return", "self"),
-        *("static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe"),
-        *("unsized", "use", "virtual", "where", "while", "yield", "abstract", "become", "do"),
-        *("final", "override", "and", "assert", "class", "def", "del", "elif", "except"),
-        *("finally", "from", "global", "import", "is", "lambda", "nonlocal", "not", "or", "pass"),
-        *("raise", "with", "effects", "function", "var", "new", "this", "null", "namespace"),
-    }
-)
+RESERVED: Final = frozenset({
+    *("sys", "aos", "aos-sdk", "aos-sdk-macros", "core", "alloc", "std", "proc-macro"),
+    *("test", "tests", "build", "target", "sdk", "node", "env", "assembly", "assemblyscript"),
+    *("as", "async", "await", "box", "break", "const", "continue", "crate", "dyn", "else"),
+    *("enum", "extern", "false", "fn", "for", "gen", "if", "impl", "in", "let", "loop"),
+    *("macro", "match", "mod", "move", "mut", "priv", "pub", "ref", "return", "self"),
+    *("static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe"),
+    *("unsized", "use", "virtual", "where", "while", "yield", "abstract", "become", "do"),
+    *("final", "override", "and", "assert", "class", "def", "del", "elif", "except"),
+    *("finally", "from", "global", "import", "is", "lambda", "nonlocal", "not", "or", "pass"),
+    *("raise", "with", "effects", "function", "var", "new", "this", "null", "namespace"),
+})  # fmt: skip
 """Names with which a crate, a package or a namespace would collide."""
 
 IN_TEXT: Final = "project-name"

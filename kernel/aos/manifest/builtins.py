@@ -13,36 +13,15 @@ from aos.manifest.names import SYSTEM, is_system
 PROVIDED_EFFECTS: Final = tuple(
     f"{SYSTEM}{short}@1"
     for short in (
-        "workspace.empty_root",
-        "workspace.list",
-        "workspace.read_ref",
-        "workspace.read_bytes",
-        "workspace.write_bytes",
-        "workspace.write_ref",
-        "workspace.remove",
-        "workspace.diff",
-        "workspace.annotations_get",
-        "workspace.annotations_set",
-        "host.session.open",
-        "host.session.signal",
-        "host.exec",
-        "host.fs.read_file",
-        "host.fs.write_file",
-        "host.fs.edit_file",
-        "host.fs.apply_patch",
-        "host.fs.grep",
-        "host.fs.glob",
-        "host.fs.stat",
-        "host.fs.exists",
-        "host.fs.list_dir",
-        "llm.generate",
-        "llm.count_tokens",
-        "llm.compact",
-        "vault.put",
-        "vault.rotate",
-        "portal.send",
+        "workspace.empty_root", "workspace.list", "workspace.read_ref", "workspace.read_bytes",
+        "workspace.write_bytes", "workspace.write_ref", "workspace.remove", "workspace.diff",
+        "workspace.annotations_get", "workspace.annotations_set", "host.session.open",
+        "host.session.signal", "host.exec", "host.fs.read_file", "host.fs.write_file",
+        "host.fs.edit_file", "host.fs.apply_patch", "host.fs.grep", "host.fs.glob", "host.fs.stat",
+        "host.fs.exists", "host.fs.list_dir", "llm.generate", "llm.count_tokens", "llm.compact",
+        "vault.put", "vault.rotate", "portal.send",
     )
-)
+)  # fmt: skip
 """Built-in effects that the node does not run by itself, in the order of AIR 2: an ``Executors``
 may provide them."""
 

@@ -53,16 +53,9 @@ _MACHINE: Final = ("seconds", "rows", "findings", "unlisted", "blobs", "blob_byt
 """Fields of verify's and replay's documents that depend on more than the journal."""
 
 PARTS: Final[tuple[Callable[[], ReportPart], ...]] = (
-    IdentityPart,
-    ManifestPart,
-    GovernancePart,
-    ExecutorPart,
-    CommandPart,
-    FaultPart,
-    EffectPart,
-    AttemptPart,
-    ErasedPart,
-)
+    IdentityPart, ManifestPart, GovernancePart, ExecutorPart, CommandPart, FaultPart, EffectPart,
+    AttemptPart, ErasedPart,
+)  # fmt: skip
 """The parts of a report that are read from its records. A new one is listed here."""
 
 

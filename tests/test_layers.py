@@ -39,9 +39,9 @@ LAYERS = (
     "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = (
-    "aos.manifest", "aos.values", "aos.extensions", "aos.errors", "aos.document_text",
-    "aos.private_memory",
-    "aos.boot_clock", "aos.process_limits", "aos.retry_after", "aos.shell_text",
+    "aos.manifest", "aos.values", "aos.extensions", "aos.closable", "aos.errors",
+    "aos.document_text", "aos.private_memory", "aos.boot_clock", "aos.process_limits",
+    "aos.retry_after", "aos.shell_text",
 )  # fmt: skip
 
 FOLDERS = {

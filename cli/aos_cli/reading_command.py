@@ -23,7 +23,7 @@ from aos.errors import BadUsage, either
 from aos.read.operations.operation import SPELLED, Parameter, Query, ReadOperation
 from aos.read.views.record_view import Document
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
+from aos_cli.options import DEFAULT_WORLD, Json, World, flag, number, span
 from aos_cli.output import print_json
 from aos_cli.world_reading import WorldReading, reading_of
 
@@ -32,7 +32,7 @@ _TYPES: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-Count = Annotated[bool, typer.Option("--count", help="Print how many there are instead of a list.")]
+Count = Annotated[bool, flag("--count", "Print how many there are instead of a list.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage
 from aos.read.operations.cell_reads import READ_CELL, READ_CELL_COUNTS, READ_CELLS, READ_FAULTS
 from aos.read.operations.intent_reads import INTENT_STATUSES, READ_INTENT, READ_INTENTS
@@ -23,7 +21,7 @@ from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT, View, check_word
 from aos_cli import inspect_text as text
 from aos_cli.open_view import looking_at
-from aos_cli.options import check_record_range
+from aos_cli.options import check_record_range, flag
 from aos_cli.output import has_reader, print_bytes, print_json_line
 from aos_cli.reading_command import ReadingCall, counted_list, printed, reading
 from aos_cli.unsealed_output import Unseal, unsealed_with
@@ -64,8 +62,7 @@ def inspect_value(
     call: ReadingCall,
     *,
     raw: Annotated[
-        bool,
-        typer.Option("--raw", help="Write the bytes of the value to stdout, and nothing else."),
+        bool, flag("--raw", "Write the bytes of the value to stdout, and nothing else.")
     ] = False,
 ) -> None:
     if raw and call.json:
@@ -81,7 +78,7 @@ def inspect_journal(
     call: ReadingCall,
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Print new records as they come, until Ctrl-C.")
+        bool, flag("--follow", "Print new records as they come, until Ctrl-C.")
     ] = False,
 ) -> None:
     first, last, limit = (call.query[name] for name in ("from", "to", "limit"))

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import IO, Final, Self
+from typing import IO, Final
 
+from aos.closable import Closable
 from aos_cli.output import line
 
 END_S: Final = 5.0
@@ -158,7 +159,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-class Children:
+class Children(Closable):
     """Processes in the background. At the end it ends those that still run, by their own id.
 
     Start them from the main thread: a process ends with the thread that started it.
@@ -180,7 +181,7 @@ class Children:
         self._running.append(process)
         return process
 
-    def end(self) -> None:
+    def close(self) -> None:
         for process in reversed(self._running):
             if process.poll() is None:
                 process.terminate()
@@ -188,12 +189,6 @@ class Children:
             _end(process)
             if process.stdout is not None:
                 process.stdout.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
 
 @contextlib.contextmanager

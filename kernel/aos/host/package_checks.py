@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from shlex import join
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from aos.core.decide.answers import Refusal, Rule
@@ -32,13 +31,11 @@ Read: TypeAlias = Callable[[Hash], bytes]
 CellOf: TypeAlias = Callable[[CellId], CellView | None]
 _Check: TypeAlias = Callable[[Effective, CellOf, CellView, str, Read], Refusal | None]
 
-OWN_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        LINEAR: "aos linear cancel INSTANCE",
-        BIZ_KEY: "aos linear cancel INSTANCE",
-        SCHEDULE: "aos schedule delete ID",
-    }
-)
+OWN_COMMANDS: Final[Mapping[str, str]] = {
+    LINEAR: "aos linear cancel INSTANCE",
+    BIZ_KEY: "aos linear cancel INSTANCE",
+    SCHEDULE: "aos schedule delete ID",
+}
 """The command of a package that ends a cell of the workflow, with what the cell holds elsewhere."""
 
 GUARDED: Final = frozenset({SET, DELETE, RESULT})
@@ -143,9 +140,11 @@ def _check_schedule(
     )
 
 
-_CHECKS: Final[Mapping[str, _Check]] = MappingProxyType(
-    {LINEAR: _check_linear, BIZ_KEY: _check_biz_key, SCHEDULE: _check_schedule}
-)
+_CHECKS: Final[Mapping[str, _Check]] = {
+    LINEAR: _check_linear,
+    BIZ_KEY: _check_biz_key,
+    SCHEDULE: _check_schedule,
+}
 
 
 def _own_command(text: str, cell: CellView | None, command: str) -> Refusal:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.read.index.cached_index import index_cache
 from aos.read.index.index_file import Report
@@ -184,6 +185,4 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(CLOSE_S):
             await process.wait()
     except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await asyncio.shield(process.wait())
+        await kill(process)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import select
 import sys
 from pathlib import Path
@@ -26,6 +25,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
 from aos.host.machine_clock import now_ns
 from aos.node.bodies import write_json
+from aos.node.child_program import while_read
 from aos.node.list_time import ListTime, timed
 from aos.node.problems import Problem
 from aos.node.readers import ANSWER_HEAD, REQUEST_HEAD
@@ -122,8 +122,5 @@ def _past(path: Path, request: dict[str, Any]) -> Document:
 if __name__ == "__main__":
     keep_memory_private()
     gc.set_threshold(*GC_THRESHOLDS)
-    try:
+    with while_read():
         asyncio.run(serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer))
-    except BrokenPipeError:
-        # The front is gone. Python would write the rest of the answer at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

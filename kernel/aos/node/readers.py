@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final
 
+from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.read.views.view import Running
 
@@ -140,7 +140,7 @@ class Readers:
             if is_whole:
                 self._idle.append(process)
             else:
-                await _killed(process)
+                await kill(process)
         if status != _OK:
             problem = json.loads(data)
             raise Problem(status, problem["rule"], problem["detail"])
@@ -149,7 +149,7 @@ class Readers:
     async def close(self) -> None:
         """End the processes."""
         while self._idle:
-            await _killed(self._idle.pop())
+            await kill(self._idle.pop())
 
 
 async def _exchange(process: asyncio.subprocess.Process, body: bytes) -> tuple[int, bytes]:
@@ -165,9 +165,3 @@ async def _exchange(process: asyncio.subprocess.Process, body: bytes) -> tuple[i
         parts.append(part)
         size -= len(part)
     return status, b"".join(parts)
-
-
-async def _killed(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
-    await asyncio.shield(process.wait())

@@ -17,10 +17,10 @@ from aos.core.journal.signing import is_signed
 from aos.core.limits import LIMITS, Limits
 from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.folder import check_world
 from aos.manifest.keys import key_text
-from aos.store.store import Store
+from aos.store.store import Store, head_of
 from aos.store.stored_world import empty_state, open_stored, state_of
 from aos.values.digests import Hash
 
@@ -49,7 +49,8 @@ def restore(
             or the snapshot does not belong to the journal.
         BadUsage: There is no record ``at``.
     """
-    head = _head(store, world)
+    head = head_of(store)
+    check_world(head, world)
     if at is not None and not 1 <= at <= head.seq:
         raise BadUsage(f"record {at}: expected a record from 1 to {head.seq}")
     row = store.snapshot_before(at)
@@ -125,12 +126,10 @@ def check_key(world_key: bytes, key: SigningKey) -> None:
     public = bytes(key.verify_key)
     if public != world_key:
         raise Refused(
-            sentence(
-                "keys/world.key is not this world's key; nothing was changed",
-                expected=key_text(world_key),
-                actual=key_text(public),
-                hint="restore the world's own key",
-            )
+            "keys/world.key is not this world's key; nothing was changed",
+            expected=key_text(world_key),
+            actual=key_text(public),
+            hint="restore the world's own key",
         )
 
 
@@ -166,12 +165,10 @@ def check_end(tip: Tip, world_key: bytes, head: Head) -> None:
     """
     if Head.of(tip).message() != head.message():
         raise Damage(
-            sentence(
-                "the journal does not end as its head says",
-                expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
-                actual=f"record {tip.seq} in frame {tip.frame.hex()[:16]}",
-                hint="run aos verify for details",
-            )
+            "the journal does not end as its head says",
+            expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
+            actual=f"record {tip.seq} in frame {tip.frame.hex()[:16]}",
+            hint="run aos verify for details",
         )
     if not head.is_signed_by(world_key):
         raise Damage(f"the head at record {head.seq} is not signed by the world's key")

@@ -20,7 +20,7 @@ from aos.core.journal.inputs import CANCEL_OPEN
 from aos.core.journal.records import Fork
 from aos.core.journal.vocabulary import OPEN_WORK, word_of
 from aos.core.kernel_protocol import KernelProtocol, step
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Refused
 from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.folder.making import NONCE_BYTES, Keys, check_names, finish, make_keys, making
@@ -31,7 +31,7 @@ from aos.host.transfer.importing import GROUP_BYTES, Intake
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.writer import ValuePositions
 from aos.store.lmdb_store import LmdbStore
-from aos.store.store import Store
+from aos.store.store import Store, head_of
 from aos.values.digests import Hash, hash_text
 
 FRAME_BYTES: Final = 256 * 1024
@@ -87,15 +87,11 @@ def fork_world(
 
 
 def _check_source(folder: WorldFolder, store: Store, at: int) -> None:
-    head = store.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(store)
     check_unpruned(folder, store, hint="fork a copy that still has them")
     if not 1 <= at <= head.seq:
         raise BadUsage(
-            sentence(
-                "there is no such record", location=f"record {at}", expected=f"1 to {head.seq}"
-            )
+            "there is no such record", location=f"record {at}", expected=f"1 to {head.seq}"
         )
 
 
@@ -260,9 +256,7 @@ def _check_needed(kernel: KernelProtocol, erased: Sequence[Hash]) -> None:
         use = next(kernel.uses(value), None)
         if use is not None:
             raise Refused(
-                sentence(
-                    f"the value {hash_text(value)} was erased since, and it was {use} then",
-                    location=f"record {kernel.tip.seq}",
-                    hint="fork the world at a later record, or before that value came",
-                )
+                f"the value {hash_text(value)} was erased since, and it was {use} then",
+                location=f"record {kernel.tip.seq}",
+                hint="fork the world at a later record, or before that value came",
             )

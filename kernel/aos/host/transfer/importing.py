@@ -20,7 +20,7 @@ from aos.core.kernel_protocol import KernelProtocol
 from aos.core.pending import Sealed
 from aos.core.snapshot.load import load
 from aos.core.state.state import Mark
-from aos.errors import BadUsage, Damage, Erased, Refused, sentence
+from aos.errors import BadUsage, Damage, Erased, Refused
 from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import KEYS, STORE, WorldFolder
 from aos.host.folder.making import finish, making
@@ -77,13 +77,11 @@ def _check_values(bundle: Bundle, head: Head) -> None:
     for erased in bundle.erased():
         if erased.seq > head.seq:
             raise Refused(
-                sentence(
-                    f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
-                    "the bundle's end",
-                    location=str(bundle.path),
-                    expected=f"the values that a world needs after record {head.seq}",
-                    hint=f"export the world to record {erased.seq} or later",
-                )
+                f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
+                "the bundle's end",
+                location=str(bundle.path),
+                expected=f"the values that a world needs after record {head.seq}",
+                hint=f"export the world to record {erased.seq} or later",
             )
 
 
@@ -142,12 +140,10 @@ def _check_end(bundle: Bundle, head: Head, kernel: KernelProtocol) -> None:
     tip, world = kernel.tip, kernel.figures()
     if Head.of(tip).message() != head.message():
         raise Damage(
-            sentence(
-                "the journal does not end as its head says",
-                location=bundle_path,
-                expected=f"record {head.seq}",
-                actual=f"record {tip.seq}",
-            )
+            "the journal does not end as its head says",
+            location=bundle_path,
+            expected=f"record {head.seq}",
+            actual=f"record {tip.seq}",
         )
     if not head.is_signed_by(world.world_key):
         raise Damage(f"{bundle_path}: the head is not signed by the world's key")
@@ -178,7 +174,6 @@ class Values(Protocol):
             Erased: They were erased.
             Damage: They are missing or altered.
         """
-        ...
 
 
 @dataclass(slots=True)
@@ -222,13 +217,11 @@ class Intake:
         sealed = self.seal(frame.salt)
         if sealed.frame != frame:
             raise Damage(
-                sentence(
-                    f"frame {frame.header.first} does not follow the one before it, or was altered",
-                    location=self.source_path,
-                    expected=f"hash {sealed.frame.hash.hex()[:16]}",
-                    actual=frame.hash.hex()[:16],
-                    hint="run aos verify for details",
-                )
+                f"frame {frame.header.first} does not follow the one before it, or was altered",
+                location=self.source_path,
+                expected=f"hash {sealed.frame.hash.hex()[:16]}",
+                actual=frame.hash.hex()[:16],
+                hint="run aos verify for details",
             )
 
     def append(self, record: Record) -> None:

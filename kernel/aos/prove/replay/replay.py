@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Final, NoReturn, Protocol
 
@@ -50,7 +50,7 @@ from aos.core.journal.signing import is_signed
 from aos.core.kernel import open_kernel
 from aos.core.kernel_protocol import KernelProtocol, Request, decided
 from aos.core.snapshot.take import Put
-from aos.errors import Damage, Erased, Unavailable, sentence
+from aos.errors import Damage, Erased, Unavailable
 from aos.manifest.judging import judge
 from aos.manifest.limits import STEP_RANGES
 from aos.prove.replay.difference import FieldDifference, difference, differences
@@ -212,19 +212,15 @@ class _ReplayRun:
                 raise
             except Damage as problem:
                 location = f"frame {self._frame}, record {self._seq}"
-                raise Damage(sentence(str(problem), location=location)) from problem
+                raise Damage(str(problem), location=location) from problem
         self._seal(frame)
         self._roots.passed(self.kernel.tip.seq, self._snapshot, self.kernel.rebase)
         self._counts.frames += 1
 
     def report(self, began: float) -> ReplayReport:
         tip = self.kernel.tip
-        counts = {
-            count_field.name: getattr(self._counts, count_field.name)
-            for count_field in fields(_Counts)
-        }
         return ReplayReport(
-            **counts,
+            **asdict(self._counts),
             erasures=tuple(self._erasures.erasures),
             world=tip.world,
             seq=tip.seq,
@@ -271,11 +267,9 @@ class _ReplayRun:
             and not isinstance(self.recorded, Faulted)
         ):
             raise Unavailable(
-                sentence(
-                    f"this machine could not run it: {recomputed.fault.message}",
-                    location=f"frame {self._frame}, record {self._seq}",
-                    hint="replay where there is more room",
-                )
+                f"this machine could not run it: {recomputed.fault.message}",
+                location=f"frame {self._frame}, record {self._seq}",
+                hint="replay where there is more room",
             )
         field_differences = differences(
             self.recorded, recomputed,
@@ -324,13 +318,11 @@ class _ReplayRun:
             self._diverge(difference("kind", recorded.KIND, "a genesis is record 1 alone"))
         if recorded.semantics != SEMANTICS:
             raise Damage(
-                sentence(
-                    "this release computes by other rules",
-                    location="semantics",
-                    expected=f"{SEMANTICS}",
-                    actual=f"{recorded.semantics}",
-                    hint="replay with the release that knows them",
-                )
+                "this release computes by other rules",
+                location="semantics",
+                expected=f"{SEMANTICS}",
+                actual=f"{recorded.semantics}",
+                hint="replay with the release that knows them",
             )
         message = GenesisInput.message(recorded.nonce, recorded.world_key, recorded.operators)
         if not is_signed(message, recorded.signature, recorded.world_key):

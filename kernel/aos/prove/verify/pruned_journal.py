@@ -21,7 +21,7 @@ from aos.core.kernel import open_kernel
 from aos.core.kernel_protocol import KernelProtocol
 from aos.core.snapshot.load import load
 from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.manifest.judging import judge
 from aos.store.bundle.reader import Bundle
 from aos.store.cut import Cut
@@ -75,12 +75,10 @@ class Beginning:
         ]
         if odd:
             raise Damage(
-                sentence(
-                    f"the snapshot {hash_text(self.document)} is not the one that the journal "
-                    f"continues from: {', '.join(odd)}",
-                    expected=f"the world after record {self.tip.seq}",
-                    actual=f"one after record {tip.seq}",
-                )
+                f"the snapshot {hash_text(self.document)} is not the one that the journal "
+                f"continues from: {', '.join(odd)}",
+                expected=f"the world after record {self.tip.seq}",
+                actual=f"one after record {tip.seq}",
             )
 
 
@@ -109,11 +107,9 @@ def as_genesis(data: bytes) -> Genesis | Fork:
     if isinstance(record, Genesis | Fork):
         return record
     raise Damage(
-        sentence(
-            "the record that the journal begins with does not name a world",
-            expected=f"{Genesis.KIND} or {Fork.KIND}",
-            actual=record.KIND,
-        )
+        "the record that the journal begins with does not name a world",
+        expected=f"{Genesis.KIND} or {Fork.KIND}",
+        actual=record.KIND,
     )
 
 
@@ -133,13 +129,11 @@ def archives_to(cut: Cut | None, archives: Sequence[Bundle]) -> list[Bundle]:
         expected = archive.head().seq
     if ordered and (cut is None or expected != cut.seq):
         raise BadUsage(
-            sentence(
-                "the archives do not lead to where the world begins",
-                location=str(ordered[-1].path),
-                expected="a world that was pruned" if cut is None else f"records to {cut.seq}",
-                actual=f"records to {expected}",
-                hint="name the archives between too: --archive FILE, once for each",
-            )
+            "the archives do not lead to where the world begins",
+            location=str(ordered[-1].path),
+            expected="a world that was pruned" if cut is None else f"records to {cut.seq}",
+            actual=f"records to {expected}",
+            hint="name the archives between too: --archive FILE, once for each",
         )
     return ordered
 
@@ -190,11 +184,9 @@ def _last_before(archive: Bundle) -> int:
 
 def _archive_gap(archive: Bundle, expected: int) -> BadUsage:
     return BadUsage(
-        sentence(
-            "the archives do not follow one another",
-            location=str(archive.path),
-            expected=f"records from {expected + 1} on",
-            actual=f"from {_last_before(archive) + 1} on",
-            hint="name the archives between too, and none twice",
-        )
+        "the archives do not follow one another",
+        location=str(archive.path),
+        expected=f"records from {expected + 1} on",
+        actual=f"from {_last_before(archive) + 1} on",
+        hint="name the archives between too, and none twice",
     )

@@ -94,7 +94,7 @@ class CandidateBuilds:
         manifests: Manifests,
     ) -> None:
         self._builds = builds
-        self._hashes = {name: content_hash(wasm) for name, wasm in builds.items()}
+        self.hashes = {name: content_hash(wasm) for name, wasm in builds.items()}
         self._runner = runner
         self._read = read
         self._manifests = manifests
@@ -115,7 +115,7 @@ class CandidateBuilds:
         manifest = manifest_under(state, runs_under(state, state.cells[record.cell]))
         module = manifest.workflows[record.cell[0]].module.name
         decided = decide_step(
-            state, _ReplacingRunner(self._runner, self._hashes[module]), self._read
+            state, _ReplacingRunner(self._runner, self.hashes[module]), self._read
         )
         assert isinstance(decided.record, Step | Faulted)
         return Retried(
@@ -130,7 +130,7 @@ class CandidateBuilds:
         gates: list[FlowGate] = []
         manifest = state.manifest
         flows = {} if manifest is None else declared_flows(manifest)
-        for name, hash in self._hashes.items():
+        for name, hash in self.hashes.items():
             names = [
                 flow.name
                 for flow in flows.values()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.core.journal.frame import Head
-from aos.errors import Damage, Pruned, Unavailable, sentence
+from aos.errors import Damage, Pruned, Unavailable
 from aos.read.index.folding_index import is_of
 from aos.read.index.index_errors import BYTES_MAX
 from aos.read.index.index_file import (
@@ -167,17 +167,15 @@ def _make_own_cache(cache: Path) -> None:
         status = cache.lstat()
     except OSError as error:
         problem = f"the cache of indexes cannot be used: {error.strerror}"
-        raise Unavailable(sentence(problem, location=str(cache))) from error
+        raise Unavailable(problem, location=str(cache)) from error
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & _OTHERS_WRITE:
         raise Unavailable(
-            sentence(
-                "the cache of indexes is not this user's alone",
-                location=str(cache),
-                expected="a folder with mode 0700",
-                actual=f"user {status.st_uid}, mode {mode:04o}",
-                hint="remove it, or name another one by AOS_CACHE_DIR",
-            )
+            "the cache of indexes is not this user's alone",
+            location=str(cache),
+            expected="a folder with mode 0700",
+            actual=f"user {status.st_uid}, mode {mode:04o}",
+            hint="remove it, or name another one by AOS_CACHE_DIR",
         )
 
 

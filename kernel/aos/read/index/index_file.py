@@ -19,10 +19,11 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from blake3 import blake3
 
+from aos.closable import Closable
 from aos.core.journal.frame import NO_FRAME
 from aos.errors import Damage, Unavailable
 from aos.read.index import index_errors as errors
@@ -87,7 +88,7 @@ class IndexHead:
     has_lists: bool = False
 
 
-class IndexFile:
+class IndexFile(Closable):
     """An open index. Used by one thread; a process opens a folder at most once.
 
     Every method may raise ``Damage`` if the file is damaged while it is open, and ``Unavailable``
@@ -395,12 +396,6 @@ class IndexFile:
         for fd in self._files.values():
             os.close(fd)
         self._files.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class IndexChange:

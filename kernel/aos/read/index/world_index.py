@@ -15,8 +15,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
+from aos.closable import Closable
 from aos.core.state.state import State
 from aos.read.index.cell_pages import KeptValues
 from aos.read.index.folding_index import (
@@ -63,7 +64,7 @@ class IndexProgress:
         return self.record == self.last and self.cells_left == 0
 
 
-class WorldIndex:
+class WorldIndex(Closable):
     """The index of one journal, which this process writes. Used by one thread.
 
     It holds no lock of the world. A crash at any moment leaves the rows of the last commit, with
@@ -287,8 +288,3 @@ class WorldIndex:
         """Close the index, and note that it was closed."""
         self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

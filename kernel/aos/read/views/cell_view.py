@@ -13,7 +13,7 @@ from aos.core.journal.faults import Fault
 from aos.core.journal.records import CellId, Control
 from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
 from aos.core.state.version import manifest_under, workflow_of
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.read.lens.lens import Lens
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.record_finding import ending
@@ -156,11 +156,9 @@ def cell(view: View, workflow: str, key: str | None = None) -> Document:
     cell = view.state.cells.get(id)
     if cell is None:
         raise NoSuchCell(
-            sentence(
-                "there is no such cell",
-                location=" ".join(word for word in (id[0], key) if word),
-                hint="nothing has reached it, or it was deleted; `aos trace` has its past",
-            )
+            "there is no such cell",
+            location=" ".join(word for word in (id[0], key) if word),
+            hint="nothing has reached it, or it was deleted; `aos trace` has its past",
         )
     shown_key = view.lens.key(id, hash=cell.workflow_hash)
     mailbox = list(cell.mailbox)[:MAIL_SHOWN]

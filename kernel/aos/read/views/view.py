@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from aos.core.journal.records import CellId
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.read.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
 from aos.read.lens.manifests import Manifests
 from aos.read.lens.ports import Journal, RecordIndex
@@ -151,7 +151,7 @@ def page_end(limit: int, offset: int) -> int:
     """
     check_limit(limit)
     if offset < 0:
-        raise BadUsage(sentence("offset", expected="0 or more", actual=str(offset)))
+        raise BadUsage("offset", expected="0 or more", actual=str(offset))
     return offset + limit
 
 
@@ -171,10 +171,10 @@ def paged(
 def check_limit(limit: int) -> None:
     """Raise ``BadUsage`` for a limit that is out of range."""
     if not 1 <= limit <= LIMIT_MAX:
-        raise BadUsage(sentence("limit", expected=f"1 to {LIMIT_MAX}", actual=str(limit)))
+        raise BadUsage("limit", expected=f"1 to {LIMIT_MAX}", actual=str(limit))
 
 
 def check_word(noun: str, word: str | None, choices: Collection[str]) -> None:
     """Raise ``BadUsage`` for a word that is not one of ``choices``."""
     if word is not None and word not in choices:
-        raise BadUsage(sentence(f"no {noun} is {word!r}", expected="one of " + ", ".join(choices)))
+        raise BadUsage(f"no {noun} is {word!r}", expected="one of " + ", ".join(choices))

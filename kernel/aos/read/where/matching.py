@@ -224,7 +224,6 @@ class CellFinder(Protocol):
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
         """A page of cells; None if the query names something that is not indexed."""
-        ...
 
     def at_rest(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
         """Those of some cells that a list shows without reading the store: all that its rows need,
@@ -234,4 +233,3 @@ class CellFinder(Protocol):
     def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells | None:
         """The number of all cells of the query, and by the values of an attribute at most ``limit``
         groups; None if one of them is not indexed."""
-        ...

@@ -4,4 +4,5 @@
 //! number. This crate does no I/O and reads no clock: `wasm` is the border to the host.
 
 pub mod collections;
+pub mod journal;
 pub mod values;

@@ -4,6 +4,7 @@
 //! wasm32 the standard hasher has a fixed key; the host passes 16 random bytes at init. The order
 //! of a plain map must never show: what is iterated is an `OrderedMap`.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,15 +93,24 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         self.places.is_empty()
     }
 
-    pub fn contains_key(&self, key: &K) -> bool {
+    pub fn contains_key<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
         self.places.contains_key(key)
     }
 
-    pub fn get(&self, key: &K) -> Option<&V> {
+    pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
         self.places.get(key).map(|&at| &self.node(at).value)
     }
 
-    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+    pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
         let at = *self.places.get(key)?;
         self.nodes[at].as_mut().map(|node| &mut node.value)
     }
@@ -131,13 +141,19 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         None
     }
 
-    pub fn remove(&mut self, key: &K) -> Option<V> {
+    pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         let at = self.places.remove(key)?;
         Some(self.unlink(at).1)
     }
 
     /// Move a key that is there to the end.
-    pub fn move_to_end(&mut self, key: &K) {
+    pub fn move_to_end<Q: Hash + Eq + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
         if let Some(at) = self.places.remove(key) {
             let (key, value) = self.unlink(at);
             self.insert(key, value);

@@ -101,21 +101,21 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         self.places.is_empty()
     }
 
-    pub fn contains_key<Q: ?Sized + Hash + Eq>(&self, key: &Q) -> bool
+    pub fn contains_key<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
     {
         self.places.contains_key(key)
     }
 
-    pub fn get<Q: ?Sized + Hash + Eq>(&self, key: &Q) -> Option<&V>
+    pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
         self.places.get(key).map(|&at| &self.node(at).value)
     }
 
-    pub fn get_mut<Q: ?Sized + Hash + Eq>(&mut self, key: &Q) -> Option<&mut V>
+    pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
     {
@@ -149,7 +149,7 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         None
     }
 
-    pub fn remove<Q: ?Sized + Hash + Eq>(&mut self, key: &Q) -> Option<V>
+    pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
@@ -158,7 +158,7 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
     }
 
     /// Move a key that is there to the end.
-    pub fn move_to_end<Q: ?Sized + Hash + Eq>(&mut self, key: &Q)
+    pub fn move_to_end<Q: Hash + Eq + ?Sized>(&mut self, key: &Q)
     where
         K: Borrow<Q>,
     {

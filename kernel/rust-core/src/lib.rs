@@ -4,5 +4,8 @@
 //! number. This crate does no I/O and reads no clock: `wasm` is the border to the host.
 
 pub mod collections;
+pub mod errors;
+pub mod journal;
+pub mod limits;
 pub mod manifest;
 pub mod values;

@@ -5,5 +5,7 @@
 
 pub mod collections;
 pub mod errors;
+pub mod journal;
 pub mod limits;
+pub mod manifest;
 pub mod values;

@@ -36,19 +36,20 @@ struct Nodes {
 
 impl Nodes {
     fn interior(&self, subtree: &Subtree, depth: usize) -> Outcome<Rc<Interior>> {
-        let mut kept = self.interiors.borrow_mut();
-        let node = match kept.get(&subtree.hash).cloned() {
+        let kept = self.interiors.borrow().get(&subtree.hash).cloned();
+        let node = match kept {
             Some(node) => {
-                kept.move_to_end(&subtree.hash);
+                self.interiors.borrow_mut().move_to_end(&subtree.hash);
                 node
             }
             None => {
                 let data = self.read.read(&subtree.hash)?;
                 let node = Rc::new(read_interior(&data, &subtree.hash)?);
-                if kept.len() >= INTERIORS_KEPT_MAX {
-                    kept.pop_first();
+                let mut interiors = self.interiors.borrow_mut();
+                if interiors.len() >= INTERIORS_KEPT_MAX {
+                    interiors.pop_first();
                 }
-                kept.insert(subtree.hash, node.clone());
+                interiors.insert(subtree.hash, node.clone());
                 node
             }
         };

@@ -1,0 +1,4 @@
+//! The state of a world and the fold that changes it (`kernel/aos/core/state`; spec/state.md).
+
+pub mod cell_index;
+pub mod index_node;

@@ -2,3 +2,4 @@
 
 pub mod cell_index;
 pub mod index_node;
+pub mod submissions;

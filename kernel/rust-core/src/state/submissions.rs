@@ -41,8 +41,8 @@ pub struct Submissions {
     /// Those of the snapshot that the world continues from.
     chunks: VecDeque<Chunk>,
     read: BlobReader,
-    /// Looks an id up in the store.
-    find: Rc<dyn Find>,
+    /// Looks an id up in the store; without it, only the newest events are found.
+    find: Option<Rc<dyn Find>>,
     /// Number of events that only the chunks have.
     base: u64,
     recent: OrderedMap<Rc<str>, Submission>,
@@ -54,7 +54,12 @@ pub struct Submissions {
 }
 
 impl Submissions {
-    pub fn new(chunks: Vec<Chunk>, read: BlobReader, find: Rc<dyn Find>, limits: &Limits) -> Self {
+    pub fn new(
+        chunks: Vec<Chunk>,
+        read: BlobReader,
+        find: Option<Rc<dyn Find>>,
+        limits: &Limits,
+    ) -> Self {
         Submissions {
             chunk: limits.chunk,
             chunks_held: limits.chunks_held as usize,
@@ -101,10 +106,10 @@ impl Submissions {
         if let Some(submission) = self.recent.get(submission_id) {
             return Ok(Some(*submission));
         }
-        if self.base == 0 {
+        let Some(find) = self.find.as_ref().filter(|_| self.base > 0) else {
             return Ok(None);
-        }
-        let seq = match self.find.find(submission_id)? {
+        };
+        let seq = match find.find(submission_id)? {
             Some(seq) if seq > self.evicted => seq,
             _ => return Ok(None),
         };
@@ -246,11 +251,7 @@ impl Submissions {
     }
 }
 
-fn write_chunk<'a>(
-    number: u64,
-    rows: impl Iterator<Item = &'a Row> + Clone,
-    put: Put,
-) -> Chunk {
+fn write_chunk<'a>(number: u64, rows: impl Iterator<Item = &'a Row> + Clone, put: Put) -> Chunk {
     let count = rows.clone().count();
     let mut out = Vec::with_capacity(9 + 96 * count);
     put_array(&mut out, count);

@@ -84,6 +84,14 @@ impl<K, V> Default for OrderedMap<K, V> {
     }
 }
 
+impl<K: Hash + Eq + Clone + std::fmt::Debug, V: std::fmt::Debug> std::fmt::Debug
+    for OrderedMap<K, V>
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
 impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
     pub fn len(&self) -> usize {
         self.places.len()

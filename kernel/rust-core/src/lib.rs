@@ -7,4 +7,5 @@ pub mod collections;
 pub mod errors;
 pub mod journal;
 pub mod limits;
+pub mod manifest;
 pub mod values;

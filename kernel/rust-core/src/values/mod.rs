@@ -3,4 +3,5 @@
 pub mod cbor;
 pub mod digests;
 pub mod errors;
+pub mod schema;
 pub mod show;

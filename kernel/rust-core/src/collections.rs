@@ -55,6 +55,7 @@ pub type SeededSet<K> = std::collections::HashSet<K, Seeded>;
 
 const NONE: usize = usize::MAX;
 
+#[derive(Clone)]
 struct Node<K, V> {
     key: K,
     value: V,
@@ -64,6 +65,7 @@ struct Node<K, V> {
 
 /// A map in the order of insertion, as a Python dict: a key that is set again keeps its place, and
 /// the first entry is removed in constant time.
+#[derive(Clone)]
 pub struct OrderedMap<K, V> {
     places: SeededMap<K, usize>,
     nodes: Vec<Option<Node<K, V>>>,

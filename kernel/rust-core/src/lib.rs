@@ -8,4 +8,5 @@ pub mod errors;
 pub mod journal;
 pub mod limits;
 pub mod manifest;
+pub mod state;
 pub mod values;

@@ -3,6 +3,8 @@
 //! None of them may change the core. `Failure::Host` says that the host kept what its function
 //! raised, and raises it when the operation of the core has returned.
 
+use std::rc::Rc;
+
 use crate::values::digests::Hash;
 use crate::values::errors::Outcome;
 
@@ -11,6 +13,9 @@ pub trait Blobs {
     /// The blob with this content hash. It is Damage if it is missing or altered.
     fn read(&self, hash: &Hash) -> Outcome<Vec<u8>>;
 }
+
+/// A reader of blobs, which the layers of a state share.
+pub type BlobReader = Rc<dyn Blobs>;
 
 /// The records of submission ids that the state no longer holds.
 pub trait Find {

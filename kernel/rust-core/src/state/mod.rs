@@ -1,0 +1,8 @@
+//! The state of a world and the fold that changes it (`kernel/aos/core/state`; spec/state.md).
+
+pub mod cell;
+pub mod cell_index;
+pub mod eras;
+pub mod index_node;
+pub mod proposals;
+pub mod spilling;

@@ -3,7 +3,12 @@
 
 pub mod builtins;
 pub mod effective;
+pub mod expressions;
 pub mod forms;
 pub mod governance;
+pub mod keys;
 pub mod limits;
 pub mod names;
+pub mod node;
+pub mod secret_use;
+pub mod shapes;

@@ -2,7 +2,9 @@
 
 pub mod cell;
 pub mod cell_index;
+pub mod entry;
 pub mod eras;
 pub mod index_node;
 pub mod proposals;
 pub mod spilling;
+pub mod submissions;

@@ -208,6 +208,18 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         })
     }
 
+    /// All entries in their order.
+    pub fn into_entries(mut self) -> Vec<(K, V)> {
+        let mut entries = Vec::with_capacity(self.len());
+        let mut at = self.first;
+        while at != NONE {
+            let node = self.nodes[at].take().expect("a placed node");
+            at = node.next;
+            entries.push((node.key, node.value));
+        }
+        entries
+    }
+
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.iter().map(|(key, _)| key)
     }

@@ -280,7 +280,7 @@ def test_a_word_that_its_field_does_not_have_is_damage(kind: str, field: str, wh
     """J-14."""
     whole = next(tree(record) for record in FULL if kind == record.KIND)
 
-    with pytest.raises(Damage, match=f"{what} 'gremlin' is unknown: a newer release wrote"):
+    with pytest.raises(Damage, match=f'{what} "gremlin" is unknown: a newer release wrote'):
         from_bytes(encode({**whole, field: "gremlin"}))
 
 
@@ -289,14 +289,14 @@ def test_damage_says_what_is_wrong() -> None:
     told: dict[str, Value] = {
         "Start record: host is missing": {k: v for k, v in whole.items() if k != "host"},
         "Start record: more is not a field of it": {**whole, "more": 1},
-        "record kind 'party' is unknown: a newer release wrote this journal, or it is damaged": {
+        'record kind "party" is unknown: a newer release wrote this journal, or it is damaged': {
             **whole,
             "kind": "party",
         },
-        "record kind None is unknown": {k: v for k, v in whole.items() if k != "kind"},
-        "record kind ['start'] is unknown": {**whole, "kind": ["start"]},
-        "a record holds 'one' where a natural number belongs": {**whole, "seq": "one"},
-        "a record holds [] where a map belongs": [],
+        "record kind null is unknown": {k: v for k, v in whole.items() if k != "kind"},
+        "record kind list[1] is unknown": {**whole, "kind": ["start"]},
+        'a record holds text "one" where a natural number belongs': {**whole, "seq": "one"},
+        "a record holds list[0] where a map belongs": [],
         "a start record holds something that is not text": {**whole, "host": {"a": 1}},
     }
     for message, value in told.items():
@@ -305,7 +305,7 @@ def test_damage_says_what_is_wrong() -> None:
         assert message in str(caught.value)
 
     fault = {**tree(FULL[5]), "fault": {"kind": "gremlin", "message": ""}}
-    with pytest.raises(Damage, match="fault kind 'gremlin' is unknown: a newer release wrote"):
+    with pytest.raises(Damage, match='fault kind "gremlin" is unknown: a newer release wrote'):
         from_bytes(encode(fault))
 
 

@@ -62,7 +62,8 @@ from aos.values.cbor import (
 )
 from aos.values.codec import read_bytes, read_nat, read_text
 from aos.values.digests import Hash
-from aos.values.errors import ValueProblem
+from aos.values.errors import ValueProblem, quoted
+from aos.values.show import describe
 
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
 """Largest record that a reader accepts: four times the largest output of a step."""
@@ -95,8 +96,9 @@ def from_bytes(data: bytes) -> Record:
     kind = fields.pop("kind", None)
     cls = _KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
+        name = quoted(kind) if isinstance(kind, str) else describe(kind)
         raise Damage(
-            f"record kind {kind!r} is unknown: a newer release wrote this journal, or it is damaged"
+            f"record kind {name} is unknown: a newer release wrote this journal, or it is damaged"
         )
     record: Record = _read_fields(cls, fields)
     return record
@@ -121,20 +123,22 @@ def _carefully(_: bytes, __: int) -> tuple[Any, int]:
 
 def _map(value: Value) -> dict[Any, Value]:
     if not isinstance(value, dict):
-        raise Damage(f"a record holds {value!r:.40} where a map belongs")
+        raise Damage(f"a record holds {describe(value)} where a map belongs")
     return dict(value)
 
 
 def _array(value: Value, size: int | None = None) -> list[Value]:
     if not isinstance(value, list) or (size is not None and len(value) != size):
-        raise Damage(f"a record holds {value!r:.40} where an array of {size or 'items'} belongs")
+        raise Damage(
+            f"a record holds {describe(value)} where an array of {size or 'items'} belongs"
+        )
     return value
 
 
-def _exactly(kind: type) -> Callable[[Value], Any]:
+def _exactly(kind: type, noun: str) -> Callable[[Value], Any]:
     def read(value: Value) -> Any:
         if type(value) is not kind:
-            raise Damage(f"a record holds {value!r:.40} where {kind.__name__} belongs")
+            raise Damage(f"a record holds {describe(value)} where {noun} belongs")
         return value
 
     return read
@@ -142,13 +146,13 @@ def _exactly(kind: type) -> Callable[[Value], Any]:
 
 def _read_nat(value: Value) -> int:
     if type(value) is not int or value < 0:
-        raise Damage(f"a record holds {value!r:.40} where a natural number belongs")
+        raise Damage(f"a record holds {describe(value)} where a natural number belongs")
     return value
 
 
 def _read_hash(value: Value) -> Hash:
     if type(value) is not bytes or len(value) != HASH_BYTES:
-        raise Damage(f"a record holds {value!r:.40} where a hash of {HASH_BYTES} bytes belongs")
+        raise Damage(f"a record holds {describe(value)} where a hash of {HASH_BYTES} bytes belongs")
     return Hash(value)
 
 
@@ -272,7 +276,8 @@ def _read_fault(value: Value) -> Fault:
         raise Damage("a record holds a fault whose kind or message is not text")
     if kind not in _FAULTS:
         raise Damage(
-            f"fault kind {kind!r} is unknown: a newer release wrote this journal, or it is damaged"
+            f"fault kind {quoted(kind)} is unknown: a newer release wrote this journal, or it is "
+            "damaged"
         )
     if "detail" in fields and type(detail) is not bytes:
         raise Damage("a record holds a fault whose detail is not bytes")
@@ -286,10 +291,10 @@ def _word(noun: str, words: tuple[str, ...]) -> _Type:
 
     def read(value: Value) -> str:
         if type(value) is not str:
-            raise Damage(f"a record holds {value!r:.40} where str belongs")
+            raise Damage(f"a record holds {describe(value)} where text belongs")
         if value not in words:
             raise Damage(
-                f"{noun} {value!r:.40} is unknown: a newer release wrote this journal, or it is "
+                f"{noun} {quoted(value)} is unknown: a newer release wrote this journal, or it is "
                 "damaged"
             )
         return value
@@ -306,7 +311,7 @@ def _word(noun: str, words: tuple[str, ...]) -> _Type:
 
 def _read_true(value: Value) -> Literal[True]:
     if value is not True:
-        raise Damage(f"a record holds {value!r:.40} where true belongs, or nothing")
+        raise Damage(f"a record holds {describe(value)} where true belongs, or nothing")
     return True
 
 
@@ -362,9 +367,9 @@ _FAULTS: Final[Mapping[Any, FaultKind]] = {kind.value: kind for kind in FaultKin
 
 _NAT = _Type(encode_integer, _read_nat, read_nat)
 
-_TEXT = _Type(encode_text, _exactly(str), read_text)
+_TEXT = _Type(encode_text, _exactly(str, "text"), read_text)
 
-_BYTES = _Type(encode_bytes, _exactly(bytes), read_bytes)
+_BYTES = _Type(encode_bytes, _exactly(bytes, "a byte string"), read_bytes)
 
 _TRUE = _Type(encode, _read_true, _carefully)
 

@@ -4,6 +4,7 @@
 //! number. This crate does no I/O and reads no clock: `wasm` is the border to the host.
 
 pub mod collections;
+pub mod decide;
 pub mod errors;
 pub mod journal;
 pub mod limits;

@@ -8,5 +8,6 @@ pub mod errors;
 pub mod journal;
 pub mod limits;
 pub mod manifest;
+pub mod snapshot;
 pub mod state;
 pub mod values;

@@ -28,7 +28,7 @@ impl Kernel {
         let pending = Pending::default();
         let read = pending.reader(host);
         state.cells.read_with(read.clone());
-        state.submissions.read_with(read.clone());
+        state.submissions.borrow_mut().read_with(read.clone());
         Kernel { state, read, pending }
     }
 
@@ -60,7 +60,7 @@ impl Kernel {
             self.pending.replace(record, &self.state);
         }
         fold(&mut self.state, record, &self.read)?;
-        self.pending.add(record, data, &mut self.state)
+        self.pending.add(record, data, &self.state)
     }
 
     /// Check that a stored frame follows, and fold all its records. Each is given to `take` when it

@@ -20,7 +20,7 @@ use crate::journal::record_codec::from_bytes;
 use crate::kernel::Kernel;
 use crate::limits::{Limits, LIMITS};
 use crate::pending::Sealed;
-use crate::snapshot::load::load;
+use crate::snapshot::load::{layers, load};
 use crate::snapshot::take::{rebase, take, SnapshotLayers};
 use crate::state::eras::trusting;
 use crate::state::state::State;
@@ -42,7 +42,7 @@ pub struct Core {
     host: Host,
     limits: Limits,
     kernel: Option<Kernel>,
-    /// The snapshot that was taken last, for `REBASE`.
+    /// The snapshot that was taken last, so that `REBASE` need not read it.
     taken: Option<SnapshotLayers>,
 }
 
@@ -62,7 +62,8 @@ const SEAL: u32 = 5;
 /// Takes a snapshot -> `at` (`u64`), hash of the frame, `list` of blobs (`data`); the last is the
 /// document.
 const TAKE: u32 = 6;
-/// The hash of the snapshot that was taken last, which is durable. Continues from it.
+/// The hash of a snapshot's document, of this or an earlier state, which is durable. Continues from
+/// it.
 const REBASE: u32 = 7;
 /// -> the bytes of a head without a signature, canonical CBOR.
 const HEAD: u32 = 8;
@@ -133,7 +134,7 @@ impl Core {
             }
             LOAD => {
                 let state = load(
-                    request.hash(),
+                    &request.hash(),
                     &self.host.blobs,
                     Some(self.host.find.clone()),
                     self.limits,
@@ -174,8 +175,10 @@ impl Core {
             }
             REBASE => {
                 let document = request.hash();
-                let layers = self.taken.take().expect("a snapshot was taken");
-                assert!(layers.document == document, "another snapshot was taken last");
+                let layers = match self.taken.take().filter(|taken| taken.document == document) {
+                    Some(taken) => taken,
+                    None => layers(&document, &self.host.blobs)?,
+                };
                 rebase(&mut self.kernel().state, &layers);
             }
             HEAD => out.extend_from_slice(&Head::of(&self.kernel().state.tip).to_bytes()),
@@ -241,17 +244,17 @@ pub(crate) fn put_u32(out: &mut Vec<u8>, n: u32) {
     out.extend_from_slice(&n.to_le_bytes());
 }
 
-pub(crate) fn put_u64(out: &mut Vec<u8>, n: u64) {
+fn put_u64(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(&n.to_le_bytes());
 }
 
-pub(crate) fn put_data(out: &mut Vec<u8>, data: &[u8]) {
+fn put_data(out: &mut Vec<u8>, data: &[u8]) {
     put_u32(out, data.len() as u32);
     out.extend_from_slice(data);
 }
 
 /// Write a list whose length is only known after its items.
-pub(crate) fn put_list<T>(
+fn put_list<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
     put: impl Fn(&mut Vec<u8>, T),
@@ -267,7 +270,7 @@ pub(crate) fn put_list<T>(
 }
 
 /// The bytes of a request that were not read yet.
-pub(crate) struct Request<'a>(pub &'a [u8]);
+struct Request<'a>(&'a [u8]);
 
 impl<'a> Request<'a> {
     fn take(&mut self, size: usize) -> &'a [u8] {
@@ -276,28 +279,28 @@ impl<'a> Request<'a> {
         taken
     }
 
-    pub fn u32(&mut self) -> u32 {
+    fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.take(4).try_into().expect("four bytes"))
     }
 
-    pub fn u64(&mut self) -> u64 {
+    fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.take(8).try_into().expect("eight bytes"))
     }
 
-    pub fn hash(&mut self) -> Hash {
+    fn hash(&mut self) -> Hash {
         self.take(32).try_into().expect("32 bytes")
     }
 
-    pub fn data(&mut self) -> &'a [u8] {
+    fn data(&mut self) -> &'a [u8] {
         let size = self.u32();
         self.take(size as usize)
     }
 
-    pub fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
         (0..self.u32()).map(|_| item(self)).collect()
     }
 
-    pub fn rest(&mut self) -> &'a [u8] {
+    fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 }

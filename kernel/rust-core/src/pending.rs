@@ -126,7 +126,7 @@ impl Pending {
     }
 
     /// Add a record; `data` are its canonical bytes, `state` the state after folding it.
-    pub fn add(&mut self, record: &Record, data: Vec<u8>, state: &mut State) -> Outcome<()> {
+    pub fn add(&mut self, record: &Record, data: Vec<u8>, state: &State) -> Outcome<()> {
         self.size += data.len();
         self.records.push(data);
         let rows = &mut self.rows;
@@ -139,8 +139,7 @@ impl Pending {
                 rows.abandoned.extend(&step.abandoned);
             }
             Record::Receipt(receipt) => {
-                let identity =
-                    receipt_digest(&receipt.intent, &receipt.key_id, &receipt.signature);
+                let identity = receipt_digest(&receipt.intent, &receipt.key_id, &receipt.signature);
                 rows.settled.push(Settled {
                     intent: receipt.intent,
                     seq: receipt.seq,
@@ -175,7 +174,8 @@ impl Pending {
             }
             Record::Event(event) => {
                 if let Some(name) = &event.submission_id {
-                    let known = state.submissions.get(name)?.expect("its event was folded");
+                    let known =
+                        state.submissions.borrow_mut().get(name)?.expect("its event was folded");
                     rows.submissions.push(Submitted {
                         submission_id: name.clone(),
                         seq: event.seq,

@@ -109,9 +109,7 @@ impl Find for Imports {
     fn find(&self, submission_id: &str) -> Outcome<Option<u64>> {
         let mut seq = [0u8; 8];
         // SAFETY: the host reads `len` bytes at the first address and writes eight at the last.
-        match unsafe {
-            host_find(submission_id.as_ptr(), submission_id.len(), seq.as_mut_ptr())
-        } {
+        match unsafe { host_find(submission_id.as_ptr(), submission_id.len(), seq.as_mut_ptr()) } {
             FOUND => Ok(Some(u64::from_le_bytes(seq))),
             ABSENT => Ok(None),
             DAMAGED => Err(damaged()),

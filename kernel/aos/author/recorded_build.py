@@ -5,6 +5,8 @@ The record, BUILD.json, names the toolchain, a hash of the sources and the hash 
 files that are older than their sources.
 """
 
+# ruff: noqa: S603, T201  # scripts use it that run compilers and print
+
 from __future__ import annotations
 
 import hashlib
@@ -65,7 +67,7 @@ class RecordedBuild:
     def run(self, call: ToolCall) -> None:
         """Run the compiler, or exit if it refuses the sources."""
         # The compiler writes source paths into the module; in this folder they are relative.
-        ran = subprocess.run(call.command, cwd=self.sources, env=call.environment, check=False)  # noqa: S603
+        ran = subprocess.run(call.command, cwd=self.sources, env=call.environment, check=False)
         if ran.returncode != 0:
             raise self.stop(FAILED, "the compiler refused; see above.")
 

@@ -125,6 +125,15 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         self.nodes[at].as_mut().map(|node| &mut node.value)
     }
 
+    /// The key that the map has, and its value.
+    pub fn get_entry<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+    {
+        let node = self.node(*self.places.get(key)?);
+        Some((&node.key, &node.value))
+    }
+
     /// Set a key; a new one comes last. Returns the value that it had.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Some(&at) = self.places.get(&key) {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.frame import Tip
@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 _FORGED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 """Exceptions that reading a forged document can raise."""
+
+_NONE_WRITTEN: Final = "the snapshot is none that is written"
 
 
 def load(
@@ -82,7 +84,7 @@ def parts(
         for index in loader.indexes().values():
             yield from index.nodes(skip)
     except _FORGED as problem:
-        raise _none_written(problem) from problem
+        raise Damage(_NONE_WRITTEN) from problem
 
 
 def references(
@@ -99,7 +101,7 @@ def references(
     try:
         yield from _references(document, read, skip)
     except _FORGED as problem:
-        raise _none_written(problem) from problem
+        raise Damage(_NONE_WRITTEN) from problem
 
 
 def _references(
@@ -156,11 +158,7 @@ def _or_damage(build: Callable[[], T]) -> T:
     try:
         return build()
     except _FORGED as problem:
-        raise _none_written(problem) from problem
-
-
-def _none_written(problem: Exception) -> Damage:
-    return Damage(f"the snapshot is none that is written: {problem!r:.200}")
+        raise Damage(_NONE_WRITTEN) from problem
 
 
 def _value(hash: Hash, read: BlobReader) -> Value:
@@ -183,14 +181,14 @@ class _Loader:
 
     def __post_init__(self) -> None:
         match _value(self.document, self.read):
-            case {"format": 1, **rest}:
+            case {"format": number, **rest} if type(number) is int:
+                if number != FORMAT:
+                    raise Damage(
+                        f"the snapshot is of format {number}: expected {FORMAT} (a newer release "
+                        "wrote it)"
+                    )
                 self.fields = {str(name): value for name, value in rest.items()}
                 check_document({"format": FORMAT, **self.fields})
-            case {"format": int(number)}:
-                raise Damage(
-                    f"the snapshot is of format {number}: expected {FORMAT} (a newer release "
-                    "wrote it)"
-                )
             case _:
                 raise Damage("the snapshot's document is none that is written")
 

@@ -409,6 +409,26 @@ pub enum Record {
 }
 
 impl Record {
+    /// The name of its kind, as in its bytes.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Record::Genesis(_) => "genesis",
+            Record::Start(_) => "start",
+            Record::Manifest(_) => "manifest",
+            Record::Event(_) => "event",
+            Record::Step(_) => "step",
+            Record::Faulted(_) => "fault",
+            Record::Receipt(_) => "receipt",
+            Record::KernelReceipt(_) => "kernel_receipt",
+            Record::Stream(_) => "stream",
+            Record::Attempt(_) => "attempt",
+            Record::Snapshot(_) => "snapshot",
+            Record::Control(_) => "control",
+            Record::Fork(_) => "fork",
+            Record::Governance(_) => "governance",
+        }
+    }
+
     pub fn seq(&self) -> u64 {
         match self {
             Record::Genesis(record) => record.seq,

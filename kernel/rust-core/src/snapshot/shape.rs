@@ -4,13 +4,15 @@
 //! A valid hash does not make a document valid, because anyone can compute a hash. A document with
 //! another shape, or one that contradicts itself, is damage.
 
+use crate::collections::{SeededMap, SeededSet};
 use crate::errors::first_characters;
 use crate::journal::faults::FaultKind;
-use crate::journal::records::ENTROPY_BYTES;
+use crate::journal::records::{CellId, ENTROPY_BYTES};
 use crate::journal::vocabulary::{
-    ApplyMode, ClosedStatus, HaltPhase, SettledStatus, TerminalStatus, Vote, Word,
+    ApplyMode, ClosedStatus, HaltPhase, ProposalStatus, SettledStatus, TerminalStatus, Vote, Word,
 };
-use crate::state::state::Debt;
+use crate::state::proposals::{CLOSED_KEPT, PROPOSALS_MAX};
+use crate::state::state::{Debt, State};
 use crate::values::cbor::{Key, Value};
 use crate::values::digests::HASH_BYTES;
 use crate::values::errors::{Failure, Outcome};
@@ -162,27 +164,19 @@ pub static ITEMS: [Field; 9] = [
     ("ring", CELL),
     (
         "owed",
-        Shape::Either(&[
-            Shape::Row(&OWED),
-            Shape::Longer(&OWED, &[word::<SettledStatus>(), SLOT]),
-        ]),
+        Shape::Either(&[Shape::Row(&OWED), Shape::Longer(&OWED, &[word::<SettledStatus>(), SLOT])]),
     ),
     ("intents", INTENT),
     ("abandoned", INTENT),
     ("attempts", Shape::Row(&[HASH, NAT])),
     ("streams", Shape::Row(&[HASH, NAT, NAT, NAT, NAT])),
-    (
-        "cells",
-        Shape::Either(&[Shape::Row(&ACTIVE), Shape::Longer(&ACTIVE, &[OPTIONS_OF_A_CELL])]),
-    ),
+    ("cells", Shape::Either(&[Shape::Row(&ACTIVE), Shape::Longer(&ACTIVE, &[OPTIONS_OF_A_CELL])])),
     ("world_keys", Shape::Row(&[TEXT, HASH])),
 ];
 
 /// As `ITEMS`, of pages that a document has only if there is an item in them.
-pub static RARE_ITEMS: [Field; 1] = [(
-    "halts",
-    Shape::Row(&[HASH, word::<HaltPhase>(), NAT, NAT, NAT, TEXT, MAYBE_TEXT]),
-)];
+pub static RARE_ITEMS: [Field; 1] =
+    [("halts", Shape::Row(&[HASH, word::<HaltPhase>(), NAT, NAT, NAT, TEXT, MAYBE_TEXT]))];
 
 const WORK: Shape = Shape::Fields(
     &[
@@ -274,8 +268,7 @@ pub fn check_document(value: &Value) -> Outcome<()> {
         return none_written("log");
     }
     let chunks = value.get("submissions").and_then(Value::as_list).expect("a list");
-    let numbers: Vec<u64> =
-        chunks.iter().filter_map(|chunk| column(chunk, 0)?.as_nat()).collect();
+    let numbers: Vec<u64> = chunks.iter().filter_map(|chunk| column(chunk, 0)?.as_nat()).collect();
     if !numbers.windows(2).all(|pair| pair[0] < pair[1]) {
         return none_written("submissions");
     }
@@ -289,6 +282,111 @@ pub fn check_item(name: &str, item: &Value) -> Outcome<()> {
         true => Ok(()),
         false => damage(format!("a page of {name} of the snapshot holds what is none of them")),
     }
+}
+
+/// Check the facts about open work that a snapshot states in more than one place. It is Damage if
+/// two places contradict each other.
+pub fn check_agrees(state: &State) -> Outcome<()> {
+    let agreed = [
+        ("ring", ring_agrees(state)),
+        ("intents", intents_agree(state)),
+        ("owed", owed_agrees(state)),
+        ("streams", state.streams.keys().all(|intent| state.intents.contains_key(intent))),
+        ("halts", halts_agree(state)),
+        (
+            "attempts",
+            state.attempts.keys().all(|intent| {
+                state.intents.contains_key(intent) || state.abandoned.contains_key(intent)
+            }),
+        ),
+        ("cells", cells_agree(state)),
+        ("manifest", state.manifest.is_none() == (state.manifest_seq == 0)),
+        ("proposals", proposals_agree(state)),
+    ];
+    match agreed.iter().find(|(_, is_so)| !is_so) {
+        None => Ok(()),
+        Some((name, _)) => {
+            damage(format!("the snapshot's {name} does not agree with the rest of it"))
+        }
+    }
+}
+
+fn ring_agrees(state: &State) -> bool {
+    let active = &state.cells.active;
+    let ready = active.values().filter(|cell| cell.borrow().in_ring).count();
+    let ring: SeededSet<&CellId> = state.ring.iter().collect();
+    ready == state.ring.len()
+        && ring.len() == ready
+        && ring.iter().all(|&id| {
+            active.get(id).is_some_and(|cell| {
+                let cell = cell.borrow();
+                cell.in_ring && !cell.mailbox.is_empty() && cell.fault.is_none()
+            })
+        })
+}
+
+fn intents_agree(state: &State) -> bool {
+    let mut waiting = 0;
+    for (id, cell) in state.cells.active.iter() {
+        let cell = cell.borrow();
+        waiting += cell.inflight.len();
+        let is_open = |intent| state.intents.get(intent).is_some_and(|open| open.cell == *id);
+        if !cell.inflight.iter().all(is_open) {
+            return false;
+        }
+    }
+    waiting == state.intents.len()
+}
+
+fn owed_agrees(state: &State) -> bool {
+    state.owed.iter().all(|owed| {
+        state.intents.contains_key(&owed.intent)
+            && (owed.debt == Debt::Settle) == owed.settlement.is_some()
+    })
+}
+
+fn halts_agree(state: &State) -> bool {
+    state.halts.iter().all(|(intent, halt)| {
+        state
+            .intents
+            .get(intent)
+            .is_some_and(|intent| 0 < halt.attempt && halt.attempt <= state.attempt(intent))
+    })
+}
+
+fn cells_agree(state: &State) -> bool {
+    let active = &state.cells.active;
+    let mut stateless: SeededMap<&str, i128> = SeededMap::default();
+    for (id, cell) in active.iter() {
+        if cell.borrow().state.is_none() {
+            *stateless.entry(&id.workflow).or_default() += 1;
+        }
+    }
+    !active.values().any(|cell| cell.borrow().is_at_rest())
+        && state.cells.shelves.iter().all(|(name, shelf)| {
+            let stored = i128::from(shelf.base.count());
+            let stateless = stateless.get(&**name).copied().unwrap_or_default();
+            shelf.count == stored + stateless && shelf.undeclared() >= 0
+        })
+}
+
+fn proposals_agree(state: &State) -> bool {
+    let proposals = &state.proposals;
+    let (open, closed) = (&proposals.open, &proposals.closed);
+    // `load` has refused a proposal that is listed twice.
+    let is_known =
+        (open.len() + closed.len()) as u64 <= proposals.count && closed.len() <= CLOSED_KEPT;
+    if !is_known || open.keys().chain(closed.keys()).any(|seq| *seq >= state.next_seq) {
+        return false;
+    }
+    let Some(manifest) = &state.manifest else { return open.is_empty() };
+    let Some(block) = &manifest.governance else { return open.is_empty() };
+    open.len() <= PROPOSALS_MAX
+        && open.values().all(|proposal| {
+            proposal.base == manifest.hash
+                && proposal.seq > state.manifest_seq
+                && proposal.status(block) != ProposalStatus::Rejected
+        })
 }
 
 fn none_written<T>(name: &str) -> Outcome<T> {

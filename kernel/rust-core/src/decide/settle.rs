@@ -175,14 +175,7 @@ fn check_authority(
 ) -> Result<(), Stop> {
     let Statement { executor, effect, key_id, signature } = *statement;
     let may_sign = !is_kernel_effect(effect)
-        && may_sign(
-            intent.executors(),
-            &state.revoked,
-            executor,
-            effect,
-            key_id,
-            &state.world_key,
-        );
+        && may_sign(intent.executors(), &state.revoked, executor, effect, key_id, &state.world_key);
     if !may_sign {
         return Err(refusal(
             Rule::ReceiptExecutorMayNotSign,

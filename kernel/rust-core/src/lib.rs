@@ -4,10 +4,18 @@
 //! number. This crate does no I/O and reads no clock: `wasm` is the border to the host.
 
 pub mod collections;
+pub mod decide;
 pub mod errors;
 pub mod journal;
+pub mod kernel;
 pub mod limits;
 pub mod manifest;
+pub mod operations;
+pub mod pending;
+#[cfg(feature = "probe")]
+mod probes;
 pub mod snapshot;
 pub mod state;
 pub mod values;
+#[cfg(target_arch = "wasm32")]
+mod wasm;

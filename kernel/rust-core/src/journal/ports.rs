@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use crate::journal::faults::Fault;
 use crate::values::digests::Hash;
 use crate::values::errors::Outcome;
 
@@ -26,6 +27,37 @@ pub trait Find {
 pub trait Verify {
     /// Whether `signature` is the key's over `message`. Any of the three may have any length.
     fn verify(&self, message: &[u8], signature: &[u8], public_key: &[u8]) -> Outcome<bool>;
+}
+
+/// What the reference computes of the bytes of manifests, for this core: it reads no state.
+pub trait Judge {
+    /// The problem of a document from outside, which may break any rule of manifests; None if it is
+    /// a manifest.
+    fn problem(&self, document: &[u8]) -> Outcome<Option<String>>;
+
+    /// The problem of a patch that must lead from one document to another; None if it does.
+    fn patch_problem(&self, base: &[u8], patch: &[u8], next: &[u8]) -> Outcome<Option<String>>;
+}
+
+/// One run of a module's entrypoint on a fresh instance, which the host is asked to make. Limits are
+/// bytes and fuel units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub module: Hash,
+    pub entrypoint: Rc<str>,
+    pub input: Vec<u8>,
+    pub fuel: u64,
+    pub memory_bytes: u64,
+    pub output_bytes: u64,
+}
+
+/// How a run ended: with the output or the fault. `fuel` is what was consumed, `pages` the peak of
+/// 64 KiB memory pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub result: Result<Vec<u8>, Fault>,
+    pub fuel: u64,
+    pub pages: u64,
 }
 
 /// A host for a state before its first frame.

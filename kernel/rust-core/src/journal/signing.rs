@@ -12,7 +12,7 @@ use crate::manifest::names::NODE;
 pub use crate::journal::frame::SIGNATURE_BYTES;
 
 /// As a manifest lists them; None if it has no list: the world's own key signs for all.
-pub type Executors = Option<OrderedMap<Rc<str>, Rc<Executor>>>;
+pub type Executors<'a> = Option<&'a OrderedMap<Rc<str>, Rc<Executor>>>;
 
 /// The keys that manifests of a world revoked: for good (K-106).
 pub type Revoked = BTreeSet<Vec<u8>>;
@@ -20,7 +20,7 @@ pub type Revoked = BTreeSet<Vec<u8>>;
 /// Whether `executor` could sign for `effect` with this key when the intent was opened, and no later
 /// manifest has revoked the key.
 pub fn may_sign(
-    opened_under: &Executors,
+    opened_under: Executors,
     revoked: &Revoked,
     executor: &str,
     effect: &str,
@@ -39,16 +39,16 @@ pub fn may_sign(
 }
 
 /// The keys that a manifest revokes.
-pub fn revoked_by(executors: &Executors) -> impl Iterator<Item = &[u8; 32]> {
-    executors.iter().flat_map(|executors| executors.values()).flat_map(|each| &each.revoked_keys)
+pub fn revoked_by(executors: Executors<'_>) -> impl Iterator<Item = &[u8; 32]> {
+    executors.into_iter().flat_map(OrderedMap::values).flat_map(|each| &each.revoked_keys)
 }
 
 /// The executor and key, if a manifest lists a key, current or retired, that was revoked.
 pub fn back_from_revocation(
-    executors: &Executors,
+    executors: Executors,
     revoked: &Revoked,
 ) -> Option<(Rc<str>, [u8; 32])> {
-    for executor in executors.iter().flat_map(|executors| executors.values()) {
+    for executor in executors.into_iter().flat_map(OrderedMap::values) {
         for key in std::iter::once(&executor.public_key).chain(&executor.retired_keys) {
             if revoked.contains(key.as_slice()) {
                 return Some((executor.name.clone(), *key));

@@ -231,7 +231,7 @@ fn fold_manifest(state: &mut State, record: &Manifest, read: &BlobReader) -> Out
         state.cells.replace(&migrated.workflow, migrated.root, migrated.count, seq)?;
     }
     state.serial += 1;
-    state.revoked.extend(revoked_by(&manifest.executors).map(|key| key.to_vec()));
+    state.revoked.extend(revoked_by(manifest.executors.as_ref()).map(|key| key.to_vec()));
     state.pinned.insert(record.document.hash);
     state.pinned.extend(manifest.modules.values().map(|module| module.hash));
     Ok(())

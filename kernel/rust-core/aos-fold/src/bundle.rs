@@ -192,8 +192,9 @@ impl ErasedValue {
                 record: record.as_bytes()?.to_vec(),
             })
         };
-        let erased = read()
-            .ok_or_else(|| "an erased value is not [hash, record's sequence, record]".to_string())?;
+        let erased = read().ok_or_else(|| {
+            "an erased value is not [hash, record's sequence, record]".to_string()
+        })?;
         match from_bytes(&erased.record).map_err(damage_text)? {
             Record::Fork(fork) if fork.seq == erased.seq && fork.erased.contains(&erased.value) => {
                 Ok(erased)
@@ -226,9 +227,9 @@ struct End {
 
 impl End {
     fn read(data: &[u8]) -> Result<End, String> {
-        let Some((positions, digest)) = data.split_at_checked(16).filter(|(_, digest)| {
-            digest.len() == HASH_BYTES
-        }) else {
+        let Some((positions, digest)) =
+            data.split_at_checked(16).filter(|(_, digest)| digest.len() == HASH_BYTES)
+        else {
             let expected = END_BODY_BYTES;
             return Err(format!("the last item: expected {expected} bytes, found {}", data.len()));
         };
@@ -365,7 +366,10 @@ impl Bundle {
 
     /// Give each frame to `take`, in their order in the file. Whether they follow one another is
     /// for `take` to check.
-    pub fn frames(&self, mut take: impl FnMut(Frame) -> Result<(), Problem>) -> Result<(), Problem> {
+    pub fn frames(
+        &self,
+        mut take: impl FnMut(Frame) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
         let mut at = self.items_at;
         while let Some(item) = self.next(at)? {
             if item.opening.kind == Kind::Frame {
@@ -400,8 +404,7 @@ impl Bundle {
         let item = self.source.item(at)?;
         if item.opening.kind == Kind::Erased {
             let seq = self.source.body(&item, ErasedValue::read)?.seq;
-            let text = format!("the value {name} was erased by record {seq}");
-            return Err(Problem::Damage(text));
+            return Err(Problem::Erased(format!("the value {name} was erased by record {seq}")));
         }
         let item = self.source.expect(at, Kind::Blob)?;
         let data = self.source.body(&item, |data| Ok(data.to_vec()))?;
@@ -566,9 +569,10 @@ impl Source {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                 Err(self.damage(at, "the file became shorter while it was read"))
             }
-            Err(error) => {
-                Err(Problem::Unavailable(format!("{}: the file cannot be read: {error}", self.path)))
-            }
+            Err(error) => Err(Problem::Unavailable(format!(
+                "{}: the file cannot be read: {error}",
+                self.path
+            ))),
         }
     }
 

@@ -85,7 +85,7 @@ pub fn fold_bundle(path: &str) -> Result<Report, Problem> {
 struct Reader {
     bundle: Rc<Bundle>,
     parts: RefCell<SeededMap<Hash, Vec<u8>>>,
-    /// Why the file could not be read, if it could not.
+    /// Why a value could not be read, if it was not damage.
     unread: RefCell<Option<Problem>>,
 }
 
@@ -107,7 +107,12 @@ impl Reader {
     fn problem(&self, location: &str, failure: Failure) -> Problem {
         match failure {
             Failure::Damage(text) => Problem::Damage(format!("{location}: {text}")),
-            Failure::Host => self.unread.take().expect("the reader kept its problem"),
+            Failure::Erased | Failure::Host => {
+                match self.unread.take().expect("the reader kept its problem") {
+                    Problem::Erased(text) => Problem::Damage(format!("{location}: {text}")),
+                    other => other,
+                }
+            }
         }
     }
 }
@@ -120,8 +125,13 @@ impl Blobs for Reader {
         self.bundle.blob(hash).map_err(|problem| match problem {
             Problem::Damage(text) => Failure::Damage(text),
             other => {
+                let is_erased = matches!(other, Problem::Erased(_));
                 self.unread.replace(Some(other));
-                Failure::Host
+                if is_erased {
+                    Failure::Erased
+                } else {
+                    Failure::Host
+                }
             }
         })
     }
@@ -257,7 +267,9 @@ impl<'a> Pass<'a> {
             return Err(Problem::Damage(sentence.text()));
         }
         if !is_signed(&head.message(), &head.signature, &state.world_key) {
-            return Err(Problem::Damage(format!("{path}: the head is not signed by the world's key")));
+            return Err(Problem::Damage(format!(
+                "{path}: the head is not signed by the world's key"
+            )));
         }
         if header.world != state.tip.world
             || header.world_key != *state.world_key

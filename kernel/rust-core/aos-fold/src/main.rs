@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match folding::fold_bundle(&file) {
         Ok(folded) if is_json => print(&report::json(&folded), 0),
         Ok(folded) => print(&report::text(&folded), 0),
-        Err(problem @ Problem::Damage(_)) if is_json => {
+        Err(problem @ (Problem::Damage(_) | Problem::Erased(_))) if is_json => {
             print(&report::json_of_damage(problem.text()), problem.exit_code())
         }
         Err(problem) => fail(&problem),

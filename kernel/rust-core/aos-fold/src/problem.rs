@@ -9,6 +9,8 @@ pub enum Problem {
     Usage(String),
     /// The bundle is inconsistent.
     Damage(String),
+    /// The bytes of a value that is needed were erased, as a record says.
+    Erased(String),
     /// The file cannot be read now.
     Unavailable(String),
 }
@@ -17,14 +19,17 @@ impl Problem {
     pub fn exit_code(&self) -> u8 {
         match self {
             Problem::Usage(_) => 2,
-            Problem::Damage(_) => 3,
+            Problem::Damage(_) | Problem::Erased(_) => 3,
             Problem::Unavailable(_) => 4,
         }
     }
 
     pub fn text(&self) -> &str {
         match self {
-            Problem::Usage(text) | Problem::Damage(text) | Problem::Unavailable(text) => text,
+            Problem::Usage(text)
+            | Problem::Damage(text)
+            | Problem::Erased(text)
+            | Problem::Unavailable(text) => text,
         }
     }
 }
@@ -33,6 +38,6 @@ impl Problem {
 pub fn damage_text(failure: Failure) -> String {
     match failure {
         Failure::Damage(text) => text,
-        Failure::Host => unreachable!("no function of the host was called"),
+        Failure::Erased | Failure::Host => unreachable!("no function of the host was called"),
     }
 }

@@ -63,7 +63,8 @@ pub fn json_of_damage(problem: &str) -> String {
 }
 
 fn object(fields: &[(&str, String)]) -> String {
-    let rows: Vec<String> = fields.iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
+    let rows: Vec<String> =
+        fields.iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
     format!("{{\n{}\n}}\n", rows.join(",\n"))
 }
 

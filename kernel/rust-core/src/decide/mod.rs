@@ -6,5 +6,7 @@ pub mod dialect;
 pub mod envelope;
 pub mod fits;
 pub mod left_behind;
+pub mod owed;
 pub mod routing;
+pub mod settle;
 pub mod step;

@@ -19,7 +19,8 @@ use crate::manifest::governance::GovernanceBlock;
 use crate::manifest::keys::parse_key;
 use crate::manifest::limits::{StepLimits, WorldLimits};
 use crate::manifest::node::{
-    list, list_or_none, name, name_or, number_or, part, text, texts, Reading, Unreadable,
+    list, list_or_none, map_or_none, name, name_or, number_or, part, text, texts, Reading,
+    Unreadable,
 };
 use crate::manifest::secret_use::SECRET_REF;
 use crate::values::cbor::{decode_record, put_value, Key, Value, RECORD};
@@ -357,7 +358,7 @@ impl<'a> View<'a> {
 
     fn effective(self, document: &[u8]) -> Reading<Effective> {
         let manifest = self.manifest;
-        let routing = manifest.get("routing");
+        let routing = map_or_none(manifest, "routing")?;
         let subscriptions = match routing {
             None => &[],
             Some(routing) => list_or_none(routing, "subscriptions")?,
@@ -513,7 +514,7 @@ impl<'a> View<'a> {
         let effect = name(node, "name")?;
         let impl_ = part(node, "impl")?;
         let none = Value::Map(Vec::new());
-        let retry = node.get("retry").unwrap_or(&none);
+        let retry = map_or_none(node, "retry")?.unwrap_or(&none);
         let module = impl_
             .get("module")
             .map(|name| self.module_named(name.as_text().ok_or(Unreadable::Shape)?))

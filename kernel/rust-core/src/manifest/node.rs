@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::values::cbor::{Key, Value};
+use crate::values::cbor::Value;
 use crate::values::errors::ValueProblem;
 use crate::values::expressions::SchemaProblems;
 
@@ -30,6 +30,14 @@ pub type Reading<T> = Result<T, Unreadable>;
 
 pub fn part<'a>(node: &'a Value, name: &str) -> Reading<&'a Value> {
     node.get(name).ok_or(Unreadable::Shape)
+}
+
+/// A map that may be absent.
+pub fn map_or_none<'a>(node: &'a Value, name: &str) -> Reading<Option<&'a Value>> {
+    match node.get(name) {
+        Some(Value::Map(_)) | None => Ok(node.get(name)),
+        Some(_) => Err(Unreadable::Shape),
+    }
 }
 
 pub fn text<'a>(node: &'a Value, name: &str) -> Reading<&'a str> {
@@ -67,13 +75,6 @@ pub fn list_or_none<'a>(node: &'a Value, name: &str) -> Reading<&'a [Value]> {
     match node.get(name) {
         None => Ok(&[]),
         Some(value) => value.as_list().ok_or(Unreadable::Shape),
-    }
-}
-
-pub fn entries(value: &Value) -> Reading<&[(Key, Value)]> {
-    match value {
-        Value::Map(entries) => Ok(entries),
-        _ => Err(Unreadable::Shape),
     }
 }
 

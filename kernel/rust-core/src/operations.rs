@@ -69,6 +69,9 @@ const REBASE: u32 = 7;
 const HEAD: u32 = 8;
 /// -> bytes that are allocated, bytes of the instance's memory (`u64` each).
 const MEMORY: u32 = 9;
+/// How many idle cells of each workflow stay decoded (`u64`), and whether states may leave memory
+/// with a frame (`u32`: 0 or 1).
+const KEEP: u32 = 10;
 
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;
@@ -186,6 +189,11 @@ impl Core {
                 let (live, whole) = (self.host.memory)();
                 put_u64(out, live as u64);
                 put_u64(out, whole as u64);
+            }
+            KEEP => {
+                let cells = &mut self.kernel().state.cells;
+                cells.keep(usize::try_from(request.u64()).unwrap_or(usize::MAX));
+                cells.spilling().is_on = request.u32() == 1;
             }
             _ => panic!("operation {operation} is unknown"),
         }

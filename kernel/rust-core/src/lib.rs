@@ -5,6 +5,7 @@
 
 pub mod collections;
 pub mod decide;
+pub mod deciding;
 pub mod errors;
 pub mod journal;
 pub mod kernel;

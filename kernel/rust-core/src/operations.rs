@@ -97,7 +97,7 @@ impl Core {
                     put_u32(&mut answer, DAMAGE);
                     answer.extend_from_slice(text.as_bytes());
                 }
-                Failure::Host => put_u32(&mut answer, HOST),
+                Failure::Host | Failure::Erased => put_u32(&mut answer, HOST),
             }
         }
         answer

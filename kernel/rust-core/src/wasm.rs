@@ -91,6 +91,7 @@ extern "C" {
 const FOUND: u32 = 0;
 const ABSENT: u32 = 1;
 const DAMAGED: u32 = 2;
+const ERASED: u32 = 4;
 
 struct Imports;
 
@@ -100,6 +101,7 @@ impl Blobs for Imports {
         match unsafe { host_read(hash.as_ptr()) } {
             FOUND => Ok(taken()),
             DAMAGED => Err(damaged()),
+            ERASED => Err(Failure::Erased),
             _ => Err(Failure::Host),
         }
     }

@@ -425,7 +425,7 @@ pub fn has_fields_of(action: ControlAction, names: &[&str]) -> bool {
 pub enum Input {
     Genesis(GenesisInput),
     Start(StartInput),
-    Manifest(ManifestInput),
+    Manifest(Rc<ManifestInput>),
     Event(EventInput),
     Receipt(ReceiptInput),
     Stream(StreamInput),

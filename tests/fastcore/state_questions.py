@@ -25,36 +25,37 @@ from aos.fastcore.fold_core import FoldCore
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.fastcore.owned import on_owner
+from tests.fastcore.questions import Answer, Words
 
 QUESTION: Final = 111
 """The number of the probe (kernel/rust-core/src/probes.rs)."""
 
 
-class Words(str):
-    """The words of Damage."""
-
-    __slots__ = ()
-
-
-Answer: TypeAlias = "Value | Words"
+Agree: TypeAlias = Callable[..., Answer]
+"""Puts a question to both, by its name and arguments. Returns their answer; fails if there are
+two."""
 
 
-def agree(core: FoldCore, name: str, *arguments: Any) -> Answer:
-    """Put a question to both. Returns their answer; fails if there are two."""
-    try:
-        reference: Answer = ANSWERS[name](*arguments)
-    except Damage as problem:
-        reference = Words(problem)
-    question = encode([name, *arguments])
-    try:
-        answer: Answer = decode_record(
-            on_owner(lambda: core._core.call("probe", QUESTION, question))
-        )
-    except ProbeRefused as problem:
-        answer = Words(problem)
-    assert type(answer) is type(reference)
-    assert answer == reference
-    return reference
+def agreeing(core: FoldCore) -> Agree:
+    """Compare ``core`` with the reference."""
+
+    def asked(question: bytes) -> Answer:
+        try:
+            return decode_record(on_owner(lambda: core._core.call("probe", QUESTION, question)))
+        except ProbeRefused as problem:
+            return Words(problem)
+
+    def agree(name: str, *arguments: Any) -> Answer:
+        try:
+            reference: Answer = ANSWERS[name](*arguments)
+        except Damage as problem:
+            reference = Words(problem)
+        answer = asked(encode([name, *arguments]))
+        assert type(answer) is type(reference)
+        assert answer == reference
+        return reference
+
+    return agree
 
 
 def _reader(blobs: Sequence[bytes]) -> Callable[[Hash], bytes]:

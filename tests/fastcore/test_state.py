@@ -15,7 +15,6 @@ from aos.core.snapshot.shape import ITEMS
 from aos.core.snapshot.take import take
 from aos.core.state.entry import entry_of, pack_keys
 from aos.errors import Damage
-from aos.fastcore.fold_core import FoldCore
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
 from tests.core.journal.test_records import JUNK, altered, places
@@ -33,7 +32,8 @@ from tests.core.state.test_cell_index import CROWD, DAMAGED, STRAYS, crowd, naiv
 from tests.core.state.test_cells import bad_entries
 from tests.core.state_vectors import CELLS
 from tests.fastcore.owned import made_core, on_owner
-from tests.fastcore.state_questions import Words, agree
+from tests.fastcore.questions import Words
+from tests.fastcore.state_questions import Agree, agreeing
 from tests.tools import long_form
 
 STEP: Final = 3 if long_form() else 40
@@ -41,37 +41,35 @@ STEP: Final = 3 if long_form() else 40
 
 
 @pytest.fixture(scope="module")
-def core() -> FoldCore:
-    return made_core()
+def agree() -> Agree:
+    return agreeing(made_core())
 
 
 # Entries, keys and chunks
 
 
 @pytest.mark.parametrize(("name", "cell"), CELLS)
-def test_an_entry_is_read_and_written(core: FoldCore, name: str, cell: Any) -> None:
+def test_an_entry_is_read_and_written(agree: Agree, name: str, cell: Any) -> None:
     data = entry_of(cell).data
-    answer = agree(core, "entry", data, pack_keys(cell.keys))
+    answer = agree("entry", data, pack_keys(cell.keys))
     assert isinstance(answer, list), name
     assert answer[1] == data
 
 
 @pytest.mark.parametrize("value", [pytest.param(value, id=name) for name, value in bad_entries()])
-def test_an_entry_that_none_writes_is_damage_in_the_same_words(
-    core: FoldCore, value: Value
-) -> None:
-    assert isinstance(agree(core, "entry", encode(value), None), Words)
+def test_an_entry_that_none_writes_is_damage_in_the_same_words(agree: Agree, value: Value) -> None:
+    assert isinstance(agree("entry", encode(value), None), Words)
 
 
-def test_an_entry_with_an_altered_byte_is_read_as_the_reference_does(core: FoldCore) -> None:
+def test_an_entry_with_an_altered_byte_is_read_as_the_reference_does(agree: Agree) -> None:
     for _, cell in CELLS:
         data = entry_of(cell).data
         for at in range(len(data)):
             for bit in (1, 32, 128):
                 changed = bytearray(data)
                 changed[at] ^= bit
-                agree(core, "entry", bytes(changed), pack_keys(cell.keys))
-            agree(core, "entry", data[:at], None)
+                agree("entry", bytes(changed), pack_keys(cell.keys))
+            agree("entry", data[:at], None)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +80,9 @@ def test_an_entry_with_an_altered_byte_is_read_as_the_reference_does(core: FoldC
         [["a", bytes(32), 1]],
     ],
 )  # fmt: skip
-def test_keys_are_read_and_written(core: FoldCore, value: Value) -> None:
-    agree(core, "keys", encode(value))
-    agree(core, "keys", encode(value)[:-1])
+def test_keys_are_read_and_written(agree: Agree, value: Value) -> None:
+    agree("keys", encode(value))
+    agree("keys", encode(value)[:-1])
 
 
 @pytest.mark.parametrize(
@@ -97,15 +95,15 @@ def test_keys_are_read_and_written(core: FoldCore, value: Value) -> None:
         [[20, "a", bytes(32), True]],
     ],
 )  # fmt: skip
-def test_a_chunk_is_read_and_written(core: FoldCore, rows: Any) -> None:
+def test_a_chunk_is_read_and_written(agree: Agree, rows: Any) -> None:
     for number in (2, 0):
         for count in (0, 1, 2):
-            agree(core, "chunk", number, count, 10, encode(rows))
+            agree("chunk", number, count, 10, encode(rows))
 
 
-def test_the_first_chunk_has_no_record_0(core: FoldCore) -> None:
-    assert isinstance(agree(core, "chunk", 0, 1, 10, encode([[0, "a", bytes(32), 5]])), Words)
-    assert agree(core, "chunk", 0, 1, 10, encode([[1, "a", bytes(32), 5]]))
+def test_the_first_chunk_has_no_record_0(agree: Agree) -> None:
+    assert isinstance(agree("chunk", 0, 1, 10, encode([[0, "a", bytes(32), 5]])), Words)
+    assert agree("chunk", 0, 1, 10, encode([[1, "a", bytes(32), 5]]))
 
 
 # Indexes
@@ -116,29 +114,29 @@ KEYS: Final = [content_hash(b"key %d" % n) for n in range(400)] + crowd(80, "5a"
 class Kept:
     """An index that both implementations changed alike, with all its nodes."""
 
-    def __init__(self, core: FoldCore) -> None:
-        self._core = core
+    def __init__(self, agree: Agree) -> None:
+        self._agree = agree
         self.nodes: dict[Hash, bytes] = {}
         self.root: Hash | None = None
         self.count = 0
 
     def change(self, changes: Mapping[Hash, bytes | None]) -> None:
         rows = [[key, entry] for key, entry in changes.items()]
-        answer = agree(self._core, "updated", *self._whole(), rows)
+        answer = self._agree("updated", *self._whole(), rows)
         assert isinstance(answer, list)
         root, self.count, put = answer
         self.root = None if root is None else Hash(root)
         self.nodes.update({content_hash(node): node for node in put})
 
     def read(self, key: Hash) -> None:
-        agree(self._core, "get", *self._whole(), key)
-        agree(self._core, "items", *self._whole(), key)
-        agree(self._core, "leaves", *self._whole(), self.root)
-        proof = agree(self._core, "proof", *self._whole(), key)
+        self._agree("get", *self._whole(), key)
+        self._agree("items", *self._whole(), key)
+        self._agree("leaves", *self._whole(), self.root)
+        proof = self._agree("proof", *self._whole(), key)
         assert isinstance(proof, list)
-        agree(self._core, "proved", self.root, key, proof)
+        self._agree("proved", self.root, key, proof)
         for other in (proof[:-1], [*proof, b"\x80"], [b"", *proof[1:]]):
-            agree(self._core, "proved", self.root, key, other)
+            self._agree("proved", self.root, key, other)
 
     def _whole(self) -> tuple[list[bytes], Hash | None, int]:
         return [*self.nodes.values()], self.root, self.count
@@ -150,8 +148,8 @@ spans = st.tuples(st.integers(0, 480), st.integers(0, 120), entries)
 
 
 @given(st.lists(st.one_of(changes, spans), max_size=6), st.sampled_from(KEYS))
-def test_an_index_has_the_same_nodes(core: FoldCore, done: list[Any], key: Hash) -> None:
-    index = Kept(core)
+def test_an_index_has_the_same_nodes(agree: Agree, done: list[Any], key: Hash) -> None:
+    index = Kept(agree)
     for change in done:
         if isinstance(change, tuple):
             start, count, entry = change
@@ -162,47 +160,47 @@ def test_an_index_has_the_same_nodes(core: FoldCore, done: list[Any], key: Hash)
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_node_that_none_writes_is_damage_in_the_same_words(core: FoldCore, name: str) -> None:
+def test_a_node_that_none_writes_is_damage_in_the_same_words(agree: Agree, name: str) -> None:
     data, count, _, _ = DAMAGED[name]
     key = CROWD[0][0]
     if count <= 64:
-        agree(core, "leaf", data, count, key, 1)
-        agree(core, "entry in", data, count, key)
-    agree(core, "interior", data)
-    agree(core, "leaf count", data)
+        agree("leaf", data, count, key, 1)
+        agree("entry in", data, count, key)
+    agree("interior", data)
+    agree("leaf count", data)
     for question, last in (("get", key), ("items", None), ("leaves", None), ("proof", key)):
-        agree(core, question, [data], content_hash(data), count, last)
-    agree(core, "updated", [data], content_hash(data), count, [[key, b"new"]])
-    agree(core, "proved", content_hash(data), key, [data])
+        agree(question, [data], content_hash(data), count, last)
+    agree("updated", [data], content_hash(data), count, [[key, b"new"]])
+    agree("proved", content_hash(data), key, [data])
 
 
 @pytest.mark.parametrize("name", STRAYS)
-def test_a_key_hash_outside_of_its_subtree_is_damage(core: FoldCore, name: str) -> None:
+def test_a_key_hash_outside_of_its_subtree_is_damage(agree: Agree, name: str) -> None:
     nibble, stray = STRAYS[name]
     for digits in (0, 1, 2, 3):
         key = Hash(bytes((nibble << 4,)) * 32)
-        agree(core, "leaf", stray, 5, key, digits)
+        agree("leaf", stray, 5, key, digits)
 
 
-def test_every_altered_byte_of_a_node_is_read_as_the_reference_does(core: FoldCore) -> None:
+def test_every_altered_byte_of_a_node_is_read_as_the_reference_does(agree: Agree) -> None:
     leaf = naive_leaf(CROWD[:3])
-    index = Kept(core)
+    index = Kept(agree)
     index.change(dict.fromkeys(KEYS[:70], b"e"))
     assert index.root is not None
     interior = index.nodes[index.root]
     for at in range(len(leaf)):
         changed = leaf[:at] + bytes([leaf[at] ^ 0x41]) + leaf[at + 1 :]
-        agree(core, "leaf", changed, 3, CROWD[0][0], 1)
-        agree(core, "entry in", changed, 3, CROWD[1][0])
-        agree(core, "leaf", leaf[:at], 3, CROWD[0][0], 1)
+        agree("leaf", changed, 3, CROWD[0][0], 1)
+        agree("entry in", changed, 3, CROWD[1][0])
+        agree("leaf", leaf[:at], 3, CROWD[0][0], 1)
     for at in range(len(interior)):
-        agree(core, "interior", interior[:at] + bytes([interior[at] ^ 1]) + interior[at + 1 :])
-        agree(core, "interior", interior[:at])
+        agree("interior", interior[:at] + bytes([interior[at] ^ 1]) + interior[at + 1 :])
+        agree("interior", interior[:at])
 
 
 @pytest.mark.parametrize(("root", "count"), [(None, 1), (Hash(bytes(32)), 0)])
-def test_a_root_goes_with_entries(core: FoldCore, root: Hash | None, count: int) -> None:
-    assert isinstance(agree(core, "items", [], root, count, None), Words)
+def test_a_root_goes_with_entries(agree: Agree, root: Hash | None, count: int) -> None:
+    assert isinstance(agree("items", [], root, count, None), Words)
 
 
 # Snapshots
@@ -217,31 +215,31 @@ def forgeries(part: Value) -> Iterator[bytes]:
             yield cbor2.dumps(altered(part, path, junk), canonical=True)
 
 
-def test_a_crafted_document_is_damage_in_the_same_words(core: FoldCore) -> None:
+def test_a_crafted_document_is_damage_in_the_same_words(agree: Agree) -> None:
     document, blobs = snapped()[0].document, snapped()[1]
     fields: Any = {"format": 1, **fields_of(document, blobs)}
     for name in fields:
-        agree(core, "document", encode({key: fields[key] for key in fields if key != name}))
+        agree("document", encode({key: fields[key] for key in fields if key != name}))
     for more in ({"x" * 60: 1}, {5: 1}, {"window_ns": fields["clock_ns"]}, {"proposed": 0}):
-        agree(core, "document", encode({**fields, **more}))
+        agree("document", encode({**fields, **more}))
     for number in (0, 2, -1, None, True, "1"):
-        agree(core, "document", encode({**fields, "format": number}))
+        agree("document", encode({**fields, "format": number}))
     for data in (b"", b"\x80", b"\xf6", b"\xa0", b"\x9f", blobs[document][:-1]):
-        agree(core, "document", data)
+        agree("document", data)
     for data in forgeries(fields):
-        agree(core, "document", data)
+        agree("document", data)
 
 
 @pytest.mark.parametrize("name", ITEMS)
-def test_an_item_of_open_work_has_one_shape(core: FoldCore, name: str) -> None:
+def test_an_item_of_open_work_has_one_shape(agree: Agree, name: str) -> None:
     _, blobs = snapped()
     items = [
         item for page, hash in pages() if page == name for item in cbor2.loads(blobs[hash])
     ] or [[bytes(32), "held", 1, 5, 6, "code", None]]
     for item in items[:4]:
-        agree(core, "item", name, item)
+        agree("item", name, item)
         for data in forgeries(item):
-            agree(core, "item", name, cbor2.loads(data))
+            agree("item", name, cbor2.loads(data))
 
 
 def loaded(document: Hash, blobs: Blobs) -> Hash | str:

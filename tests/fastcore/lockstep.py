@@ -43,8 +43,12 @@ class Mirror:
         self.kept_blobs: set[Hash] = set()
         self.frames = 0
         state = kernel.state
+        self.is_whole = state.next_seq <= 2  # else the kernel has layers that the mirror has not
         self.core = made_core(self._read, _find(state), state.limits)
         _enter(state, self.core, self.own_blobs)
+
+    def __deepcopy__(self, _: object) -> None:
+        """A copy of the kernel gets another mirror."""
 
     def _read(self, hash: Hash) -> bytes:
         own = self.own_blobs.get(hash)
@@ -74,13 +78,22 @@ class Mirror:
         expected = plain(sealed)
         for name in SealedBytes.__slots__:
             left, right = getattr(expected, name), getattr(found, name)
-            if name == "blobs":  # cells that leave memory: see SN-11a; not with a state as loaded
+            # Which cells leave memory depends on what is in memory (SN-11a).
+            if not self.is_whole and name == "replaced":
+                continue
+            if not self.is_whole and name == "blobs":
                 left = {hash: left[hash] for hash in left.keys() & self.kept_blobs}
                 right = {hash: right[hash] for hash in right.keys() & self.kept_blobs}
             if left != right:
-                raise Differs(f"frame {first}: {name}: expected {left!r}, found {right!r}")
+                raise Differs(f"frame {first}: {name}: {differing(left, right)}")
         self.kept_blobs.clear()
-        compare_states(self.kernel.state, self.core)
+        # The host of a test may store these only when it has the frame.
+        host = self.kernel._host_read
+        self.kernel._host_read = lambda name: sealed.blobs.get(name) or host(name)
+        try:
+            compare_states(self.kernel.state, self.core)
+        finally:
+            self.kernel._host_read = host
 
 
 def plain(sealed: Sealed) -> SealedBytes:
@@ -113,6 +126,16 @@ def taken(state: State, blobs: dict[Hash, bytes]) -> Hash:
     return take(state, put).document
 
 
+def differing(left: Any, right: Any) -> str:
+    """The parts in which two values differ."""
+    if not isinstance(left, dict):
+        return f"expected {left!r}, found {right!r}"
+    names = [name for name in left.keys() | right.keys() if left.get(name) != right.get(name)]
+    return "; ".join(
+        f"{name!r}: expected {left.get(name)!r}, found {right.get(name)!r}" for name in names
+    )
+
+
 def compare_problems(place: str, problem: Damage | None, function: Any) -> None:
     """Both raise the same Damage, or none."""
     text = None if problem is None else str(problem)
@@ -133,12 +156,8 @@ def compare_states(state: State, core: FoldCore) -> None:
     if (document, state.tip.seq, state.tip.frame) != (found.document, found.at, found.frame):
         expected_fields: Any = decode_record(blobs[document])
         found_fields: Any = decode_record(found.blobs[found.document])
-        differing = {
-            name: (expected_fields.get(name), found_fields.get(name))
-            for name in expected_fields.keys() | found_fields.keys()
-            if expected_fields.get(name) != found_fields.get(name)
-        }
-        raise Differs(f"the states after record {state.tip.seq} differ: {differing}")
+        parts = differing(expected_fields, found_fields)
+        raise Differs(f"the states after record {state.tip.seq} differ: {parts}")
 
 
 class Follower:

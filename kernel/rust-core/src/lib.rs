@@ -5,6 +5,7 @@
 
 pub mod collections;
 pub mod decide;
+pub mod deciding;
 pub mod errors;
 pub mod journal;
 pub mod kernel;
@@ -13,9 +14,11 @@ pub mod manifest;
 pub mod operations;
 pub mod pending;
 #[cfg(feature = "probe")]
-mod probes;
+pub mod probes;
 pub mod snapshot;
 pub mod state;
 pub mod values;
+#[cfg(feature = "probe")]
+mod values_probe;
 #[cfg(target_arch = "wasm32")]
 mod wasm;

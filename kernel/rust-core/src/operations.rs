@@ -14,10 +14,11 @@
 use std::rc::Rc;
 
 use crate::collections::seed_maps;
+use crate::deciding;
 use crate::journal::frame::{read_frame, Head, Tip};
-use crate::journal::ports::{BlobReader, Find};
+use crate::journal::ports::{BlobReader, Find, Judge, Verify};
 use crate::journal::record_codec::from_bytes;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Ports};
 use crate::limits::{Limits, LIMITS};
 use crate::pending::Sealed;
 use crate::snapshot::load::{layers, load};
@@ -31,6 +32,8 @@ use crate::values::errors::{Failure, Outcome};
 pub struct Host {
     pub blobs: BlobReader,
     pub find: Rc<dyn Find>,
+    pub verify: Rc<dyn Verify>,
+    pub judge: Rc<dyn Judge>,
     /// (bytes that are allocated, bytes of the instance's memory).
     pub memory: fn() -> (usize, usize),
     /// Allocate no more than so many bytes: the core would trap.
@@ -72,6 +75,14 @@ const MEMORY: u32 = 9;
 /// How many idle cells of each workflow stay decoded (`u64`), and whether states may leave memory
 /// with a frame (`u32`: 0 or 1).
 const KEEP: u32 = 10;
+/// A stamp and an input -> how its decision goes on; see `deciding`. Nothing changes.
+const DECIDE: u32 = 11;
+/// -> how the decision of the next step or receipt of the core goes on. Nothing changes.
+const NEXT: u32 = 12;
+/// How the call that a decision asked for has ended -> how the decision goes on. Nothing changes.
+const RAN: u32 = 13;
+/// Folds the record that was decided last into the next frame. Nothing else came since.
+const ENTER: u32 = 14;
 
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;
@@ -91,7 +102,7 @@ impl Core {
             return result;
         }
         if let Err(failure) = self.answer(operation, request, &mut answer) {
-            if matches!(operation, FOLD_FRAME | APPEND) {
+            if matches!(operation, FOLD_FRAME | APPEND | ENTER) {
                 self.kernel = None;
             }
             answer.clear();
@@ -100,7 +111,7 @@ impl Core {
                     put_u32(&mut answer, DAMAGE);
                     answer.extend_from_slice(text.as_bytes());
                 }
-                Failure::Host => put_u32(&mut answer, HOST),
+                Failure::Host | Failure::Erased => put_u32(&mut answer, HOST),
             }
         }
         answer
@@ -195,6 +206,25 @@ impl Core {
                 cells.resting_max = usize::try_from(request.u64()).unwrap_or(usize::MAX);
                 cells.spilling().is_on = request.u32() == 1;
             }
+            DECIDE => {
+                let stamp = deciding::stamp(&mut request);
+                let input = deciding::input(&mut request);
+                let kernel = self.kernel();
+                let decision = kernel.decide(&input, stamp)?;
+                deciding::put_decision(out, decision, kernel);
+            }
+            NEXT => {
+                let kernel = self.kernel();
+                let decision = kernel.next()?;
+                deciding::put_decision(out, decision, kernel);
+            }
+            RAN => {
+                let ran = deciding::ran(&mut request);
+                let kernel = self.kernel();
+                let decision = kernel.ran(ran)?;
+                deciding::put_decision(out, decision, kernel);
+            }
+            ENTER => self.kernel().enter()?,
             _ => panic!("operation {operation} is unknown"),
         }
         Ok(())
@@ -202,7 +232,12 @@ impl Core {
 
     fn open(&mut self, state: State) {
         self.taken = None;
-        self.kernel = Some(Kernel::new(state, self.host.blobs.clone()));
+        let ports = Ports {
+            verify: self.host.verify.clone(),
+            judge: self.host.judge.clone(),
+            keeps: false,
+        };
+        self.kernel = Some(Kernel::new(state, self.host.blobs.clone(), ports));
     }
 
     fn kernel(&mut self) -> &mut Kernel {
@@ -252,17 +287,17 @@ pub(crate) fn put_u32(out: &mut Vec<u8>, n: u32) {
     out.extend_from_slice(&n.to_le_bytes());
 }
 
-fn put_u64(out: &mut Vec<u8>, n: u64) {
+pub(crate) fn put_u64(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(&n.to_le_bytes());
 }
 
-fn put_data(out: &mut Vec<u8>, data: &[u8]) {
+pub(crate) fn put_data(out: &mut Vec<u8>, data: &[u8]) {
     put_u32(out, data.len() as u32);
     out.extend_from_slice(data);
 }
 
 /// Write a list whose length is only known after its items.
-fn put_list<T>(
+pub(crate) fn put_list<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
     put: impl Fn(&mut Vec<u8>, T),
@@ -278,37 +313,37 @@ fn put_list<T>(
 }
 
 /// The bytes of a request that were not read yet.
-struct Request<'a>(&'a [u8]);
+pub(crate) struct Request<'a>(&'a [u8]);
 
 impl<'a> Request<'a> {
-    fn take(&mut self, size: usize) -> &'a [u8] {
+    pub(crate) fn take(&mut self, size: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(size);
         self.0 = rest;
         taken
     }
 
-    fn u32(&mut self) -> u32 {
+    pub(crate) fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.take(4).try_into().expect("four bytes"))
     }
 
-    fn u64(&mut self) -> u64 {
+    pub(crate) fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.take(8).try_into().expect("eight bytes"))
     }
 
-    fn hash(&mut self) -> Hash {
+    pub(crate) fn hash(&mut self) -> Hash {
         self.take(32).try_into().expect("32 bytes")
     }
 
-    fn data(&mut self) -> &'a [u8] {
+    pub(crate) fn data(&mut self) -> &'a [u8] {
         let size = self.u32();
         self.take(size as usize)
     }
 
-    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
+    pub(crate) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
         (0..self.u32()).map(|_| item(self)).collect()
     }
 
-    fn rest(&mut self) -> &'a [u8] {
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 }

@@ -21,6 +21,9 @@ const HEAD: u32 = 104;
 /// -> mode of a shadow report.
 const REPORT: u32 = 105;
 
+/// A question about values and manifests -> its answer, both canonical CBOR.
+const QUESTION: u32 = 110;
+
 /// The answer of a probe; None if the operation is another one.
 pub fn probe(operation: u32, request: &[u8]) -> Option<Vec<u8>> {
     let result: Result<Vec<u8>, String> = match operation {
@@ -36,6 +39,7 @@ pub fn probe(operation: u32, request: &[u8]) -> Option<Vec<u8>> {
         }),
         HEAD => words(Head::from_bytes(request)).map(|head| head.to_bytes()),
         REPORT => read_report_head(request).map(|head| head.mode.as_bytes().to_vec()),
+        QUESTION => crate::values_probe::answer(request),
         _ => return None,
     };
     let mut answer = Vec::new();
@@ -55,6 +59,6 @@ pub fn probe(operation: u32, request: &[u8]) -> Option<Vec<u8>> {
 fn words<T>(outcome: Outcome<T>) -> Result<T, String> {
     outcome.map_err(|failure| match failure {
         Failure::Damage(text) => text,
-        Failure::Host => "the host did not return".to_string(),
+        Failure::Host | Failure::Erased => "the host did not return".to_string(),
     })
 }

@@ -11,6 +11,7 @@
 //!
 //!     read(hash) -> status              FOUND: `take` then gives the bytes
 //!     find(id, size, seq) -> status     FOUND: the host wrote eight bytes, little-endian, at `seq`
+//!     ask(question, request, size)      FOUND or ABSENT, as `ask` says
 //!     taken() -> size, take(address)    what the host has to give: bytes, or the words of damage
 //!     panicked(text, size)              why the core is about to trap
 //!
@@ -23,8 +24,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::journal::ports::{Blobs, Find};
-use crate::operations::{Core, Host};
+use crate::journal::ports::{Blobs, Find, Judge, Verify};
+use crate::operations::{put_data, Core, Host};
 use crate::values::digests::Hash;
 use crate::values::errors::{Failure, Outcome};
 
@@ -79,6 +80,8 @@ extern "C" {
     fn host_read(hash: *const u8) -> u32;
     #[link_name = "find"]
     fn host_find(id: *const u8, size: usize, seq: *mut u8) -> u32;
+    #[link_name = "ask"]
+    fn host_ask(question: u32, request: *const u8, size: usize) -> u32;
     #[link_name = "taken"]
     fn host_taken() -> usize;
     #[link_name = "take"]
@@ -91,6 +94,7 @@ extern "C" {
 const FOUND: u32 = 0;
 const ABSENT: u32 = 1;
 const DAMAGED: u32 = 2;
+const ERASED: u32 = 4;
 
 struct Imports;
 
@@ -100,6 +104,7 @@ impl Blobs for Imports {
         match unsafe { host_read(hash.as_ptr()) } {
             FOUND => Ok(taken()),
             DAMAGED => Err(damaged()),
+            ERASED => Err(Failure::Erased),
             _ => Err(Failure::Host),
         }
     }
@@ -115,6 +120,49 @@ impl Find for Imports {
             DAMAGED => Err(damaged()),
             _ => Err(Failure::Host),
         }
+    }
+}
+
+/// Message, signature and public key: FOUND if it is the key's signature.
+const VERIFY: u32 = 0;
+/// A document: ABSENT if it is a manifest; FOUND: `take` gives the words of its problem.
+const DOCUMENT: u32 = 1;
+/// Document, patch, document: as `DOCUMENT`, of the patch between the two.
+const PATCH: u32 = 2;
+
+/// Ask a question about a list of `data`.
+fn ask(question: u32, parts: &[&[u8]]) -> Outcome<bool> {
+    let mut request = Vec::with_capacity(parts.iter().map(|part| part.len() + 4).sum());
+    for part in parts {
+        put_data(&mut request, part);
+    }
+    // SAFETY: the host reads `len` bytes at this address.
+    match unsafe { host_ask(question, request.as_ptr(), request.len()) } {
+        FOUND => Ok(true),
+        ABSENT => Ok(false),
+        DAMAGED => Err(damaged()),
+        _ => Err(Failure::Host),
+    }
+}
+
+fn problem(question: u32, parts: &[&[u8]]) -> Outcome<Option<String>> {
+    let has_one = ask(question, parts)?;
+    Ok(has_one.then(|| String::from_utf8_lossy(&taken()).into_owned()))
+}
+
+impl Verify for Imports {
+    fn verify(&self, message: &[u8], signature: &[u8], public_key: &[u8]) -> Outcome<bool> {
+        ask(VERIFY, &[message, signature, public_key])
+    }
+}
+
+impl Judge for Imports {
+    fn problem(&self, document: &[u8]) -> Outcome<Option<String>> {
+        problem(DOCUMENT, &[document])
+    }
+
+    fn patch_problem(&self, base: &[u8], patch: &[u8], next: &[u8]) -> Outcome<Option<String>> {
+        problem(PATCH, &[base, patch, next])
     }
 }
 
@@ -151,6 +199,8 @@ thread_local! {
         let host = Host {
             blobs: Rc::new(Imports),
             find: Rc::new(Imports),
+            verify: Rc::new(Imports),
+            judge: Rc::new(Imports),
             memory: || {
                 let memory = core::arch::wasm32::memory_size(0) * 65_536;
                 (LIVE.load(Ordering::Relaxed), memory)

@@ -294,11 +294,11 @@ pub struct ControlInput {
 }
 
 impl ControlInput {
-    /// The bytes that the operator signs for `action`, the one that this input names.
-    pub fn message(&self, world: &Hash, action: ControlAction) -> Vec<u8> {
+    /// The bytes that the operator signs.
+    pub fn message(&self, world: &Hash) -> Vec<u8> {
         Command {
             serial: self.serial,
-            action,
+            action: &self.action,
             cell: self.cell.as_ref(),
             intent: self.intent,
             value: self.value,
@@ -316,7 +316,7 @@ impl Control {
     pub fn message(&self, world: &Hash) -> Vec<u8> {
         Command {
             serial: self.serial,
-            action: self.action,
+            action: self.action.word(),
             cell: self.cell.as_ref(),
             intent: self.intent,
             value: self.value,
@@ -332,7 +332,7 @@ impl Control {
 /// What an operator signs of a command; `payload` is the payload's content hash.
 struct Command<'a> {
     serial: u64,
-    action: ControlAction,
+    action: &'a str,
     cell: Option<&'a CellId>,
     intent: Option<Hash>,
     value: Option<Hash>,
@@ -348,20 +348,23 @@ impl Command<'_> {
     fn message(&self, world: &Hash) -> Vec<u8> {
         use ControlAction::{End, Remove, Retry, Settle, Skip};
         let mut out = Vec::with_capacity(256);
-        let is_restamped = matches!(self.action, Retry | Skip) && self.restamp;
-        let has_names = is_restamped || matches!(self.action, Settle | End | Remove);
-        put_array(&mut out, if has_names { 5 } else { 7 });
-        put_text(&mut out, if has_names { "aos/control/2" } else { "aos/control/1" });
+        let named = match ControlAction::of(self.action) {
+            Some(action @ (Settle | End | Remove)) => Some(action),
+            Some(action @ (Retry | Skip)) if self.restamp => Some(action),
+            _ => None,
+        };
+        put_array(&mut out, if named.is_some() { 5 } else { 7 });
+        put_text(&mut out, if named.is_some() { "aos/control/2" } else { "aos/control/1" });
         put_bytes(&mut out, world);
         put_nat(&mut out, self.serial);
-        put_text(&mut out, self.action.word());
-        if !has_names {
+        put_text(&mut out, self.action);
+        let Some(action) = named else {
             self.put_field(&mut out, "cell");
             self.put_field(&mut out, "intent");
             self.put_field(&mut out, "value");
             return out;
-        }
-        let mut names = command_fields(self.action).to_vec();
+        };
+        let mut names = command_fields(action).to_vec();
         names.sort_unstable_by_key(|name| (name.len(), *name));
         put_map(&mut out, names.len());
         for name in names {
@@ -422,7 +425,7 @@ pub fn has_fields_of(action: ControlAction, names: &[&str]) -> bool {
 pub enum Input {
     Genesis(GenesisInput),
     Start(StartInput),
-    Manifest(ManifestInput),
+    Manifest(Rc<ManifestInput>),
     Event(EventInput),
     Receipt(ReceiptInput),
     Stream(StreamInput),

@@ -61,6 +61,27 @@ pub fn layers(document: &Hash, read: &BlobReader) -> Outcome<SnapshotLayers> {
     })
 }
 
+/// Whether a blob is a part of a snapshot itself: its document, a chunk, a page or a node, but no
+/// value. Damage if the document or a node above the leaves cannot be read. Python: `parts`.
+pub fn has_part(document: &Hash, blob: &Hash, read: &BlobReader) -> Outcome<bool> {
+    let fields = fields(document, read)?;
+    let in_pages = |pages: &Value| items(pages).iter().any(|page| hash(page) == *blob);
+    if document == blob
+        || chunks(&fields).iter().any(|chunk| chunk.hash == *blob)
+        || entries(&fields["work"]).any(|(_, pages)| in_pages(pages))
+    {
+        return Ok(true);
+    }
+    for (_, index) in indexes(&fields, read)? {
+        for node in index.nodes(|_| false) {
+            if node? == *blob {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 /// The fields of a document whose shape is checked.
 struct Fields(Value);
 

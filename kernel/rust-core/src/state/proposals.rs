@@ -6,10 +6,13 @@
 use std::rc::Rc;
 
 use crate::collections::OrderedMap;
+use crate::journal::ports::Blobs;
 use crate::journal::records::Ref;
 use crate::journal::vocabulary::{ApplyMode, ClosedStatus, ProposalStatus, Vote};
+use crate::manifest::effective::Effective;
 use crate::manifest::governance::GovernanceBlock;
 use crate::values::digests::Hash;
+use crate::values::errors::{Failure, Outcome};
 
 /// Proposals that may be open at the same time.
 pub const PROPOSALS_MAX: usize = 16;
@@ -69,6 +72,30 @@ impl Proposal {
             ProposalStatus::Open
         }
     }
+}
+
+/// Whether an open proposal needs a blob, and what for: its manifest with all modules, its patch and
+/// its reports (RT-10, K-104). The first use counts. Damage if the manifest cannot be read. Python:
+/// `proposal_blobs`.
+pub fn use_of(proposal: &Proposal, blob: &Hash, blobs: &dyn Blobs) -> Outcome<Option<String>> {
+    let seq = proposal.seq;
+    if proposal.document.hash == *blob {
+        return Ok(Some(format!("the manifest of proposal {seq}")));
+    }
+    if proposal.patch.hash == *blob {
+        return Ok(Some(format!("the patch of proposal {seq}")));
+    }
+    if proposal.reports.contains_key(blob) {
+        return Ok(Some(format!("a shadow report of proposal {seq}")));
+    }
+    let document = match blobs.read(&proposal.document.hash) {
+        // The proposal was open in an earlier snapshot and is closed now.
+        Err(Failure::Erased) => return Ok(None),
+        document => document?,
+    };
+    let effective = Effective::from_document(&document)?;
+    let names_it = effective.modules.values().any(|module| module.hash == *blob);
+    Ok(names_it.then(|| format!("a module of proposal {seq}")))
 }
 
 /// All proposals of a world. `count` is how many there ever were, `open` and `closed` are by the

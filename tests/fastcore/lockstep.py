@@ -20,6 +20,7 @@ from aos.core.journal.records import Record
 from aos.core.kernel import Kernel
 from aos.core.pending import Sealed
 from aos.core.snapshot.take import take
+from aos.core.state.cells import Cells
 from aos.core.state.state import State
 from aos.errors import Damage
 from aos.fastcore.buffer import Find
@@ -40,7 +41,7 @@ class Mirror:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.own_blobs: dict[Hash, bytes] = {}
-        self.kept_blobs: set[Hash] = set()
+        self.named_blobs: set[Hash] = set()
         self.frames = 0
         state = kernel.state
         self.is_whole = state.next_seq <= 2  # else the kernel has layers that the mirror has not
@@ -58,7 +59,7 @@ class Mirror:
         """Follow a record; ``problem`` is why the kernel could not fold it."""
         cells = self.kernel.state.cells
         data = to_bytes(record)
-        self.kept_blobs |= blobs.keys()
+        self.named_blobs |= blobs.keys()
 
         def append() -> None:
             self.core.keep(cells._resting_max, spills=cells.spilling.is_on)
@@ -66,27 +67,28 @@ class Mirror:
 
         compare_problems(f"record {record.seq}", problem, append)
 
-    def seal(self, sealed: Sealed | None, salt: bytes) -> None:
-        """Follow a seal."""
+    def seal(self, sealed: Sealed | None, salt: bytes, spilled: Mapping[Hash, bytes]) -> None:
+        """Follow a seal with which the bytes of cells left memory: ``spilled``."""
         found = on_owner(lambda: self.core.seal(salt))
         if sealed is None or found is None:
             if (sealed is None) != (found is None):
                 raise Differs("one core sealed nothing")
             return
         self.frames += 1
+        # Which cells leave memory depends on what is in memory (SN-11a).
+        named = self.named_blobs | (spilled.keys() if self.is_whole else set())
         first = sealed.frame.header.first
         expected = plain(sealed)
         for name in SealedBytes.__slots__:
             left, right = getattr(expected, name), getattr(found, name)
-            # Which cells leave memory depends on what is in memory (SN-11a).
-            if not self.is_whole and name == "replaced":
+            if name == "blobs":  # a host may add others, such as modules
+                left = {hash: left[hash] for hash in left.keys() & named}
+                right = {hash: right[hash] for hash in right.keys() & named}
+            if name == "replaced" and not self.is_whole:
                 continue
-            if not self.is_whole and name == "blobs":
-                left = {hash: left[hash] for hash in left.keys() & self.kept_blobs}
-                right = {hash: right[hash] for hash in right.keys() & self.kept_blobs}
             if left != right:
                 raise Differs(f"frame {first}: {name}: {differing(left, right)}")
-        self.kept_blobs.clear()
+        self.named_blobs.clear()
         # The host of a test may store these only when it has the frame.
         host = self.kernel._host_read
         self.kernel._host_read = lambda name: sealed.blobs.get(name) or host(name)
@@ -229,7 +231,8 @@ def followed() -> Iterator[list[Follower]]:
 def mirrored() -> Iterator[list[Mirror]]:
     """Mirror every kernel that is at the end of a frame when its first record comes."""
     mirrors: list[Mirror] = []
-    append, seal = Kernel.append, Kernel.seal
+    append, seal, spill = Kernel.append, Kernel.seal, Cells.spill
+    gone: dict[Hash, bytes] = {}
 
     def mirror_of(kernel: Kernel) -> Mirror | None:
         known: Mirror | None = getattr(kernel, "_mirror", None)
@@ -253,13 +256,20 @@ def mirrored() -> Iterator[list[Mirror]]:
 
     def sealed(self: Kernel, salt: bytes) -> Sealed | None:
         mirror = mirror_of(self)
+        gone.clear()
         made = seal(self, salt)
         if mirror is not None:
-            mirror.seal(made, salt)
+            mirror.seal(made, salt, gone)
         return made
 
+    def spilled(self: Cells) -> dict[Hash, bytes]:
+        gone.update(blobs := spill(self))
+        return blobs
+
     Kernel.append, Kernel.seal = appended, sealed  # type: ignore[method-assign]
+    Cells.spill = spilled  # type: ignore[method-assign]
     try:
         yield mirrors
     finally:
         Kernel.append, Kernel.seal = append, seal  # type: ignore[method-assign]
+        Cells.spill = spill  # type: ignore[method-assign]

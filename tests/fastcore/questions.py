@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from aos.errors import Damage
 from aos.manifest import secret_use
@@ -42,25 +42,18 @@ class Words(str):
 Answer: TypeAlias = "Value | Words"
 
 
-class Probes(Protocol):
-    """A test build of the core in Rust."""
-
-    def probe(self, operation: int, request: bytes) -> bytes | Words:
-        """The answer of a probe, or the words of a problem."""
-        ...
-
-
 class Pair:
-    """The reference, and the core in Rust."""
+    """The reference, and the core in Rust, which ``probe`` asks: bytes of a question -> those of
+    its answer."""
 
-    def __init__(self, probes: Probes) -> None:
-        self._probes = probes
+    def __init__(self, probe: Callable[[bytes], bytes | Words]) -> None:
+        self._probe = probe
         self.schemas: Mapping[str, Schema] = {}
 
     def agree(self, name: str, *arguments: Any) -> Answer:
         """Put a question to both. Returns their answer; fails if there are two."""
         reference = self._answer(name, *arguments)
-        answer = self._probes.probe(QUESTION, encode([name, *arguments]))
+        answer = self._probe(encode([name, *arguments]))
         other = answer if isinstance(answer, Words) else decode_record(answer)
         assert type(other) is type(reference)
         assert other == reference
@@ -137,7 +130,8 @@ def _typed_view(effective: Effective) -> Value:
     view: Any = _view(effective)
     view["schemas"] = list(effective.schemas)
     view["by_event"] = [
-        [event, [route.workflow for route in routes]] for event, routes in effective.by_event.items()
+        [event, [route.workflow for route in routes]]
+        for event, routes in effective.by_event.items()
     ]
     for workflow, node in zip(effective.workflows.values(), view["workflows"], strict=True):
         node["module"] = workflow.module.name

@@ -1,9 +1,9 @@
 """Signatures at the edges of Ed25519, with libsodium's answers: for `aos-fold` (J-34).
 
-    python -m tests.fastcore.signature_vectors    rewrites kernel/rust-core/tests/vectors/signatures.cbor
+    python -m tests.fastcore.signature_vectors      rewrites signatures.cbor of the crate
 
-Points of small order, points with a part of small order, and encodings that are not canonical: where
-implementations of Ed25519 differ.
+Points of small order, points with a part of small order, and encodings that are not canonical:
+implementations of Ed25519 differ there.
 """
 
 from __future__ import annotations
@@ -105,9 +105,17 @@ def cases() -> Iterator[tuple[str, bytes, bytes, bytes]]:
         for sign in (0, 1):
             if with_y(y, sign) is not None:
                 other = encoded_parts(y + PRIME, sign)
-                yield f"A of y {y}, sign {sign}", other, encoded(nonce), NONCE.to_bytes(32, "little")
-                yield f"R of y {y}, sign {sign}", encoded(key), other, s_of(
-                    encoded(key), other, KEY, 0, 0
+                yield (
+                    f"A of y {y}, sign {sign}",
+                    other,
+                    encoded(nonce),
+                    NONCE.to_bytes(32, "little"),
+                )
+                yield (
+                    f"R of y {y}, sign {sign}",
+                    encoded(key),
+                    other,
+                    s_of(encoded(key), other, KEY, 0, 0),
                 )
     minus_zero = encoded_parts(1, 1)
     yield "A is minus zero", minus_zero, encoded(nonce), NONCE.to_bytes(32, "little")

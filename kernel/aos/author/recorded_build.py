@@ -40,12 +40,14 @@ class RecordedBuild:
         sources: The folder of the sources and of the record.
         files: The folder of the files; their names are relative to it.
         trial: How to try files that another toolchain made; ``{into}`` is their folder.
+        left_out: Names of folders whose files are no sources of these files.
     """
 
     script: str
     sources: Path
     files: Path
     trial: str
+    left_out: frozenset[str] = frozenset()
 
     @property
     def record(self) -> Path:
@@ -119,7 +121,7 @@ class RecordedBuild:
         """The SHA-256 of everything that the files are built from, with the names of the files."""
         digest = hashlib.sha256()
         for folder, below, files in os.walk(self.sources):
-            below[:] = sorted(set(below) - _SKIPPED)
+            below[:] = sorted(set(below) - _SKIPPED - self.left_out)
             for name in sorted(files):
                 if name in {"Cargo.toml", "Cargo.lock"} or name.endswith(".rs"):
                     file = Path(folder, name)

@@ -203,7 +203,7 @@ impl Core {
             }
             KEEP => {
                 let cells = &mut self.kernel().state.cells;
-                cells.keep(usize::try_from(request.u64()).unwrap_or(usize::MAX));
+                cells.resting_max = usize::try_from(request.u64()).unwrap_or(usize::MAX);
                 cells.spilling().is_on = request.u32() == 1;
             }
             DECIDE => {

@@ -142,7 +142,9 @@ fn secrets(arguments: Arguments) -> Answer {
 fn key(arguments: Arguments) -> Answer {
     let effective = arguments.effective(0)?;
     let route = &effective.subscriptions[arguments.nat(1)];
-    route.key(arguments.value(2)).map(Value::Bytes).map_err(words)
+    let key = route.key(arguments.value(2));
+    assert_eq!(route.key_of(&encode(arguments.value(2))), key);
+    key.map(Value::Bytes).map_err(words)
 }
 
 fn shapes(arguments: Arguments) -> Answer {

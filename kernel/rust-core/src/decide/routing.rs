@@ -38,10 +38,10 @@ pub fn route(
     if routes.is_empty() {
         return Ok(Vec::new());
     }
-    let value = schema.from_record(data)?;
+    schema.check_record(data)?;
     let mut targets = Vec::with_capacity(routes.len());
     for route in routes {
-        let key = route.key(&value)?;
+        let key = route.key_of(data)?;
         if key.len() > KEY_BYTES_MAX {
             let key_field = route.key_field.as_deref().unwrap_or("None");
             return Err(ValueProblem {

@@ -23,7 +23,8 @@ use crate::manifest::node::{
     Unreadable,
 };
 use crate::manifest::secret_use::SECRET_REF;
-use crate::values::cbor::{decode_record, put_value, Key, Value, RECORD};
+use crate::values::cbor::{decode_record, entry_at, item_end, put_value, Key, Value, RECORD};
+use crate::values::codec::read_text;
 use crate::values::digests::{content_hash, digest, parse_hash, Hash};
 use crate::values::errors::{Failure, Outcome, ValueProblem};
 use crate::values::expressions::Type;
@@ -178,6 +179,34 @@ pub struct Route {
 }
 
 impl Route {
+    /// As `key`, of the canonical bytes of the event. Only a problem makes a value of them.
+    pub fn key_of(&self, data: &[u8]) -> Result<Vec<u8>, ValueProblem> {
+        match self.key_in(data) {
+            Some(key) => Ok(key.to_vec()),
+            None => self.key(&decode_record(data, RECORD)?),
+        }
+    }
+
+    /// The bytes of the key in those of an event; None if there may be a problem.
+    fn key_in<'a>(&self, data: &'a [u8]) -> Option<&'a [u8]> {
+        if !self.reserved.is_empty() {
+            let at = entry_at(data, 0, "$tag")?;
+            let (tag, _) = read_text(data, at)?;
+            if self.reserved.contains(tag) {
+                return None;
+            }
+        }
+        let (Some(key_field), Some(key_schema)) = (&self.key_field, &self.key_schema) else {
+            return Some(&[]);
+        };
+        let mut at = 0;
+        for name in key_field.split('.') {
+            at = entry_at(data, at, name)?;
+        }
+        let key = data.get(at..item_end(data, at)?)?;
+        key_schema.is_normal(key).then_some(key)
+    }
+
     /// The key of the cell that gets an event of `self.event` (normal form, not wrapped): canonical
     /// CBOR, empty for an unkeyed workflow.
     ///

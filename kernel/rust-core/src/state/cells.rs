@@ -120,7 +120,8 @@ pub struct Cells {
     spilling: RefCell<Spilling>,
     /// Reads index nodes, states and keys: durable ones, and those of frames on their way.
     read: BlobReader,
-    resting_max: usize,
+    /// Bounds the resting layer of each workflow. The next cells that come to rest apply a new bound.
+    pub resting_max: usize,
     /// Packed cells that `tidy` has still to check since a rebase, by shelf.
     stale: Vec<(Rc<str>, IntoIter<CellId>)>,
 }
@@ -136,12 +137,6 @@ impl Cells {
             resting_max: RESTING_MAX,
             stale: Vec::new(),
         }
-    }
-
-    /// Bound the resting layer of each workflow to `resting_max` cells, but at least one. The next
-    /// cells that come to rest apply the new bound.
-    pub fn keep(&mut self, resting_max: usize) {
-        self.resting_max = resting_max.max(1);
     }
 
     /// Read all blobs with `read` from now on: it also finds blobs that are not durable.

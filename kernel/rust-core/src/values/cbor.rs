@@ -224,22 +224,61 @@ pub fn decode_ingress(data: &[u8], bounds: Bounds) -> Result<Value, ValueProblem
     Gate::new(data, false, bounds)?.read(start, bounds.depth)
 }
 
+/// (major type, argument, position after the head) of an item of canonical bytes. Major 7 has no
+/// argument.
+fn head_at(data: &[u8], at: usize) -> Option<(u8, u64, usize)> {
+    let &initial = data.get(at)?;
+    let info = initial & 31;
+    if info < 24 || initial >= FALSE {
+        return Some((initial >> 5, info as u64, at + 1));
+    }
+    let end = at + 1 + (1 << (info - 24));
+    let bytes = data.get(at + 1..end)?;
+    Some((initial >> 5, bytes.iter().fold(0, |sum, &byte| sum << 8 | byte as u64), end))
+}
+
+/// The position after an item of canonical bytes, which were read before.
+pub fn item_end(data: &[u8], at: usize) -> Option<usize> {
+    let mut at = at;
+    let mut items = 1u64;
+    while items > 0 {
+        let (major, n, start) = head_at(data, at)?;
+        items -= 1;
+        at = start;
+        match major {
+            2 | 3 => at = start.checked_add(usize::try_from(n).ok()?)?,
+            4 => items = items.checked_add(n)?,
+            5 => items = items.checked_add(n.checked_mul(2)?)?,
+            _ => {}
+        }
+    }
+    Some(at)
+}
+
+/// The position of the value that a map of canonical bytes has at a text key; None if it has no such
+/// key, or there is no map at `at`.
+pub fn entry_at(data: &[u8], at: usize, name: &str) -> Option<usize> {
+    let (5, entries, mut at) = head_at(data, at)? else { return None };
+    for _ in 0..entries {
+        let (major, n, start) = head_at(data, at)?;
+        let end = item_end(data, at)?;
+        if major == 3 && n == name.len() as u64 && data.get(start..end)? == name.as_bytes() {
+            return Some(end);
+        }
+        at = item_end(data, end)?;
+    }
+    None
+}
+
 /// How many items canonical bytes have: everything with a head counts, also a key. The bytes must
 /// have been read before.
 pub fn item_count(data: &[u8]) -> usize {
     let mut at = 0;
     let mut items = 0;
-    while let Some(&initial) = data.get(at) {
+    while let Some((major, n, start)) = head_at(data, at) {
         items += 1;
-        let info = initial & 31;
-        let size = if (24..28).contains(&info) { 1 << (info - 24) } else { 0 };
-        let start = (at + 1 + size).min(data.len());
-        let argument = match size {
-            0 => info as usize,
-            _ => data[at + 1..start].iter().fold(0, |sum, &byte| sum << 8 | byte as usize),
-        };
-        at = match initial & 0xE0 {
-            BYTES | TEXT => start.saturating_add(argument),
+        at = match major {
+            2 | 3 => start.saturating_add(n as usize),
             _ => start,
         };
     }

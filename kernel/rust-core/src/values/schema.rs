@@ -104,7 +104,7 @@ impl Schema {
 
     /// Bytes of `encode` -> the value. Refused unless canonical and normal.
     pub fn from_record(&self, data: &[u8]) -> Result<Value, ValueProblem> {
-        if self.is_of_record(data) {
+        if self.is_normal(data) {
             return self.value_of(data);
         }
         // Damaged: the slow path finds the place.
@@ -118,7 +118,7 @@ impl Schema {
 
     /// As `from_record`, but makes no value.
     pub fn check_record(&self, data: &[u8]) -> Result<(), ValueProblem> {
-        if self.is_of_record(data) {
+        if self.is_normal(data) {
             return Ok(());
         }
         self.from_record(data).map(|_| ())
@@ -144,7 +144,7 @@ impl Schema {
     }
 
     fn refitted<'a>(&self, data: &'a [u8], mut room: Room) -> Result<Cow<'a, [u8]>, ValueProblem> {
-        if self.is_of_record(data) {
+        if self.is_normal(data) {
             return Ok(Cow::Borrowed(data));
         }
         let value = decode_record(data, RECORD)?;
@@ -160,7 +160,8 @@ impl Schema {
         encode(value)
     }
 
-    fn is_of_record(&self, data: &[u8]) -> bool {
+    /// Whether these are the canonical bytes of a value in normal form.
+    pub fn is_normal(&self, data: &[u8]) -> bool {
         data.len() <= RECORD_BYTES_MAX && self.is_exactly(data, RECORD_ITEMS_MAX)
     }
 

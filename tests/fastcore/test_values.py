@@ -210,7 +210,7 @@ def agree_about_uses(pair: Pair, effective: Effective, chance: Random) -> None:
 def test_a_header_may_be_text(pair: Pair) -> None:
     """M-52, with and without secrets."""
     http = "sys/HttpRequestParams@1"
-    params = {"method": "GET", "url": "http://a", "body": None, "body_ref": None}
+    params: dict[str | int, Any] = {"method": "GET", "url": "", "body": None, "body_ref": None}
     headers: list[Any] = [
         {}, {"a": "text"}, {"a": {"$tag": "literal", "$value": "text"}}, {"a": 5}, "a", None,
         {"b": "x", "a": {"$tag": "secret", "$value": {"alias": "key", "version": 1}}},
@@ -269,7 +269,7 @@ def _with_references(value: Any, alias: str, version: int) -> Any:
     ],
 )
 def test_a_document_that_is_none_is_damage_in_the_same_words(
-    pair: Pair, change: dict[str, Any]
+    pair: Pair, change: dict[str | int, Any]
 ) -> None:
     whole: Any = decode_record(documents()["example"])
     assert isinstance(pair.agree("effective", encode({**whole, **change})), Words)

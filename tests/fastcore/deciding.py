@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from aos.core import kernel as kernel_module
 from aos.core.decide.answers import Decided, Duplicate, Refusal
-from aos.core.journal.inputs import Input
+from aos.core.journal.inputs import Input, ManifestInput
 from aos.core.journal.ports import BlobReader, Call, Ran, Runner
 from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import KernelReceipt, Stamp, Step
@@ -54,6 +54,7 @@ class DecidingMirror(Mirror):
 
     def __init__(self, kernel: Kernel) -> None:
         self.decisions = 0
+        self._at = kernel.state.cells.at
         super().__init__(kernel)
 
     def made(self) -> DecideCore:
@@ -76,6 +77,11 @@ class DecidingMirror(Mirror):
     def keep(self, blobs: Mapping[Hash, bytes]) -> None:
         """Have blobs that the host of a migration made durable."""
         self.own_blobs.update(blobs)
+
+    def may_differ(self, input: Input) -> bool:
+        """Whether the answer depends on a snapshot that only the kernel continues from (K-71a)."""
+        has_check = isinstance(input, ManifestInput) and input.checked is not None
+        return has_check and self.kernel.state.cells.at != self._at
 
     def compare(
         self, place: str, expected: Expected, calls: list[tuple[Call, Ran]], begin: Begin
@@ -131,7 +137,7 @@ def deciding() -> Iterator[list[DecidingMirror]]:
 
     def decided(self: Kernel, input: Input, stamp: Stamp) -> Decided | Duplicate | Refusal:
         mirror = mirror_of(self, DecidingMirror)
-        if mirror is None:
+        if mirror is None or mirror.may_differ(input):
             return decide(self, input, stamp)
         migrator, keep = self._migrator, self._keep
         recorded = self._migrator = RecordedRunner(migrator)

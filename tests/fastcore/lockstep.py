@@ -45,12 +45,20 @@ class Mirror:
         self.frames = 0
         state = kernel.state
         self.is_whole = state.next_seq <= 2  # else the kernel has layers that the mirror has not
+        self._parts = state, state.limits, state.proposals
         self.core = self.made()
         _enter(state, self.core, self.own_blobs)
 
     def made(self) -> FoldCore:
         state = self.kernel.state
         return made_core(self._read, _find(state), state.limits)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it still follows the kernel: no test has put another part into the state."""
+        state, limits, proposals = self._parts
+        now = self.kernel.state
+        return now is state and now.limits == limits and now.proposals is proposals
 
     def __deepcopy__(self, _: object) -> None:
         """A copy of the kernel gets another mirror."""
@@ -237,6 +245,8 @@ AnyMirror = TypeVar("AnyMirror", bound=Mirror)
 def mirror_of(kernel: Kernel, kind: type[AnyMirror]) -> AnyMirror | None:
     """The mirror of a kernel; it gets one at the end of a frame."""
     known: AnyMirror | None = getattr(kernel, "_mirror", None)
+    if known is not None and not known.follows:
+        known = None
     if known is None and kernel.pending_records == 0:
         known = kind(kernel)
         kernel._mirror = known  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules core gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -41,6 +41,7 @@ help:
 	@echo "make bench-linear  linear plans and lists by attribute, beside PostgreSQL and DBOS (15 minutes; OPTIONS=--quick: a minute)"
 	@echo "make bench-page  the page and its index on a world of a million cells (15 minutes; OPTIONS=--quick: a minute)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
+	@echo "make core     rebuild the second kernel to core.wasm (needs Rust; CHECK=1: compare only)"
 	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"
 	@echo "make gateway-arlocal  the scenarios of uploads on arlocal (3 minutes the first time; needs Node.js, its headers, g++)"
 	@echo "make gateway-matrix  worlds of the gateway killed everywhere, on a local EVM node (8 minutes; OPTIONS='--part 1/8')"
@@ -126,6 +127,9 @@ modules: $(READY)
 	$(BIN)/python modules/build
 	$(BIN)/python modules/cookbook/generate
 	$(BIN)/python modules/build-assemblyscript
+
+core: $(READY)
+	$(BIN)/python kernel/rust-core/build $(if $(CHECK),--check)
 
 gateway-tools: $(READY)
 	$(BIN)/python manifests/gateway/tools/install

@@ -36,7 +36,7 @@ others say that the extra ``gateway`` is missing, and do not load."""
 LAYERS = (
     "aos_gateway", "aos_cli", "aos.author", "aos.testing", "aos.effects", "aos.page", "aos.node",
     "aos.client", "aos.host", "aos.prove", "aos.read", "aos.worker", "aos.sealing", "aos.store",
-    "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
+    "aos.fastcore", "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = (
     "aos.manifest", "aos.values", "aos.extensions", "aos.closable", "aos.errors",

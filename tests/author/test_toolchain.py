@@ -168,6 +168,34 @@ def test_places_in_the_library_are_the_same_with_its_sources_and_without(tmp_pat
     ]
 
 
+def test_a_crate_that_needs_the_whole_library_is_built_as_one_kind_of_file(
+    tmp_path: Path,
+) -> None:
+    from_sources = toolchain.Toolchain(
+        rustc=tmp_path / "bin/rustc",
+        cargo=tmp_path / "bin/cargo",
+        version="rustc 1.85.0",
+        sysroot=tmp_path / "sysroot",
+        sources=tmp_path / "library",
+        linker=None,
+    )
+
+    guest = toolchain.cargo_build(from_sources, remap={}, target=tmp_path, arguments=[])
+    core = toolchain.cargo_build(
+        from_sources,
+        remap={},
+        target=tmp_path,
+        arguments=[],
+        crate_type="cdylib",
+        std_crates="std,panic_abort",
+    )
+
+    assert guest.command[1:3] == ("build", "--release")
+    assert "-Zbuild-std=core,alloc" in guest.command
+    assert core.command[1:5] == ("rustc", "--crate-type", "cdylib", "--release")
+    assert "-Zbuild-std=std,panic_abort" in core.command
+
+
 def test_flags_name_no_folder_of_the_project_so_that_projects_can_share_output(
     tmp_path: Path, rust: Path, console: Console
 ) -> None:

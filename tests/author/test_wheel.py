@@ -116,6 +116,13 @@ def test_nothing_that_was_built_in_a_checkout_is_installed(installed: Path) -> N
     assert (installed / "aos/author/templates/common/gitignore").is_file()
 
 
+def test_the_second_core_is_installed_built(installed: Path) -> None:
+    core = (installed / "aos/fastcore/core.wasm").read_bytes()
+
+    assert core == (ROOT / "kernel/aos/fastcore/core.wasm").read_bytes()
+    assert not [name for name in installed.rglob("*") if "rust-core" in name.parts]
+
+
 def test_the_demo_runs_from_the_wheel(alone: Path, tmp_path: Path) -> None:
     """C-53"""
     ran = aos(alone, "demo", "--orders", "20", cwd=tmp_path)

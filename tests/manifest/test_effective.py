@@ -563,6 +563,27 @@ def test_damage_says_what_is_wrong() -> None:
     assert damage.value.exit_code == 3
 
 
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"semantics": 2}, "semantics: expected nat 1, found nat 2"),
+        ({"definitions": 7}, "not the document of a manifest"),
+        ({"manifest": {}}, "not the document of a manifest"),
+    ],
+)
+def test_a_world_says_why_a_document_is_none(change: dict[str | int, Any], problem: str) -> None:
+    """The text is that of every implementation of the core, so nothing in it is Python's."""
+    whole = document(loaded(SMALL).effective)
+
+    with pytest.raises(Damage) as damage:
+        Effective.from_document(encode({**whole, **change}))
+
+    assert str(damage.value) == (
+        f"effective manifest: {problem}"
+        " (restore the world from a copy, or use the release that wrote it)"
+    )
+
+
 def test_limits_are_read_and_not_filled_in_again() -> None:
     """M-43: a later release with other defaults still reads what was meant."""
     whole = document(loaded(SMALL).effective)

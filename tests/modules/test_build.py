@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from aos.author.recorded_build import INCOMPARABLE, MISSING, USAGE
 from tests.modules.guests import CRATES_WITH_TESTS, NAMES, ROOT
 from tests.run_seed import rotated
+from tests.scripts import script_at
 from tests.tools import long_form, missing
 
-IDENTICAL, DIFFERS, USAGE, MISSING, INCOMPARABLE = range(5)
+IDENTICAL = 0
 BUILT = tuple(json.loads((ROOT / "modules/BUILD.json").read_text())["modules"])
 KEPT = ROOT / "modules/target/tests"
 """Build output that is kept from run to run."""
@@ -79,22 +78,6 @@ def copy_and_check(parent: Path) -> Checked:
     return Checked(into, ran.returncode, ran.stdout + ran.stderr)
 
 
-def script() -> Any:
-    """modules/build as a module."""
-    loader = SourceFileLoader("modules_build", str(ROOT / "modules/build"))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[loader.name] = module
-    # It has no suffix, so Python would write its byte code next to it.
-    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = written
-    return module
-
-
 def test_the_committed_modules_are_those_that_their_record_names() -> None:
     record = json.loads((ROOT / "modules/BUILD.json").read_text())
 
@@ -120,34 +103,11 @@ def test_no_path_of_the_machine_that_built_it_is_in_a_module(file: str) -> None:
 def test_the_committed_modules_were_built_from_these_sources() -> None:
     """Needs no compiler. The long form builds them again."""
     recorded = json.loads((ROOT / "modules/BUILD.json").read_text())["sources"]
+    script = script_at(ROOT / "modules/build")
 
-    assert script().sources() == recorded, "run modules/build and commit the files that it writes"
-
-
-def test_a_build_records_its_sources_with_their_names(build: Any, tmp_path: Path) -> None:
-    def recorded() -> Any:
-        build.replace({"a/a.wasm": b"bytes"}, COMPILER)
-        return json.loads((tmp_path / "BUILD.json").read_text())["sources"]
-
-    (tmp_path / "a/src").mkdir()
-    source, manifest = tmp_path / "a/src/lib.rs", tmp_path / "a/Cargo.toml"
-    found = [recorded()]
-    source.write_text("// one")
-    found.append(recorded())
-    source.write_text("// two")
-    found.append(recorded())
-    source.rename(source.with_name("main.rs"))
-    found.append(recorded())
-    manifest.write_text("[package]")
-    found.append(recorded())
-    (tmp_path / "Cargo.lock").write_text("version = 4")
-    found.append(recorded())
-    assert len(set(found)) == len(found)
-
-    for name in ("target/debug/x.rs", "a/node_modules/x.rs", "a/README.md", "a/a.nodes.json"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("not a source")
-    assert recorded() == found[-1]
+    assert script.BUILD.sources_hash() == recorded, (
+        "run modules/build and commit the files that it writes"
+    )
 
 
 @pytest.mark.long
@@ -176,37 +136,6 @@ def test_the_sources_make_the_committed_bytes_in_another_place(tmp_path: Path) -
     assert ran.returncode == 0, ran.stdout
 
 
-COMPILER = {"rustc": "rustc 1.96.0", "linker": "LLD 14"}
-
-
-@pytest.fixture
-def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script over a folder of its own, which was built by COMPILER."""
-    build = script()
-    monkeypatch.setattr(build, "HERE", tmp_path)
-    (tmp_path / "a").mkdir()
-    assert build.replace({"a/a.wasm": b"bytes"}, COMPILER) == IDENTICAL
-    return build
-
-
-def test_the_same_bytes_by_the_same_compiler_are_identical(build: Any, tmp_path: Path) -> None:
-    assert build.check({"a/a.wasm": b"bytes"}, COMPILER, tmp_path / "into") == IDENTICAL
-
-
-def test_other_bytes_by_the_same_compiler_differ(
-    build: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert build.check({"a/a.wasm": b"other"}, COMPILER, tmp_path / "into") == DIFFERS
-    assert "run modules/build and commit them" in capsys.readouterr().out
-
-
-def test_a_record_that_does_not_fit_the_bytes_differs(build: Any, tmp_path: Path) -> None:
-    record = tmp_path / "BUILD.json"
-    record.write_text(record.read_text().replace('"size_bytes": 5', '"size_bytes": 6'))
-
-    assert build.check({"a/a.wasm": b"bytes"}, COMPILER, tmp_path / "into") == DIFFERS
-
-
 def test_a_folder_without_a_module_is_a_wrong_usage() -> None:
     ran = subprocess.run(
         [sys.executable, ROOT / "modules/build", "--check", "order"],
@@ -217,19 +146,6 @@ def test_a_folder_without_a_module_is_a_wrong_usage() -> None:
 
     assert ran.returncode == USAGE
     assert "no module is in order: expected agentos-guest, bench," in ran.stderr
-
-
-def test_another_compiler_is_not_compared_with(
-    build: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    into = tmp_path / "into"
-
-    code = build.check({"a/a.wasm": b"other"}, {**COMPILER, "linker": "LLD 15"}, into)
-
-    assert code == INCOMPARABLE
-    assert (into / "a/a.wasm").read_bytes() == b"other"
-    assert (tmp_path / "a/a.wasm").read_bytes() == b"bytes"
-    assert f"run the tests with AOS_MODULES_DIR={into}" in capsys.readouterr().out
 
 
 def test_without_a_compiler_it_says_what_to_install(tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ STACK_BYTES: Final = 64 * 1024
 
 MODULE_FLAGS: Final = (f"-Clink-arg=-zstack-size={STACK_BYTES}",)
 
+NO_STD: Final = "core,alloc"
+"""The parts of the standard library that guests need."""
+
 REMAPPING: Final = "AOS_REMAPPING"
 WRAPPER: Final = f"""\
 #!/bin/sh
@@ -90,6 +93,8 @@ def cargo_build(
     std: Path | None = None,
     flags: Sequence[str] = MODULE_FLAGS,
     wrapper: Path | None = None,
+    crate_type: str | None = None,
+    std_crates: str = NO_STD,
 ) -> ToolCall:
     """The call for a release build whose bytes depend only on the sources and the toolchain.
 
@@ -104,7 +109,8 @@ def cargo_build(
     prefixes = sorted(replacements.items(), key=lambda replacement: len(str(replacement[0])))
     remapping = [f"--remap-path-prefix={folder}={name}" for folder, name in prefixes]
     flags = [*flags, *sysroot_flags(std), *([] if wrapper else remapping)]
-    command = [str(toolchain.cargo), "build", "--release"]
+    subcommand = ["rustc", "--crate-type", crate_type] if crate_type else ["build"]
+    command = [str(toolchain.cargo), *subcommand, "--release"]
     command += ["--target", TARGET, "--target-dir", str(target), *arguments]
     environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
     environment |= {
@@ -120,7 +126,7 @@ def cargo_build(
     if toolchain.sources and not std:
         # Building the standard library is unstable; this lets a stable compiler do it.
         environment["RUSTC_BOOTSTRAP"] = "1"
-        command.append("-Zbuild-std=core,alloc")
+        command.append(f"-Zbuild-std={std_crates}")
         vendored = toolchain.sources / "vendor"
         if vendored.is_dir():
             command += ["--config", 'source.crates-io.replace-with="shipped"']

@@ -38,6 +38,7 @@ from aos.values.cbor import Value, decode_record
 from aos.values.digests import Hash, content_hash, digest, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema, compile_schemas, value_at
+from aos.values.show import describe
 
 SEMANTICS: Final = 1
 
@@ -262,11 +263,18 @@ class Effective:
         try:
             return _read(document)
         except _UNREADABLE as error:
-            raise unreadable(repr(error)) from error
+            raise unreadable(_problem(error)) from error
 
 
 _UNREADABLE: Final = (Refused, ValueError, TypeError, LookupError, AttributeError)
 """Exceptions that bytes can raise which are not a document."""
+
+
+def _problem(error: Exception) -> str:
+    """The words of a rule, or one sentence for all that Python raises by itself: the text of damage
+    is the same in each implementation of the core."""
+    is_rule = isinstance(error, (Refused, ValueError))
+    return str(error) if is_rule else "not the document of a manifest"
 
 
 def unreadable(problem: str) -> Damage:
@@ -281,7 +289,8 @@ def unreadable(problem: str) -> Damage:
 def _read(document: bytes) -> Effective:
     parts = cast("Any", decode_record(document))
     if parts["semantics"] != SEMANTICS:
-        raise Misshapen(f"semantics: expected {SEMANTICS}, found {parts['semantics']!r}")
+        actual = describe(parts["semantics"])
+        raise Misshapen(f"semantics: expected nat {SEMANTICS}, found {actual}")
     return _View(document, parts).effective()
 
 

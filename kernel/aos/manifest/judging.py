@@ -37,6 +37,7 @@ from aos.manifest.names import is_system
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import hash_text, parse_hash
 from aos.values.errors import ValueProblem
+from aos.values.show import describe
 
 Definitions: TypeAlias = Mapping[tuple[str, str], Node]
 """(kind, name) -> canonical node. Built-in definitions may be missing."""
@@ -112,7 +113,8 @@ def _judged(document: bytes) -> Effective:
     if set(value) != {"semantics", "manifest", "definitions", "limits"}:
         raise Misshapen(f"expected the four parts of the document, found {sorted(value)}")
     if value["semantics"] != SEMANTICS:
-        raise Misshapen(f"semantics: expected {SEMANTICS}, found {value['semantics']!r}")
+        actual = describe(value["semantics"])
+        raise Misshapen(f"semantics: expected nat {SEMANTICS}, found {actual}")
     manifest = canonical(_object(value["manifest"], "manifest"))
     nodes = [canonical(_object(node, "definition")) for node in _list(value["definitions"])]
     if manifest["$kind"] != "manifest" or any(node["$kind"] == "manifest" for node in nodes):

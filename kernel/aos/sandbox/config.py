@@ -116,14 +116,7 @@ def settings(*, stack_bytes: int, target: str | None) -> dict[str, dict[str, boo
 
 def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
     """Make an engine. Raises Refused for an unsupported wasmtime version, stack size or target."""
-    installed = version("wasmtime")
-    if installed != WASMTIME:
-        raise Refused(
-            "this release calls the C API of exactly one wasmtime version",
-            expected=WASMTIME,
-            actual=installed,
-            hint=f"install wasmtime=={WASMTIME}",
-        )
+    require_wasmtime()
     if not PAGE_BYTES <= stack_bytes <= STACK_BYTES_MAX:
         raise Refused(
             "the stack of a guest is out of range",
@@ -151,6 +144,18 @@ def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
     finally:
         _bindings.wasmtime_pooling_allocation_config_delete(pool)
     return wasmtime.Engine(config)
+
+
+def require_wasmtime() -> None:
+    """Raise Refused unless the installed library is the one whose C API this release calls."""
+    installed = version("wasmtime")
+    if installed != WASMTIME:
+        raise Refused(
+            "this release calls the C API of exactly one wasmtime version",
+            expected=WASMTIME,
+            actual=installed,
+            hint=f"install wasmtime=={WASMTIME}",
+        )
 
 
 def fingerprint(*, stack_bytes: int, target: str | None) -> dict[str, str]:

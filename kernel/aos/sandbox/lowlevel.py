@@ -22,7 +22,7 @@ import enum
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import wasmtime
 from wasmtime import _bindings, _ffi
@@ -193,12 +193,7 @@ class InstanceRunner:
     def __init__(self, engine: wasmtime.Engine) -> None:
         self._owner = engine
         self._engine = ctypes.cast(engine.ptr(), ctypes.c_void_p).value
-        library = ctypes.PyDLL(_ffi.dll._name)  # noqa: SLF001  # the file that the bindings loaded
-        functions = {}
-        for name, (returns, takes) in SIGNATURES.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = returns, takes
-            functions[name] = function
+        functions = self._functions = raw_functions()
         self._new_store = functions["wasmtime_store_new"]
         self._context_of = functions["wasmtime_store_context"]
         self._limit = functions["wasmtime_store_limiter"]
@@ -211,11 +206,6 @@ class InstanceRunner:
         self._memory_data = functions["wasmtime_memory_data"]
         self._memory_size = functions["wasmtime_memory_data_size"]
         self._trap_code = functions["wasmtime_trap_code"]
-        self._trap_message = functions["wasm_trap_message"]
-        self._trap_delete = functions["wasm_trap_delete"]
-        self._error_message = functions["wasmtime_error_message"]
-        self._error_delete = functions["wasmtime_error_delete"]
-        self._bytes_delete = functions["wasm_byte_vec_delete"]
 
         # Arguments and results: the same 16-byte slots, read as unsigned numbers.
         self._u32 = (ctypes.c_uint32 * (_SLOTS * _SLOT))()
@@ -346,33 +336,58 @@ class InstanceRunner:
     def _stopped(self, stage: Stage, error: int | None) -> Trap:
         """Read and free the trap or error of a call."""
         if error:
-            try:
-                text = self._text(self._error_message, error)
-            finally:
-                self._error_delete(error)
-            return Trap(stage=stage, code=None, engine_text=text)
+            return Trap(stage=stage, code=None, engine_text=error_text(self._functions, error))
         trap = self._trap.value
         assert trap, "a call stops with an error or with a trap"
         self._trap.value = None
         code = ctypes.c_uint8()
-        try:
-            has_code = self._trap_code(trap, ctypes.addressof(code))
-            text = self._text(self._trap_message, trap)
-        finally:
-            self._trap_delete(trap)
+        has_code = self._trap_code(trap, ctypes.addressof(code))
+        text = trap_text(self._functions, trap)
         return Trap(stage=stage, code=code.value if has_code else None, engine_text=text)
-
-    def _text(self, read: Callable[[int, int], None], owner: int) -> str:
-        vector = _bindings.wasm_byte_vec_t()
-        address = ctypes.addressof(vector)
-        read(owner, address)
-        try:
-            text = ctypes.string_at(vector.data, min(vector.size, ENGINE_TEXT_BYTES_MAX))
-        finally:
-            self._bytes_delete(address)
-        return printable(text.rstrip(b"\0").decode(errors="replace"))
 
     def _fuel_left(self, context: int) -> int:
         error = self._get_fuel(context, self._fuel_address)
         assert not error, "fuel is metered in every engine that config builds"
         return self._fuel.value
+
+
+RawFunctions: TypeAlias = Mapping[str, Callable[..., Any]]
+"""The functions of ``SIGNATURES``."""
+
+
+def raw_functions() -> RawFunctions:
+    """The library's functions, which take plain addresses and keep the interpreter lock."""
+    library = ctypes.PyDLL(_ffi.dll._name)  # noqa: SLF001  # the file that the bindings loaded
+    functions = {}
+    for name, (returns, takes) in SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = returns, takes
+        functions[name] = function
+    return functions
+
+
+def error_text(functions: RawFunctions, error: int) -> str:
+    """The engine's text of an error, which is freed."""
+    try:
+        return _text(functions, "wasmtime_error_message", error)
+    finally:
+        functions["wasmtime_error_delete"](error)
+
+
+def trap_text(functions: RawFunctions, trap: int) -> str:
+    """The engine's text of a trap, which is freed."""
+    try:
+        return _text(functions, "wasm_trap_message", trap)
+    finally:
+        functions["wasm_trap_delete"](trap)
+
+
+def _text(functions: RawFunctions, read: str, owner: int) -> str:
+    vector = _bindings.wasm_byte_vec_t()
+    address = ctypes.addressof(vector)
+    functions[read](owner, address)
+    try:
+        text = ctypes.string_at(vector.data, min(vector.size, ENGINE_TEXT_BYTES_MAX))
+    finally:
+        functions["wasm_byte_vec_delete"](address)
+    return printable(text.rstrip(b"\0").decode(errors="replace"))

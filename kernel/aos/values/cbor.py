@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 from aos.values.errors import MalformedCbor, quoted
 
@@ -183,6 +183,12 @@ def decode_ingress(
     """
     gate = _Gate(data, canonical=False, max_bytes=max_bytes, max_items=max_items)
     return gate.read(len(SELF_DESCRIBED) if data.startswith(SELF_DESCRIBED) else 0, max_depth)
+
+
+def is_nat(value: object) -> TypeGuard[int]:
+    """Whether a decoded value is a natural number. A bool is an int to Python, and 1 == True: a
+    header with true for 1 would have the same hash."""
+    return type(value) is int and value >= 0
 
 
 def is_within(value: object, *, levels: int, items: int) -> bool:

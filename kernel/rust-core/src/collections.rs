@@ -4,6 +4,7 @@
 //! wasm32 the standard hasher has a fixed key; the host passes 16 random bytes at init. The order
 //! of a plain map must never show: what is iterated is an `OrderedMap`.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +55,7 @@ pub type SeededSet<K> = std::collections::HashSet<K, Seeded>;
 
 const NONE: usize = usize::MAX;
 
+#[derive(Clone)]
 struct Node<K, V> {
     key: K,
     value: V,
@@ -63,6 +65,7 @@ struct Node<K, V> {
 
 /// A map in the order of insertion, as a Python dict: a key that is set again keeps its place, and
 /// the first entry is removed in constant time.
+#[derive(Clone)]
 pub struct OrderedMap<K, V> {
     places: SeededMap<K, usize>,
     nodes: Vec<Option<Node<K, V>>>,
@@ -83,6 +86,14 @@ impl<K, V> Default for OrderedMap<K, V> {
     }
 }
 
+impl<K: Hash + Eq + Clone + std::fmt::Debug, V: std::fmt::Debug> std::fmt::Debug
+    for OrderedMap<K, V>
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
 impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
     pub fn len(&self) -> usize {
         self.places.len()
@@ -92,17 +103,35 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         self.places.is_empty()
     }
 
-    pub fn contains_key(&self, key: &K) -> bool {
+    pub fn contains_key<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
         self.places.contains_key(key)
     }
 
-    pub fn get(&self, key: &K) -> Option<&V> {
+    pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
         self.places.get(key).map(|&at| &self.node(at).value)
     }
 
-    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+    pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
         let at = *self.places.get(key)?;
         self.nodes[at].as_mut().map(|node| &mut node.value)
+    }
+
+    /// The key that the map has, and its value.
+    pub fn get_entry<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+    {
+        let node = self.node(*self.places.get(key)?);
+        Some((&node.key, &node.value))
     }
 
     /// Set a key; a new one comes last. Returns the value that it had.
@@ -131,13 +160,19 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         None
     }
 
-    pub fn remove(&mut self, key: &K) -> Option<V> {
+    pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         let at = self.places.remove(key)?;
         Some(self.unlink(at).1)
     }
 
     /// Move a key that is there to the end.
-    pub fn move_to_end(&mut self, key: &K) {
+    pub fn move_to_end<Q: Hash + Eq + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
         if let Some(at) = self.places.remove(key) {
             let (key, value) = self.unlink(at);
             self.insert(key, value);
@@ -171,6 +206,18 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
             at = node.next;
             Some((&node.key, &node.value))
         })
+    }
+
+    /// All entries in their order.
+    pub fn into_entries(mut self) -> Vec<(K, V)> {
+        let mut entries = Vec::with_capacity(self.len());
+        let mut at = self.first;
+        while at != NONE {
+            let node = self.nodes[at].take().expect("a placed node");
+            at = node.next;
+            entries.push((node.key, node.value));
+        }
+        entries
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &K> {

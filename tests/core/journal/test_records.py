@@ -289,7 +289,7 @@ def test_damage_says_what_is_wrong() -> None:
     told: dict[str, Value] = {
         "Start record: host is missing": {k: v for k, v in whole.items() if k != "host"},
         "Start record: more is not a field of it": {**whole, "more": 1},
-        'record kind text "party" is unknown: a newer release wrote this journal, or it is': {
+        'record kind "party" is unknown: a newer release wrote this journal, or it is damaged': {
             **whole,
             "kind": "party",
         },

@@ -581,6 +581,10 @@ def test_bytes_that_are_no_document_are_damage(data: bytes) -> None:
         load(content_hash(data), reader({content_hash(data): data}))
 
 
+ABSENT: Final = object()
+"""The value of a field that a forged document leaves out."""
+
+
 def forged(
     document: Hash, blobs: Mapping[Hash, bytes], part: Hash, new: bytes
 ) -> tuple[Hash, Blobs]:
@@ -688,6 +692,36 @@ def test_work_that_does_not_agree_with_itself_is_damage() -> None:
     new = cbor2.dumps({**found, "cells": counts}, canonical=True)
     with pytest.raises(Damage, match="the snapshot's cells does not agree with the rest of it"):
         load(*reread(forged(document, blobs, document, new)))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"world": ABSENT, "seq": ABSENT, "work": ABSENT}, "the snapshot has no world"),
+        ({"format": True}, "the snapshot's document is none that is written"),
+        ({"submissions": [[1, bytes(32), 1], [1, bytes(32), 1]]}, "the snapshot's submissions is"),
+        ({"submissions": [[1, bytes(32), 0]]}, "the snapshot's submissions is"),
+    ],
+)
+def test_a_document_of_another_shape_is_damage(change: dict[str, Any], text: str) -> None:
+    """Whatever reads it states the same problem, the first in the order of the fields (SN-5)."""
+    document, blobs = snapped()[0].document, snapped()[1]
+    fields = {"format": 1, **fields_of(document, blobs), **change}
+    new = cbor2.dumps({k: v for k, v in fields.items() if v is not ABSENT}, canonical=True)
+
+    with pytest.raises(Damage, match=text):
+        load(*reread(forged(document, blobs, document, new)))
+
+
+def test_an_intent_of_an_unknown_effect_is_damage() -> None:
+    document, blobs = snapped()[0].document, snapped()[1]
+    [page, *_] = fields_of(document, blobs)["work"]["intents"]
+    intents = decode_record(blobs[page])
+    assert isinstance(intents, list)
+    intents[0][7] = "com.acme/unknown"
+
+    with pytest.raises(Damage, match=r"^the snapshot is none that is written$"):
+        load(*reread(forged(document, blobs, page, cbor2.dumps(intents, canonical=True))))
 
 
 def reread(given: tuple[Hash, Blobs]) -> tuple[Hash, Callable[[Hash], bytes]]:

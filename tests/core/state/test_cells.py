@@ -658,8 +658,8 @@ def bad_entries() -> Iterator[tuple[str, Value]]:
     state, of = content_hash(b"state"), bytes(32)
     good: list[Value] = [b"key", state, 5, 6, 7, of, of, {}]
     wrong: dict[int, list[Value]] = {
-        0: ["key", None, 1], 1: [b"short", None, bytes(33)], 2: [-1, None, "5"], 3: [-1, None],
-        4: [-1, b""], 5: [b"", None], 6: [bytes(31), 0],
+        0: ["key", None, 1], 1: [b"short", None, bytes(33)], 2: [-1, None, "5", True],
+        3: [-1, None, True], 4: [-1, b"", True], 5: [b"", None], 6: [bytes(31), 0],
         7: [
             [], None, {"more": 1}, {"status": "waiting"}, {"status": None}, {"keys": b"short"},
             {"keys": "text"}, {"keys": None}, {0: 0},

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeGuard
+from typing import Final
 
 from nacl.signing import SigningKey
 
@@ -24,7 +24,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Record
 from aos.core.journal.signing import SIGNATURE_BYTES, is_signed
 from aos.errors import Damage
-from aos.values.cbor import Value, decode_record, encode
+from aos.values.cbor import Value, decode_record, encode, is_nat
 from aos.values.digests import HASH_BYTES, Hash, derive, digest
 from aos.values.errors import ValueProblem
 
@@ -151,7 +151,7 @@ def read_frame(data: bytes) -> Frame:
             pass
         case _:
             raise Damage("a frame is not {header, records, salt}")
-    if not (_is_nat(version) and _is_nat(first) and _is_nat(last)):
+    if not (is_nat(version) and is_nat(first) and is_nat(last)):
         raise Damage("a frame's header holds a version or sequence that is not a natural number")
     if version != VERSION:
         raise Damage(
@@ -169,11 +169,6 @@ def read_frame(data: bytes) -> Frame:
     )  # fmt: skip
     encoded_records = tuple(record for record in records if isinstance(record, bytes))
     return Frame(header=header, hash=header.hash(), salt=salt, records=encoded_records)
-
-
-def _is_nat(value: Value) -> TypeGuard[int]:
-    # A bool is an int to Python, and 1 == True: a header with true for 1 would have the same hash.
-    return type(value) is int and value >= 0
 
 
 def forked(tip: Tip, record: Record) -> Tip:
@@ -280,8 +275,8 @@ class Head:
             raise Damage(f"the head is not canonical CBOR: {error}") from error
         match value:
             case [bytes(world), seq, bytes(frame), bytes(log_root), frames, bytes(signature)] if (
-                _is_nat(seq)
-                and _is_nat(frames)
+                is_nat(seq)
+                and is_nat(frames)
                 and all(len(hash_bytes) == HASH_BYTES for hash_bytes in (world, frame, log_root))
                 and len(signature) == SIGNATURE_BYTES
             ):

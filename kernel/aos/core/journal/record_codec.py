@@ -96,9 +96,9 @@ def from_bytes(data: bytes) -> Record:
     kind = fields.pop("kind", None)
     cls = _KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
+        name = quoted(kind) if isinstance(kind, str) else describe(kind)
         raise Damage(
-            f"record kind {describe(kind)} is unknown: a newer release wrote this journal, or it "
-            "is damaged"
+            f"record kind {name} is unknown: a newer release wrote this journal, or it is damaged"
         )
     record: Record = _read_fields(cls, fields)
     return record
@@ -369,7 +369,7 @@ _NAT = _Type(encode_integer, _read_nat, read_nat)
 
 _TEXT = _Type(encode_text, _exactly(str, "text"), read_text)
 
-_BYTES = _Type(encode_bytes, _exactly(bytes, "bytes"), read_bytes)
+_BYTES = _Type(encode_bytes, _exactly(bytes, "a byte string"), read_bytes)
 
 _TRUE = _Type(encode, _read_true, _carefully)
 

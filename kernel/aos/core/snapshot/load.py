@@ -182,14 +182,14 @@ class _Loader:
 
     def __post_init__(self) -> None:
         match _value(self.document, self.read):
-            case {"format": 1, **rest}:
+            case {"format": number, **rest} if type(number) is int:
+                if number != FORMAT:
+                    raise Damage(
+                        f"the snapshot is of format {number}: expected {FORMAT} (a newer release "
+                        "wrote it)"
+                    )
                 self.fields = {str(name): value for name, value in rest.items()}
                 check_document({"format": FORMAT, **self.fields})
-            case {"format": int(number)}:
-                raise Damage(
-                    f"the snapshot is of format {number}: expected {FORMAT} (a newer release "
-                    "wrote it)"
-                )
             case _:
                 raise Damage("the snapshot's document is none that is written")
 

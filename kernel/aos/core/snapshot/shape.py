@@ -7,6 +7,7 @@ another shape, or one that contradicts itself, is damage.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import lt
 from typing import Any, Final, TypeAlias
 
 from aos.core.journal.faults import FaultKind
@@ -34,6 +35,10 @@ NAT_MAX: Final = 2**64 - 1
 
 def nat(value: Any) -> bool:
     return type(value) is int and 0 <= value <= NAT_MAX
+
+
+def positive(value: Any) -> bool:
+    return nat(value) and value > 0
 
 
 def text(value: Any) -> bool:
@@ -156,7 +161,7 @@ _DOCUMENT: Final[Mapping[str, Shape]] = {
     "manifest_seq": nat,
     "snapshot": maybe(row(nat, nat, hash)),
     "cells": map_of(row(maybe(hash), nat, nat, nat, nat)),
-    "submissions": list_of(row(nat, hash, nat)),
+    "submissions": list_of(row(nat, hash, positive)),
     "work": fields(
         dict.fromkeys(ITEMS.keys() - _RARE, list_of(hash)),
         dict.fromkeys(_RARE, lambda pages: list_of(hash)(pages) and len(pages) > 0),
@@ -170,7 +175,7 @@ _CLOSED: Final = row(nat, one_of(*CLOSED_STATUSES))
 
 _OPTIONS: Final[Mapping[str, Shape]] = {
     "window_ns": nat,
-    "proposed": lambda value: nat(value) and value > 0,
+    "proposed": positive,
     "proposals": lambda value: list_of(either(_PROPOSAL, _CLOSED))(value) and len(value) > 0,
     "eras": list_of(row(nat, hash, list_of(text))),
     "ancestors": list_of(row(hash, nat)),
@@ -198,6 +203,10 @@ def check_document(value: Mapping[str, Value]) -> None:
     size, peaks = log
     if len(peaks) != size.bit_count():
         raise Damage("the snapshot's log is none that is written")
+    chunks: Any = value["submissions"]
+    numbers = [number for number, _, _ in chunks]
+    if not all(map(lt, numbers, numbers[1:])):
+        raise Damage("the snapshot's submissions is none that is written")
 
 
 def check_item(name: str, item: Value) -> None:

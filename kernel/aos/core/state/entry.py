@@ -17,7 +17,7 @@ from aos.core.journal.records import Ref, slot_hash
 from aos.core.journal.vocabulary import TERMINAL
 from aos.core.state.cell import Cell
 from aos.errors import Damage
-from aos.values.cbor import Value, decode_record, encode
+from aos.values.cbor import Value, decode_record, encode, is_nat
 from aos.values.codec import read_bytes, read_nat
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 from aos.values.errors import ValueProblem
@@ -81,11 +81,12 @@ class Entry:
             raise Damage(f"a cell's entry is not canonical CBOR: {problem}") from problem
         match value:
             case [
-                bytes(key), bytes(state), int(size), int(active), int(seq), bytes(of),
-                bytes(module), dict(more),
+                bytes(key), bytes(state), size, active, seq, bytes(of), bytes(module), dict(more),
             ] if (
                 all(len(hash_bytes) == HASH_BYTES for hash_bytes in (state, of, module))
-                and min(size, active, seq) >= 0
+                and is_nat(size)
+                and is_nat(active)
+                and is_nat(seq)
                 and _are_options(more)
             ):  # fmt: skip
                 return (

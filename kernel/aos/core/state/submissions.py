@@ -15,7 +15,7 @@ from typing import TypeAlias
 from aos.core.journal.ports import BlobReader
 from aos.core.limits import LIMITS, Limits
 from aos.errors import Damage
-from aos.values.cbor import Value, decode_record, encode
+from aos.values.cbor import Value, decode_record, encode, is_nat
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
 
@@ -240,11 +240,14 @@ def _read_chunk(data: bytes, chunk: Chunk, size: int) -> Iterator[_Row]:
         raise Damage(f"a chunk of the dedup window is not canonical CBOR: {problem}") from problem
     if not isinstance(rows, list) or len(rows) != chunk.count:
         raise Damage(f"chunk {chunk.number} of the dedup window: expected {chunk.count} events")
-    previous_seq = chunk.number * size - 1
+    previous_seq = max(chunk.number * size - 1, 0)
     for row in rows:
         match row:
-            case [int(seq), str(name), bytes(payload), int(at_ns)] if (
-                previous_seq < seq < (chunk.number + 1) * size and len(payload) == HASH_BYTES
+            case [seq, str(name), bytes(payload), at_ns] if (
+                is_nat(seq)
+                and previous_seq < seq < (chunk.number + 1) * size
+                and len(payload) == HASH_BYTES
+                and is_nat(at_ns)
             ):
                 previous_seq = seq
                 yield name, Submission(seq, Hash(payload), at_ns)

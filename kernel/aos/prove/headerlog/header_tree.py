@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from aos.core.journal.frame import VERSION, Header
 from aos.errors import Damage
-from aos.values.cbor import Value, decode_record, encode
+from aos.values.cbor import decode_record, encode, is_nat
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
@@ -167,10 +167,10 @@ def read_header(data: bytes) -> Header:
             "prev": bytes(prev), "root": bytes(root), "log_root": bytes(log_root), **more,
         } if (
             not more
-            and _is_nat(version)
+            and is_nat(version)
             and version == VERSION
-            and _is_nat(first)
-            and _is_nat(last)
+            and is_nat(first)
+            and is_nat(last)
             and all(len(digest) == HASH_BYTES for digest in (world, prev, root, log_root))
         ):  # fmt: skip
             assert isinstance(first, int)
@@ -181,8 +181,3 @@ def read_header(data: bytes) -> Header:
                     log_root=Hash(log_root),
                 )  # fmt: skip
     raise Damage("a header is not {version, world, first, last, prev, root, log_root}")
-
-
-def _is_nat(value: Value) -> bool:
-    # True is an integer to Python.
-    return type(value) is int and value >= 0

@@ -22,7 +22,7 @@ from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
 from aos.prove.headerlog.header_tree import is_consistent, leaf_hash, read_header, root_from
 from aos.prove.headerlog.signed_note import Note
 from aos.prove.proofs.proof_file import CheckpointAnchor, HeadAnchor, Proof, ShownRecord, WorldKey
-from aos.values.cbor import Value, decode_record, encode
+from aos.values.cbor import Value, decode_record, encode, is_nat
 from aos.values.digests import HASH_BYTES, Hash, content_hash, digest, is_hash
 from aos.values.errors import ValueProblem
 
@@ -358,18 +358,18 @@ def _at_rest(checked: CheckedProof, snapshot: ProvedRecord) -> tuple[Hash, Snaps
         _fails("the document of the snapshot is missing")
     fields = _map(data, "the snapshot")
     at, frame = snapshot.fields.get("at"), snapshot.fields.get("frame")
-    if not _is_nat(at) or not is_hash(frame):
+    if not is_nat(at) or not is_hash(frame):
         _fails("the record of the snapshot is not readable")
-    if not _is_nat(fields.get("seq")) or (fields["seq"], fields.get("frame")) != (at, frame):
+    if not is_nat(fields.get("seq")) or (fields["seq"], fields.get("frame")) != (at, frame):
         _fails("the document is of another place in the journal than the record says")
     cells = fields.get("cells")
     if not isinstance(cells, dict):
         _fails("the document of the snapshot is not readable")
     root, count = None, 0
     match cells.get(proof.workflow, [None, 0]):
-        case [None, size, *_] if _is_nat(size) and size == 0:
+        case [None, size, *_] if is_nat(size) and size == 0:
             pass
-        case [bytes(hash), int(size), *_] if len(hash) == HASH_BYTES and _is_nat(size) and size:
+        case [bytes(hash), int(size), *_] if len(hash) == HASH_BYTES and is_nat(size) and size:
             root, count = Hash(hash), size
         case _:
             _fails("the document of the snapshot is not readable")
@@ -386,7 +386,7 @@ def _size(node: bytes) -> int:
 def _entry(data: bytes, key: bytes) -> SnapshotEntry:
     match _decoded(data, "the cell's entry"):
         case [bytes(of), bytes(state), int(size), active, int(seq), bytes(), bytes(), dict()] if (
-            of == key and len(state) == HASH_BYTES and all(map(_is_nat, (size, active, seq)))
+            of == key and len(state) == HASH_BYTES and all(map(is_nat, (size, active, seq)))
         ):
             return SnapshotEntry(state=Hash(state), size=size, last_seq=seq)
     raise _failure("the cell's entry in the snapshot is not readable")
@@ -444,7 +444,7 @@ def _hash_of(slot: object, subject: str) -> Hash:
         case bytes():
             return content_hash(slot)
         case {"hash": bytes(hash), "size": size, **more} if (
-            not more and len(hash) == HASH_BYTES and _is_nat(size)
+            not more and len(hash) == HASH_BYTES and is_nat(size)
         ):
             return Hash(hash)
     raise _failure(f"{subject} is not readable")
@@ -459,11 +459,6 @@ def _is_cell(value: object) -> bool:
 
 def _contains(values: object, value: object) -> bool:
     return isinstance(values, list) and value in values
-
-
-def _is_nat(value: object) -> bool:
-    # True is an integer to Python.
-    return type(value) is int and value >= 0
 
 
 def _failure(reason: str) -> Damage:

@@ -1,4 +1,4 @@
-"""Verify or replay a bundle from the file alone (spec/bundle.md, B-50 to B-54)."""
+"""Verify or replay a bundle from the file alone (spec/bundle.md, B-50 to B-52)."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 //! The rules and the texts of errors are those of `kernel/aos/values/cbor.py` (spec/values.md, V-10
 //! to V-19).
 
+use std::cmp::Ordering;
+
 use crate::values::errors::{quoted, ValueProblem};
 
 pub const INGRESS_BYTES_MAX: usize = 1 << 20;
@@ -164,22 +166,28 @@ pub fn put_value(out: &mut Vec<u8>, value: &Value) {
             }
         }
         Value::Map(entries) => {
-            // No encoded key is a prefix of another, so entries sort as their keys do.
-            let mut rows: Vec<Vec<u8>> = entries
-                .iter()
-                .map(|(key, item)| {
-                    let mut row = Vec::new();
-                    put_key(&mut row, key);
-                    put_value(&mut row, item);
-                    row
-                })
-                .collect();
-            rows.sort_unstable();
-            put_map(out, rows.len());
-            for row in rows {
-                out.extend_from_slice(&row);
+            put_map(out, entries.len());
+            let is_sorted =
+                entries.windows(2).all(|pair| key_order(&pair[0].0, &pair[1].0).is_lt());
+            let mut rows: Vec<&(Key, Value)> = entries.iter().collect();
+            if !is_sorted {
+                rows.sort_by(|a, b| key_order(&a.0, &b.0));
+            }
+            for (key, item) in rows {
+                put_key(out, key);
+                put_value(out, item);
             }
         }
+    }
+}
+
+/// The order of the encoded keys.
+pub fn key_order(a: &Key, b: &Key) -> Ordering {
+    match (a, b) {
+        (Key::Int(a), Key::Int(b)) => (*a < 0, a.unsigned_abs()).cmp(&(*b < 0, b.unsigned_abs())),
+        (Key::Int(_), Key::Text(_)) => Ordering::Less,
+        (Key::Text(_), Key::Int(_)) => Ordering::Greater,
+        (Key::Text(a), Key::Text(b)) => a.len().cmp(&b.len()).then_with(|| a.cmp(b)),
     }
 }
 
@@ -214,6 +222,67 @@ pub fn decode_record(data: &[u8], bounds: Bounds) -> Result<Value, ValueProblem>
 pub fn decode_ingress(data: &[u8], bounds: Bounds) -> Result<Value, ValueProblem> {
     let start = if data.starts_with(&SELF_DESCRIBED) { SELF_DESCRIBED.len() } else { 0 };
     Gate::new(data, false, bounds)?.read(start, bounds.depth)
+}
+
+/// (major type, argument, position after the head) of an item of canonical bytes. Major 7 has no
+/// argument.
+fn head_at(data: &[u8], at: usize) -> Option<(u8, u64, usize)> {
+    let &initial = data.get(at)?;
+    let info = initial & 31;
+    if info < 24 || initial >= FALSE {
+        return Some((initial >> 5, info as u64, at + 1));
+    }
+    let end = at + 1 + (1 << (info - 24));
+    let bytes = data.get(at + 1..end)?;
+    Some((initial >> 5, bytes.iter().fold(0, |sum, &byte| sum << 8 | byte as u64), end))
+}
+
+/// The position after an item of canonical bytes, which were read before.
+pub fn item_end(data: &[u8], at: usize) -> Option<usize> {
+    let mut at = at;
+    let mut items = 1u64;
+    while items > 0 {
+        let (major, n, start) = head_at(data, at)?;
+        items -= 1;
+        at = start;
+        match major {
+            2 | 3 => at = start.checked_add(usize::try_from(n).ok()?)?,
+            4 => items = items.checked_add(n)?,
+            5 => items = items.checked_add(n.checked_mul(2)?)?,
+            _ => {}
+        }
+    }
+    Some(at)
+}
+
+/// The position of the value that a map of canonical bytes has at a text key; None if it has no such
+/// key, or there is no map at `at`.
+pub fn entry_at(data: &[u8], at: usize, name: &str) -> Option<usize> {
+    let (5, entries, mut at) = head_at(data, at)? else { return None };
+    for _ in 0..entries {
+        let (major, n, start) = head_at(data, at)?;
+        let end = item_end(data, at)?;
+        if major == 3 && n == name.len() as u64 && data.get(start..end)? == name.as_bytes() {
+            return Some(end);
+        }
+        at = item_end(data, end)?;
+    }
+    None
+}
+
+/// How many items canonical bytes have: everything with a head counts, also a key. The bytes must
+/// have been read before.
+pub fn item_count(data: &[u8]) -> usize {
+    let mut at = 0;
+    let mut items = 0;
+    while let Some((major, n, start)) = head_at(data, at) {
+        items += 1;
+        at = match major {
+            2 | 3 => start.saturating_add(n as usize),
+            _ => start,
+        };
+    }
+    items
 }
 
 struct Gate<'a> {

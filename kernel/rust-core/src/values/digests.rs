@@ -2,6 +2,7 @@
 //! (spec/values.md, V-60).
 
 use crate::values::cbor::{put_array, put_text};
+use crate::values::errors::{quoted, ValueProblem};
 
 /// 32 raw bytes, BLAKE3.
 pub type Hash = [u8; 32];
@@ -26,6 +27,38 @@ pub fn content_hash(data: &[u8]) -> Hash {
 /// `blake3:` and 64 lower-case hex digits.
 pub fn hash_text(hash: &Hash) -> String {
     format!("blake3:{}", hex(hash))
+}
+
+/// Inverse of `hash_text`. Any other text is refused, with advice.
+pub fn parse_hash(text: &str) -> Result<Hash, ValueProblem> {
+    if let Some(hash) = text.strip_prefix("blake3:").and_then(unhex) {
+        return Ok(hash);
+    }
+    Err(ValueProblem::new(match text.split_once(':') {
+        Some((algorithm, _)) if algorithm != "blake3" => format!(
+            "expected blake3:<64 hex>, found a {} hash (AOS hashes are BLAKE3; leave the hash out \
+             and it is filled in)",
+            quoted(algorithm)
+        ),
+        _ => format!("expected blake3:<64 lower-case hex digits>, found {}", quoted(text)),
+    }))
+}
+
+/// The bytes of 64 lower-case hex digits; None for other text.
+pub fn unhex(digits: &str) -> Option<[u8; 32]> {
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut out = [0; 32];
+    for (byte, pair) in out.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+        *byte = value(pair[0])? << 4 | value(pair[1])?;
+    }
+    Some(out)
 }
 
 /// Lower-case hex digits.

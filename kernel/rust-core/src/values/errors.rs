@@ -118,6 +118,8 @@ pub enum Failure {
     Damage(String),
     /// An import of the host did not return (HOST): the host kept what it raised. Nothing changed.
     Host,
+    /// As `Host`, and the host kept that a record has erased the value (Python: `Erased`).
+    Erased,
 }
 
 impl Failure {

@@ -234,6 +234,13 @@ impl Drop for VerifyingState {
     }
 }
 
+/// The encoding of the neutral element.
+const IDENTITY: [u8; 32] = {
+    let mut bytes = [0; 32];
+    bytes[0] = 1;
+    bytes
+};
+
 impl VerifyingState {
     fn new(pk: &PublicKey, signature: &Signature) -> Result<Self, Error> {
         let mut r = [0u8; 32];
@@ -265,7 +272,8 @@ impl VerifyingState {
         sc_reduce(&mut hash);
 
         let r = GeP2::double_scalarmult_vartime(hash.as_ref(), self.minus_a, &self.s);
-        if (r + self.minus_r).has_small_order() {
+        // AOS: without the cofactor, as libsodium's crypto_sign_open.
+        if (r + self.minus_r).to_bytes() == IDENTITY {
             Ok(())
         } else {
             Err(Error::SignatureMismatch)

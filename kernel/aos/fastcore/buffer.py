@@ -1,0 +1,388 @@
+"""(operation, request bytes) -> answer bytes, by a resident instance of ``core.wasm``.
+
+The core has no clock and does no I/O: it reads blobs and finds submission ids through two functions
+of its caller. Four rules keep the raw calls safe.
+
+Rule 1: raw pointers keep nothing alive. ``CoreCode`` holds the Python owners of the engine and the
+compiled module, ``CoreInstance`` those of the store and the functions that C calls back.
+
+Rule 2: an exception that leaves a function that C calls back is not an exception any more: it
+crashes the process. So each of them catches every one, keeps it and returns a status; ``call``
+raises it when the core has returned. The main thread may raise one between any two instructions,
+for a signal: an instance belongs to another thread, which has a big stack.
+
+Rule 3: a number that the core returns is compared with the memory's size before it is used.
+
+Rule 4: after a trap, which is a defect of the core, an instance is not called again.
+
+Calls go through ``PyDLL``, which keeps the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import wasmtime
+from wasmtime import _bindings, _ffi
+
+from aos.core.journal.ports import BlobReader
+from aos.errors import Damage, Erased
+from aos.sandbox.caps import GIB, MIB, PAGE_BYTES
+from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, require_wasmtime
+from aos.sandbox.lowlevel import LAYOUT, error_text, raw_functions, trap_text
+from aos.sandbox.stack import require_big_stack
+from aos.values.digests import Hash
+
+MEMORY_BYTES_MAX: Final = 4 * GIB - PAGE_BYTES
+"""The largest memory of an instance."""
+
+BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
+    {
+        "consume_fuel": False,
+        "epoch_interruption": False,
+        # As for guests: no signal handlers.
+        "signals_based_traps": False,
+        "debug_info": False,
+        # Addresses are not reserved for the whole memory, which would meet ``ulimit -v``: it moves
+        # when it grows.
+        "memory_reservation": 0,
+        "memory_reservation_for_growth": 64 * MIB,
+        "memory_guard_size": 0,
+        "memory_may_move": True,
+        "max_wasm_stack": LIVE_STACK_BYTES,
+    }
+)
+
+Find = Callable[[str], int | None]
+"""The record of a submission id; None if no event has it."""
+
+Ask = Callable[[int, bytes], bytes | None]
+"""Answers a question of ``wasm.rs`` about some bytes: None for no, or absent."""
+
+
+def never_asked(question: int, request: bytes) -> bytes | None:
+    raise AssertionError(f"a core that only folds asks question {question} of {len(request)} bytes")
+
+
+_FOUND: Final = 0
+_ABSENT: Final = 1
+_DAMAGED: Final = 2
+_KEPT: Final = 3
+_ERASED: Final = 4
+
+_OK: Final = 0
+_DAMAGE: Final = 1
+_HOST: Final = 2
+
+_SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
+_STATUS: Final = struct.Struct("<I")
+_SEQ: Final = struct.Struct("<Q")
+_SMALL: Final = 64 * 1024
+"""Requests of at most so many bytes are always at the same address."""
+
+_SHIPPED: Final = Path(__file__).parent
+
+_Import = ctypes.PYFUNCTYPE(
+    ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+)
+
+
+class CoreDefect(Exception):
+    """The core trapped: its own error, not one of its input. Its instance is not used any more."""
+
+
+class ProbeRefused(Exception):
+    """A probe, which only tests ask for, says why it could not read its bytes."""
+
+
+def shipped_code() -> CoreCode:
+    """The core of this release, compiled once a process; or the one in ``AOS_CORE_DIR``, to try
+    another build. Compiling it takes seconds."""
+    return _compiled(Path(os.environ.get("AOS_CORE_DIR") or _SHIPPED))
+
+
+@lru_cache(maxsize=1)
+def _compiled(folder: Path) -> CoreCode:
+    return CoreCode((folder / "core.wasm").read_bytes())
+
+
+class CoreCode:
+    """The compiled module. Any number of instances may use it, on any threads."""
+
+    def __init__(self, wasm: bytes) -> None:
+        require_wasmtime()
+        config = wasmtime.Config()
+        for name, value in {**FEATURES, **BEHAVIOUR}.items():
+            getattr(_bindings, f"wasmtime_config_{name}_set")(config.ptr(), value)
+        # The library requires its asynchronous stacks, which are unused, to exceed the other's.
+        _bindings.wasmtime_config_async_stack_size_set(config.ptr(), 2 * LIVE_STACK_BYTES)
+        self.engine = wasmtime.Engine(config)
+        self.module = wasmtime.Module(self.engine, wasm)
+
+
+class CoreInstance:
+    """One core: it holds the state of one world in its memory.
+
+    The thread that makes it owns it. ``read`` finds every blob of every frame that the core folded
+    or sealed; ``find`` finds submission ids that the core no longer holds.
+    """
+
+    def __init__(
+        self,
+        code: CoreCode,
+        *,
+        read: BlobReader,
+        find: Find,
+        ask: Ask = never_asked,
+        memory_bytes: int = MEMORY_BYTES_MAX,
+    ) -> None:
+        require_big_stack()
+        assert threading.current_thread() is not threading.main_thread(), "see rule 2"
+        self._owner = threading.get_ident()
+        self._code = code
+        self._read = read
+        self._find = find
+        self._ask = ask
+        self._given = b""
+        self._kept: BaseException | None = None
+        self._failed: BaseException | None = None
+        self._panic_text: str | None = None
+        self._is_broken = False
+        functions = self._functions = raw_functions()
+        self._call = functions["wasmtime_func_call_unchecked"]
+        self._memory_data = functions["wasmtime_memory_data"]
+        self._memory_size = functions["wasmtime_memory_data_size"]
+
+        self._u32 = (ctypes.c_uint32 * (2 * _SLOT))()
+        self._u64 = (ctypes.c_uint64 * _SLOT).from_buffer(self._u32)
+        self._slots = ctypes.addressof(self._u32)
+        self._trap = ctypes.c_void_p()
+        self._trap_address = ctypes.addressof(self._trap)
+
+        self._store = wasmtime.Store(code.engine)
+        self._store.set_limits(memory_size=memory_bytes)
+        self._context = functions["wasmtime_store_context"](
+            ctypes.cast(self._store.ptr(), ctypes.c_void_p)
+        )
+        self._scratch = {
+            name: ctypes.create_string_buffer(LAYOUT["wasmtime_extern"])
+            for name in ("memory", "reserve", "call")
+        }
+        self._instantiate()
+        of = LAYOUT["wasmtime_extern.of"]
+        self._memory, self._reserve, self._entry = (
+            ctypes.addressof(item) + of for item in self._scratch.values()
+        )
+        self._small = self._invoke("reserve", self._reserve, _SMALL) & 0xFFFF_FFFF
+
+    def call(self, name: str, operation: int, request: bytes) -> bytes:
+        """Do one operation; ``name`` names it if it is a defect.
+
+        Raises:
+            Damage: The core found it. What ``read`` or ``find`` raised is raised as it is.
+            ProbeRefused: A probe could not read its bytes.
+            CoreDefect: The core trapped.
+        """
+        assert threading.get_ident() == self._owner, "a core belongs to the thread that made it"
+        assert not self._is_broken, "this core has trapped"
+        size = len(request)
+        address = self._small
+        if size > _SMALL:
+            address = self._invoke(name, self._reserve, size) & 0xFFFF_FFFF
+        base = self._memory_data(self._context, self._memory)
+        ctypes.memmove(base + address, request, size)
+        self._kept = None
+        packed = self._invoke(name, self._entry, operation, size)
+        answer = self._bytes(packed & 0xFFFF_FFFF, packed >> 32)
+        (status,) = _STATUS.unpack_from(answer)
+        if status == _OK:
+            return answer[4:]
+        raise self._problem(status, answer[4:].decode())
+
+    def _problem(self, status: int, text: str) -> BaseException:
+        kept = self._kept
+        if status == _HOST:
+            assert kept is not None, "an import said that it keeps an exception"
+            return kept
+        if status != _DAMAGE:
+            return ProbeRefused(text)
+        # What the reader raised may be of a class that says more: erased, not damaged.
+        return kept if isinstance(kept, Damage) and str(kept) == text else Damage(text)
+
+    # Set up
+
+    def _instantiate(self) -> None:
+        i32 = wasmtime.ValType.i32()
+        linker = wasmtime.Linker(self._code.engine)
+        self._imports = []
+        for name, body, takes, gives in (
+            ("read", self._on_read, 1, 1),
+            ("find", self._on_find, 3, 1),
+            ("ask", self._on_ask, 3, 1),
+            ("taken", self._on_taken, 0, 1),
+            ("take", self._on_take, 1, 0),
+            ("panicked", self._on_panicked, 2, 0),
+        ):
+            function = _Import(self._returning(body))
+            kind = wasmtime.FuncType([i32] * takes, [i32] * gives)
+            module_name, import_name = b"aos", name.encode()
+            error = _DEFINE(
+                ctypes.cast(linker.ptr(), ctypes.c_void_p), module_name, len(module_name),
+                import_name, len(import_name), ctypes.cast(kind.ptr(), ctypes.c_void_p), function,
+                None, None,
+            )  # fmt: skip
+            assert not error, f"the import {name} cannot be defined"
+            self._imports.append(function)
+        pre = linker.instantiate_pre(self._code.module)
+        instance = ctypes.create_string_buffer(LAYOUT["wasmtime_instance"])
+        error = self._functions["wasmtime_instance_pre_instantiate"](
+            ctypes.cast(pre.ptr(), ctypes.c_void_p), self._context, ctypes.addressof(instance),
+            self._trap_address,
+        )  # fmt: skip
+        if error or self._trap.value is not None:
+            raise CoreDefect(f"the fast core cannot be instantiated: {self._stopped(error)}")
+        names = [export.name for export in self._code.module.exports]
+        size = ctypes.c_size_t()
+        export_name = ctypes.c_void_p()
+        for name, item in self._scratch.items():
+            found = self._functions["wasmtime_instance_export_nth"](
+                self._context,
+                ctypes.addressof(instance),
+                names.index(name),
+                ctypes.addressof(export_name),
+                ctypes.addressof(size),
+                ctypes.addressof(item),
+            )
+            assert found, f"the core has no export {name}"
+
+    # Raw calls
+
+    def _invoke(self, name: str, function: int, *arguments: int) -> int:
+        """Call an export; its result is an unsigned number of 64 bits."""
+        self._u64[0] = 0
+        for index, argument in enumerate(arguments):
+            self._u32[index * _SLOT] = argument
+        error = self._call(
+            self._context, function, self._slots, max(1, len(arguments)), self._trap_address
+        )
+        if error or self._trap.value is not None:
+            self._is_broken = True
+            raise CoreDefect(f"operation {name} of the fast core: {self._stopped(error)}")
+        if self._failed is not None:
+            self._is_broken = True
+            raise CoreDefect(f"operation {name} of the fast core: an import") from self._failed
+        result: int = self._u64[0]
+        return result
+
+    def _bytes(self, address: int, size: int) -> bytes:
+        assert address + size <= self._memory_size(self._context, self._memory)
+        return ctypes.string_at(self._memory_data(self._context, self._memory) + address, size)
+
+    def _write(self, address: int, data: bytes) -> None:
+        assert address + len(data) <= self._memory_size(self._context, self._memory)
+        base = self._memory_data(self._context, self._memory)
+        ctypes.memmove(base + address, data, len(data))
+
+    def _stopped(self, error: int | None) -> str:
+        """Read and free the trap or error of a call."""
+        if error:
+            text = error_text(self._functions, error)
+        else:
+            trap = self._trap.value
+            assert trap, "a call stops with an error or with a trap"
+            self._trap.value = None
+            text = trap_text(self._functions, trap)
+        return text if self._panic_text is None else self._panic_text
+
+    # Imports: called by C. ``slots`` has the arguments, and takes the result.
+
+    def _on_read(self, slots: int) -> None:
+        hash = Hash(self._bytes(_argument(slots, 0), 32))
+        _result(slots, self._given_by(lambda: self._read(hash)))
+
+    def _on_find(self, slots: int) -> None:
+        def find() -> bytes:
+            seq = self._find(self._bytes(_argument(slots, 0), _argument(slots, 1)).decode())
+            return b"" if seq is None else _SEQ.pack(seq)
+
+        status = self._given_by(find)
+        if status == _FOUND:
+            if self._given:
+                self._write(_argument(slots, 2), self._given)
+            else:
+                status = _ABSENT
+        _result(slots, status)
+
+    def _on_ask(self, slots: int) -> None:
+        is_absent = False
+
+        def ask() -> bytes:
+            nonlocal is_absent
+            request = self._bytes(_argument(slots, 1), _argument(slots, 2))
+            answer = self._ask(_argument(slots, 0), request)
+            is_absent = answer is None
+            return answer or b""
+
+        status = self._given_by(ask)
+        _result(slots, _ABSENT if is_absent else status)
+
+    def _returning(self, body: Callable[[int], None]) -> Callable[[int, int, int, int], int]:
+        """What C calls: it returns no trap, and raises nothing."""
+
+        def called(_: int, __: int, slots: int, ___: int) -> int:
+            try:
+                body(slots)
+            except BaseException as problem:  # noqa: BLE001  # see rule 2
+                self._failed = problem
+            return 0
+
+        return called
+
+    def _given_by(self, function: Callable[[], bytes]) -> int:
+        try:
+            self._given = function()
+        except Erased as problem:
+            self._kept = problem
+            return _ERASED
+        except Damage as problem:
+            self._kept = problem
+            self._given = str(problem).encode(errors="replace")
+            return _DAMAGED
+        except BaseException as problem:  # noqa: BLE001  # see rule 2
+            self._kept = problem
+            return _KEPT
+        return _FOUND
+
+    def _on_taken(self, slots: int) -> None:
+        _result(slots, len(self._given))
+
+    def _on_take(self, slots: int) -> None:
+        self._write(_argument(slots, 0), self._given)
+
+    def _on_panicked(self, slots: int) -> None:
+        text = self._bytes(_argument(slots, 0), _argument(slots, 1))
+        self._panic_text = text.decode(errors="replace")
+
+
+def _argument(slots: int, index: int) -> int:
+    return ctypes.c_uint32.from_address(slots + 4 * index * _SLOT).value
+
+
+def _result(slots: int, number: int) -> None:
+    ctypes.c_uint32.from_address(slots).value = number
+
+
+_DEFINE: Final = ctypes.PyDLL(_ffi.dll._name).wasmtime_linker_define_func_unchecked  # noqa: SLF001
+_DEFINE.restype = ctypes.c_void_p
+_DEFINE.argtypes = [
+    ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t,
+    ctypes.c_void_p, _Import, ctypes.c_void_p, ctypes.c_void_p,
+]  # fmt: skip

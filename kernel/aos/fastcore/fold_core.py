@@ -1,0 +1,231 @@
+"""Fold a world's journal by the fast core: the operations of ``operations.rs`` as methods.
+
+Requests and answers are numbers, little-endian, and canonical bytes; ``operations.rs`` describes
+each of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from aos.core.journal.ports import BlobReader
+from aos.core.limits import LIMITS, Limits
+from aos.fastcore.buffer import (
+    MEMORY_BYTES_MAX,
+    Ask,
+    CoreCode,
+    CoreInstance,
+    Find,
+    never_asked,
+)
+from aos.values.digests import HASH_BYTES, Hash, content_hash
+
+RESERVE_BYTES: Final = 64 * 1024 * 1024
+"""What an instance may have above the bytes that its core allocates: its stack, and gaps."""
+
+_SEED_BYTES: Final = 16
+_U32: Final = struct.Struct("<I")
+_U64: Final = struct.Struct("<Q")
+_INIT: Final = struct.Struct("<11Q")
+
+
+class Operation(IntEnum):
+    """Numbers of ``operations.rs``."""
+
+    INIT = 0
+    OPEN = 1
+    LOAD = 2
+    FOLD_FRAME = 3
+    APPEND = 4
+    SEAL = 5
+    TAKE = 6
+    REBASE = 7
+    HEAD = 8
+    MEMORY = 9
+    KEEP = 10
+    DECIDE = 11
+    NEXT = 12
+    RAN = 13
+    ENTER = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedBytes:
+    """A sealed frame and its rows, as ``aos.core.pending.Sealed`` has them: (intent, record, index)
+    of each opened intent, (intent, record, receipt digest) of each settled one, (id, record,
+    payload hash) of each submission, (record, at, document) of each snapshot."""
+
+    hash: Hash
+    frame: bytes
+    blobs: Mapping[Hash, bytes]
+    replaced: Mapping[Hash, Hash]
+    opened_intents: tuple[tuple[Hash, int, int], ...]
+    settled: tuple[tuple[Hash, int, Hash], ...]
+    abandoned: tuple[Hash, ...]
+    canceled: tuple[Hash, ...]
+    erased: tuple[Hash, ...]
+    submissions: tuple[tuple[str, int, Hash], ...]
+    snapshots: tuple[tuple[int, int, Hash], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBytes:
+    """A snapshot after record ``at``, which ends the frame ``frame``: its document, and all blobs
+    that the last one does not have, the document last."""
+
+    at: int
+    frame: Hash
+    document: Hash
+    blobs: Mapping[Hash, bytes]
+
+
+class FoldCore:
+    """One world in a fast core. The thread that makes it owns it (``buffer``).
+
+    ``read`` must find every blob of every frame that it folded or sealed, durable or not; ``find``
+    the record of a submission id that left the state. Methods raise what these raise, and Damage as
+    the reference does; then the world is not to be used any more.
+    """
+
+    def __init__(
+        self,
+        code: CoreCode,
+        *,
+        read: BlobReader,
+        find: Find = lambda _: None,
+        ask: Ask = never_asked,
+        limits: Limits = LIMITS,
+        memory_bytes: int = MEMORY_BYTES_MAX,
+    ) -> None:
+        self._core = CoreInstance(code, read=read, find=find, ask=ask, memory_bytes=memory_bytes)
+        numbers = (
+            limits.deliveries, limits.blockers, limits.delta_bytes, limits.spill_bytes,
+            limits.slice_cells, limits.kept_bytes, limits.chunk, limits.chunks_held,
+            limits.page_bytes, limits.page_items,
+        )  # fmt: skip
+        bound = max(0, memory_bytes - RESERVE_BYTES)
+        seed = secrets.token_bytes(_SEED_BYTES)
+        self.ask(Operation.INIT, seed + _INIT.pack(bound, *numbers))
+
+    def open(self, world: Hash) -> None:
+        """Begin with the state before the first frame of a world."""
+        self.ask(Operation.OPEN, world)
+
+    def load(self, document: Hash) -> None:
+        """Begin with the state that a snapshot has."""
+        self.ask(Operation.LOAD, document)
+
+    def keep(self, cells: int, *, spills: bool) -> None:
+        """Keep so many idle cells of each workflow decoded. ``spills``: whether states may leave
+        memory with a sealed frame."""
+        self.ask(Operation.KEEP, _U64.pack(cells) + _U32.pack(spills))
+
+    def fold_frame(self, frame: bytes) -> None:
+        """Check that a stored frame follows, and fold its records."""
+        self.ask(Operation.FOLD_FRAME, frame)
+
+    def append(self, record: bytes, blobs: Sequence[bytes] = ()) -> None:
+        """Fold a record, in canonical bytes, into the frame that is being filled."""
+        parts = [_U32.pack(len(blobs))]
+        for blob in blobs:
+            parts += [_U32.pack(len(blob)), blob]
+        self.ask(Operation.APPEND, b"".join([*parts, record]))
+
+    def seal(self, salt: bytes) -> SealedBytes | None:
+        """Make one frame of all records since the last seal; None when there are none."""
+        answer = self.ask(Operation.SEAL, salt)
+        return _sealed(Answer(answer)) if answer else None
+
+    def take(self) -> TakenBytes:
+        """Take a snapshot at the end of a frame."""
+        answer = Answer(self.ask(Operation.TAKE))
+        at, frame = answer.u64(), answer.hash()
+        blobs = [answer.data() for _ in range(answer.u32())]
+        by_hash = {content_hash(blob): blob for blob in blobs}
+        return TakenBytes(at=at, frame=frame, document=content_hash(blobs[-1]), blobs=by_hash)
+
+    def rebase(self, document: Hash) -> None:
+        """Continue from a durable snapshot of this or an earlier state."""
+        self.ask(Operation.REBASE, document)
+
+    def head(self) -> bytes:
+        """The journal's end as the bytes of a head with an empty signature."""
+        return self.ask(Operation.HEAD)
+
+    def memory(self) -> tuple[int, int]:
+        """(bytes that the core has allocated, bytes of its instance's memory)."""
+        answer = Answer(self.ask(Operation.MEMORY))
+        return answer.u64(), answer.u64()
+
+    def ask(self, operation: Operation, request: bytes = b"") -> bytes:
+        """Do an operation and return its answer."""
+        return self._core.call(operation.name.lower(), operation, request)
+
+
+def _sealed(answer: Answer) -> SealedBytes:
+    hash, frame = answer.hash(), answer.data()
+    blobs = {answer.hash(): answer.data() for _ in range(answer.u32())}
+    replaced = {answer.hash(): answer.hash() for _ in range(answer.u32())}
+    opened = [(answer.hash(), answer.u64(), answer.u64()) for _ in range(answer.u32())]
+    settled = [(answer.hash(), answer.u64(), answer.hash()) for _ in range(answer.u32())]
+    abandoned, canceled, erased = (
+        tuple([answer.hash() for _ in range(answer.u32())]) for _ in range(3)
+    )
+    submissions = [
+        (answer.data().decode(), answer.u64(), answer.hash()) for _ in range(answer.u32())
+    ]
+    snapshots = [(answer.u64(), answer.u64(), answer.hash()) for _ in range(answer.u32())]
+    return SealedBytes(
+        hash=hash,
+        frame=frame,
+        blobs=blobs,
+        replaced=replaced,
+        opened_intents=tuple(opened),
+        settled=tuple(settled),
+        abandoned=abandoned,
+        canceled=canceled,
+        erased=erased,
+        submissions=tuple(submissions),
+        snapshots=tuple(snapshots),
+    )
+
+
+class Answer:
+    """Reads the parts of an answer one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def _take(self, size: int) -> bytes:
+        start, self._at = self._at, self._at + size
+        return self._data[start : self._at]
+
+    @property
+    def rest(self) -> int:
+        """Bytes that were not read."""
+        return len(self._data) - self._at
+
+    def u32(self) -> int:
+        number: int
+        (number,) = _U32.unpack(self._take(4))
+        return number
+
+    def u64(self) -> int:
+        number: int
+        (number,) = _U64.unpack(self._take(8))
+        return number
+
+    def hash(self) -> Hash:
+        return Hash(self._take(HASH_BYTES))
+
+    def data(self) -> bytes:
+        return self._take(self.u32())
+
+    def text(self) -> str:
+        return self.data().decode()

@@ -1,0 +1,57 @@
+//! The texts of errors (`kernel/aos/errors.py`).
+
+const EXCERPT_CHARACTERS_MAX: usize = 200;
+
+/// The parts of an error, which `text` joins into one line:
+/// `location: problem: expected X, found Y (hint)`.
+#[derive(Clone, Copy, Default)]
+pub struct Sentence<'a> {
+    pub problem: &'a str,
+    pub location: Option<&'a str>,
+    pub expected: Option<&'a str>,
+    pub actual: Option<&'a str>,
+    pub hint: Option<&'a str>,
+}
+
+impl Sentence<'_> {
+    pub fn text(&self) -> String {
+        let mut text = match self.location {
+            Some(location) => format!("{location}: {}", self.problem),
+            None => self.problem.to_string(),
+        };
+        match (self.expected, self.actual) {
+            (Some(expected), Some(actual)) => {
+                text.push_str(&format!(": expected {expected}, found {actual}"));
+            }
+            (Some(expected), None) => text.push_str(&format!(": expected {expected}")),
+            (None, Some(actual)) => text.push_str(&format!(": found {actual}")),
+            (None, None) => {}
+        }
+        if let Some(hint) = self.hint {
+            text.push_str(&format!(" ({hint})"));
+        }
+        text
+    }
+}
+
+/// The first 200 characters of text from outside, for a message with it.
+pub fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_CHARACTERS_MAX) {
+        None => text.to_string(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// At most the first `count` characters of `text`, as `{text:.40}` in Python.
+pub fn first_characters(text: &str, count: usize) -> &str {
+    text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The words of a choice: `a`, `a or b`, `a, b or c`.
+pub fn either(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,409 @@
+//! Make frames of records, and check that frames form a chain (spec/journal.md, J-20 to J-39;
+//! `kernel/aos/core/journal/frame.py`).
+
+use std::cell::OnceCell;
+
+use crate::journal::identity::world_id;
+use crate::journal::merkle::{self, Tree};
+use crate::journal::record_codec::from_bytes;
+use crate::journal::records::Record;
+use crate::values::cbor::{
+    decode_record, put_array, put_bytes, put_map, put_nat, put_text, Bounds, Key, Value, RECORD,
+};
+use crate::values::digests::{content_hash, digest, hex, Hash, HASH_BYTES};
+use crate::values::errors::{Failure, Outcome};
+
+pub const VERSION: u64 = 1;
+/// `prev` of the first frame.
+pub const NO_FRAME: Hash = [0; HASH_BYTES];
+/// Largest frame that a reader accepts. A host seals at 256 KiB, but the last record may be long.
+pub const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub const SALT_BYTES: usize = 32;
+pub const SIGNATURE_BYTES: usize = 64;
+
+pub type Salt = [u8; SALT_BYTES];
+
+/// The hashed part of a frame: its place in the chain, the root of its records and the root of all
+/// frames so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub world: Hash,
+    pub first: u64,
+    pub last: u64,
+    pub prev: Hash,
+    pub root: Hash,
+    pub log_root: Hash,
+}
+
+impl Header {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_map(out, 7);
+        put_text(out, "last");
+        put_nat(out, self.last);
+        put_text(out, "prev");
+        put_bytes(out, &self.prev);
+        put_text(out, "root");
+        put_bytes(out, &self.root);
+        put_text(out, "first");
+        put_nat(out, self.first);
+        put_text(out, "world");
+        put_bytes(out, &self.world);
+        put_text(out, "version");
+        put_nat(out, VERSION);
+        put_text(out, "log_root");
+        put_bytes(out, &self.log_root);
+    }
+
+    pub fn hash(&self) -> Hash {
+        digest("aos/frame/1", 1, |out| self.put(out))
+    }
+}
+
+/// The records of one round, with the header that fixes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub header: Header,
+    pub hash: Hash,
+    pub salt: Salt,
+    pub records: Vec<Vec<u8>>,
+}
+
+impl Frame {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let size: usize = self.records.iter().map(|record| record.len() + 5).sum();
+        let mut out = Vec::with_capacity(size + 300);
+        put_map(&mut out, 3);
+        put_text(&mut out, "salt");
+        put_bytes(&mut out, &self.salt);
+        put_text(&mut out, "header");
+        self.header.put(&mut out);
+        put_text(&mut out, "records");
+        put_array(&mut out, self.records.len());
+        for record in &self.records {
+            put_bytes(&mut out, record);
+        }
+        out
+    }
+}
+
+/// The end of a chain, which the next frame follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tip {
+    pub world: Hash,
+    pub seq: u64,
+    pub frame: Hash,
+    pub log: Tree,
+}
+
+impl Tip {
+    /// Before the first frame of a world.
+    pub fn of(world: Hash) -> Tip {
+        Tip { world, seq: 0, frame: NO_FRAME, log: Tree::default() }
+    }
+}
+
+/// The leaf of the record with sequence `seq` in the frame that has this salt.
+pub fn leaf(salt: &Salt, seq: u64, record: &[u8]) -> Hash {
+    leaf_into(&mut Vec::with_capacity(record.len() + 64), salt, seq, record)
+}
+
+fn leaf_into(preimage: &mut Vec<u8>, salt: &Salt, seq: u64, record: &[u8]) -> Hash {
+    preimage.clear();
+    put_array(preimage, 3);
+    put_text(preimage, "aos/leaf/1");
+    put_bytes(preimage, &record_salt(salt, seq));
+    put_bytes(preimage, record);
+    content_hash(preimage)
+}
+
+pub fn record_salt(salt: &Salt, seq: u64) -> Salt {
+    use blake3::hazmat::{hash_derive_key_context, ContextKey, HasherExt};
+    thread_local! {
+        // Hashing the context costs as much as deriving from it.
+        static CONTEXT: OnceCell<ContextKey> = const { OnceCell::new() };
+    }
+    let context =
+        CONTEXT.with(|key| *key.get_or_init(|| hash_derive_key_context("aos/record-salt/1")));
+    let mut hasher = blake3::Hasher::new_from_context_key(&context);
+    hasher.update(salt);
+    hasher.update(&seq.to_be_bytes());
+    *hasher.finalize().as_bytes()
+}
+
+pub fn log_leaf(root: &Hash) -> Hash {
+    digest("aos/log-leaf/1", 1, |out| put_bytes(out, root))
+}
+
+/// Make the frame that follows `tip` out of at least one record.
+pub fn seal(tip: &Tip, records: Vec<Vec<u8>>, salt: Salt) -> (Frame, Tip) {
+    let (header, next_tip) = header_of(tip, &records, &salt);
+    let frame = Frame { header, hash: next_tip.frame, salt, records };
+    (frame, next_tip)
+}
+
+fn header_of(tip: &Tip, records: &[Vec<u8>], salt: &Salt) -> (Header, Tip) {
+    assert!(!records.is_empty());
+    let first = tip.seq.wrapping_add(1);
+    let mut preimage = Vec::new();
+    let leaves = records
+        .iter()
+        .enumerate()
+        .map(|(i, record)| leaf_into(&mut preimage, salt, first.wrapping_add(i as u64), record));
+    let root = merkle::root(leaves.collect());
+    let mut log = tip.log.clone();
+    log.append(log_leaf(&root));
+    let header = Header {
+        world: tip.world,
+        first,
+        last: tip.seq.wrapping_add(records.len() as u64),
+        prev: tip.frame,
+        root,
+        log_root: log.root(),
+    };
+    let next_tip = Tip { world: tip.world, seq: header.last, frame: header.hash(), log };
+    (header, next_tip)
+}
+
+fn damage<T>(text: impl Into<String>) -> Outcome<T> {
+    Err(Failure::Damage(text.into()))
+}
+
+/// Read a stored frame and check its shape; `follow` checks its contents. Damage: the bytes are not
+/// a frame.
+pub fn read_frame(data: &[u8]) -> Outcome<Frame> {
+    let value = decode_record(data, Bounds { bytes: FRAME_BYTES_MAX, ..RECORD })
+        .or_else(|e| damage(format!("a frame is not canonical CBOR: {e}")))?;
+    let Some(Parts { version, world, first, last, prev, root, log_root, records, salt }) =
+        parts(value)
+    else {
+        return damage("a frame is not {header, records, salt}");
+    };
+    let (Some(version), Some(first), Some(last)) =
+        (version.as_nat(), first.as_nat(), last.as_nat())
+    else {
+        return damage("a frame's header holds a version or sequence that is not a natural number");
+    };
+    if version != VERSION {
+        return damage(format!(
+            "frame version: expected {VERSION}, found {version} (a newer release wrote it)"
+        ));
+    }
+    let bytes = |record| match record {
+        Value::Bytes(data) => Some(data),
+        _ => None,
+    };
+    let records: Option<Vec<Vec<u8>>> = records.into_iter().map(bytes).collect();
+    let (Some(records), Ok(salt)) = (records, Salt::try_from(salt)) else {
+        return damage("a frame's records are not byte strings, or its salt is not 32 bytes");
+    };
+    let (Ok(world), Ok(prev), Ok(root), Ok(log_root)) =
+        (world.try_into(), prev.try_into(), root.try_into(), log_root.try_into())
+    else {
+        return damage("a frame's header holds a hash that is not 32 bytes");
+    };
+    let expected = last as i128 - first as i128 + 1;
+    if first < 1 || expected != records.len() as i128 || records.is_empty() {
+        return damage(format!(
+            "frame {first}: expected {expected} records, found {}",
+            records.len()
+        ));
+    }
+    let header = Header { world, first, last, prev, root, log_root };
+    Ok(Frame { hash: header.hash(), header, salt, records })
+}
+
+/// The parts of a frame whose map has the right fields, with the right containers.
+struct Parts {
+    version: Value,
+    world: Vec<u8>,
+    first: Value,
+    last: Value,
+    prev: Vec<u8>,
+    root: Vec<u8>,
+    log_root: Vec<u8>,
+    records: Vec<Value>,
+    salt: Vec<u8>,
+}
+
+fn parts(frame: Value) -> Option<Parts> {
+    // The gate has checked that the fields are in canonical order: by length, then by bytes.
+    let [salt, header, records] = fields(frame, ["salt", "header", "records"])?;
+    let names = ["last", "prev", "root", "first", "world", "version", "log_root"];
+    let [last, prev, root, first, world, version, log_root] = fields(header, names)?;
+    let bytes = |value| match value {
+        Value::Bytes(data) => Some(data),
+        _ => None,
+    };
+    let Value::List(records) = records else { return None };
+    Some(Parts {
+        version,
+        world: bytes(world)?,
+        first,
+        last,
+        prev: bytes(prev)?,
+        root: bytes(root)?,
+        log_root: bytes(log_root)?,
+        records,
+        salt: bytes(salt)?,
+    })
+}
+
+/// The values of a map with exactly these keys, in the order of its bytes.
+fn fields<const N: usize>(value: Value, names: [&str; N]) -> Option<[Value; N]> {
+    let Value::Map(entries) = value else { return None };
+    let entries: [(Key, Value); N] = entries.try_into().ok()?;
+    let is_named =
+        |(entry, name): (&(Key, Value), &str)| matches!(&entry.0, Key::Text(text) if text == name);
+    if !entries.iter().zip(names).all(is_named) {
+        return None;
+    }
+    Some(entries.map(|(_, value)| value))
+}
+
+/// The world that a frame with `record` as its first record belongs to: that of `tip`; or, if the
+/// record forks this world at this place, the fork's own (K-110).
+pub fn forked(tip: &Tip, record: &Record) -> Hash {
+    match record {
+        Record::Fork(fork)
+            if (fork.parent, fork.at, fork.frame) == (tip.world, tip.seq, tip.frame) =>
+        {
+            world_id(&fork.nonce, &fork.world_key)
+        }
+        _ => tip.world,
+    }
+}
+
+/// As `forked`, for a frame; reads its first record only if it names another world.
+fn entered(tip: &Tip, frame: &Frame) -> Hash {
+    if frame.header.world == tip.world {
+        return tip.world;
+    }
+    match from_bytes(&frame.records[0]) {
+        Ok(record) => forked(tip, &record),
+        Err(_) => tip.world, // and so it is another world's
+    }
+}
+
+/// Check that `frame` follows `tip` and holds the records that its hash commits to. Damage: it does
+/// not; the text names the frame and the first part that differs.
+pub fn follow(tip: &Tip, frame: &Frame) -> Outcome<Tip> {
+    let world = entered(tip, frame);
+    let (mut expected, mut next_tip) = header_of(tip, &frame.records, &frame.salt);
+    if world != tip.world {
+        expected.world = world;
+        next_tip.world = world;
+        next_tip.frame = expected.hash();
+    }
+    let header = &frame.header;
+    let subject = format!("frame {}", expected.first);
+    let short = |hash: &Hash| hex(&hash[..8]);
+    if header.world != expected.world {
+        return damage(format!(
+            "{subject} is another world's: expected world {}, found {}",
+            short(&expected.world),
+            short(&header.world)
+        ));
+    }
+    if header.first != expected.first {
+        return damage(format!(
+            "{subject} is missing: the next stored frame begins at record {}",
+            header.first
+        ));
+    }
+    if header.prev != expected.prev {
+        return damage(format!(
+            "{subject} does not follow the frame before it: expected previous hash {}, found {}",
+            short(&expected.prev),
+            short(&header.prev)
+        ));
+    }
+    if header.root != expected.root {
+        return damage(format!(
+            "{subject} (records {} to {}) is altered: expected root {}, its records give {}",
+            header.first,
+            header.last,
+            short(&header.root),
+            short(&expected.root)
+        ));
+    }
+    if header.log_root != expected.log_root {
+        return damage(format!(
+            "{subject} is altered: its log root is not the tree over the frames so far"
+        ));
+    }
+    Ok(next_tip)
+}
+
+/// The journal's end, signed by the world's key; stored with each commit group. The core makes it
+/// and the host signs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub world: Hash,
+    pub seq: u64,
+    pub frame: Hash,
+    pub log_root: Hash,
+    pub frames: u64,
+    pub signature: Vec<u8>,
+}
+
+impl Head {
+    pub fn of(tip: &Tip) -> Head {
+        Head {
+            world: tip.world,
+            seq: tip.seq,
+            frame: tip.frame,
+            log_root: tip.log.root(),
+            frames: tip.log.size,
+            signature: Vec::new(),
+        }
+    }
+
+    /// The bytes that the world's key signs.
+    pub fn message(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(160);
+        put_array(&mut out, 6);
+        put_text(&mut out, "aos/head/1");
+        self.put_parts(&mut out);
+        out
+    }
+
+    fn put_parts(&self, out: &mut Vec<u8>) {
+        put_bytes(out, &self.world);
+        put_nat(out, self.seq);
+        put_bytes(out, &self.frame);
+        put_bytes(out, &self.log_root);
+        put_nat(out, self.frames);
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(200);
+        put_array(&mut out, 6);
+        self.put_parts(&mut out);
+        put_bytes(&mut out, &self.signature);
+        out
+    }
+
+    /// Read a stored head. Damage: the bytes are not a head.
+    pub fn from_bytes(data: &[u8]) -> Outcome<Head> {
+        let value = decode_record(data, Bounds { bytes: 4096, ..RECORD })
+            .or_else(|e| damage(format!("the head is not canonical CBOR: {e}")))?;
+        head_of(&value).map_or_else(
+            || damage("the head is not [world, seq, frame, log_root, frames, signature]"),
+            Ok,
+        )
+    }
+}
+
+fn head_of(value: &Value) -> Option<Head> {
+    let [world, seq, frame, log_root, frames, signature] = value.as_list()? else { return None };
+    let hash = |value: &Value| value.as_bytes()?.try_into().ok();
+    let signature = signature.as_bytes().filter(|data| data.len() == SIGNATURE_BYTES)?;
+    Some(Head {
+        world: hash(world)?,
+        seq: seq.as_nat()?,
+        frame: hash(frame)?,
+        log_root: hash(log_root)?,
+        frames: frames.as_nat()?,
+        signature: signature.to_vec(),
+    })
+}

@@ -1,0 +1,349 @@
+//! What the host asks of a core: requests and answers as bytes.
+//!
+//! Numbers are little-endian: `u32` and `u64`. `data` is a `u32` length and so many bytes; `list` a
+//! `u32` count and so many items. An answer begins with a status (`u32`):
+//!
+//!     0 OK      the result of the operation follows
+//!     1 DAMAGE  the words follow
+//!     2 HOST    an import did not return; the host raises what it kept
+//!     3 REFUSED the words of a probe's problem follow
+//!
+//! After DAMAGE or HOST in an operation that changes the world, the world is closed: its state may
+//! be half changed. A request that is not as described here is a defect of the host, and a panic.
+
+use std::rc::Rc;
+
+use crate::collections::seed_maps;
+use crate::deciding;
+use crate::journal::frame::{read_frame, Head, Tip};
+use crate::journal::ports::{BlobReader, Find, Judge, Verify};
+use crate::journal::record_codec::from_bytes;
+use crate::kernel::{Kernel, Ports};
+use crate::limits::{Limits, LIMITS};
+use crate::pending::Sealed;
+use crate::snapshot::load::{layers, load};
+use crate::snapshot::take::{rebase, take, SnapshotLayers};
+use crate::state::eras::trusting;
+use crate::state::state::State;
+use crate::values::digests::{content_hash, Hash};
+use crate::values::errors::{Failure, Outcome};
+
+/// The functions of the host.
+pub struct Host {
+    pub blobs: BlobReader,
+    pub find: Rc<dyn Find>,
+    pub verify: Rc<dyn Verify>,
+    pub judge: Rc<dyn Judge>,
+    /// (bytes that are allocated, bytes of the instance's memory).
+    pub memory: fn() -> (usize, usize),
+    /// Allocate no more than so many bytes: the core would trap.
+    pub bound_memory: fn(usize),
+}
+
+/// One world, or none yet.
+pub struct Core {
+    host: Host,
+    limits: Limits,
+    kernel: Option<Kernel>,
+    /// The snapshot that was taken last, so that `REBASE` need not read it.
+    taken: Option<SnapshotLayers>,
+}
+
+/// Bytes 0-15: the seed of maps. Then a bound of allocated bytes (`u64`), and ten limits (`u64`) in
+/// the order of `Limits`. Before any other operation.
+const INIT: u32 = 0;
+/// The hash of a world. Opens it before its first frame.
+const OPEN: u32 = 1;
+/// The hash of a snapshot's document. Opens its world at the end of its frame.
+const LOAD: u32 = 2;
+/// A frame as it is stored. Checks that it follows, and folds its records.
+const FOLD_FRAME: u32 = 3;
+/// `list` of blobs (`data`), then a record's canonical bytes. Folds it into the next frame.
+const APPEND: u32 = 4;
+/// The salt of 32 bytes -> `Sealed`, see `put_sealed`; nothing when there are no records.
+const SEAL: u32 = 5;
+/// Takes a snapshot -> `at` (`u64`), hash of the frame, `list` of blobs (`data`); the last is the
+/// document.
+const TAKE: u32 = 6;
+/// The hash of a snapshot's document, of this or an earlier state, which is durable. Continues from
+/// it.
+const REBASE: u32 = 7;
+/// -> the bytes of a head without a signature, canonical CBOR.
+const HEAD: u32 = 8;
+/// -> bytes that are allocated, bytes of the instance's memory (`u64` each).
+const MEMORY: u32 = 9;
+/// How many idle cells of each workflow stay decoded (`u64`), and whether states may leave memory
+/// with a frame (`u32`: 0 or 1).
+const KEEP: u32 = 10;
+/// A stamp and an input -> how its decision goes on; see `deciding`. Nothing changes.
+const DECIDE: u32 = 11;
+/// -> how the decision of the next step or receipt of the core goes on. Nothing changes.
+const NEXT: u32 = 12;
+/// How the call that a decision asked for has ended -> how the decision goes on. Nothing changes.
+const RAN: u32 = 13;
+/// Folds the record that was decided last into the next frame. Nothing else came since.
+const ENTER: u32 = 14;
+
+const OK: u32 = 0;
+const DAMAGE: u32 = 1;
+const HOST: u32 = 2;
+
+impl Core {
+    pub fn new(host: Host) -> Core {
+        Core { host, limits: LIMITS, kernel: None, taken: None }
+    }
+
+    /// Do one operation and return its answer.
+    pub fn call(&mut self, operation: u32, request: &[u8]) -> Vec<u8> {
+        let mut answer = Vec::with_capacity(64);
+        put_u32(&mut answer, OK);
+        #[cfg(feature = "probe")]
+        if let Some(result) = crate::probes::probe(operation, request) {
+            return result;
+        }
+        if let Err(failure) = self.answer(operation, request, &mut answer) {
+            if matches!(operation, FOLD_FRAME | APPEND | ENTER) {
+                self.kernel = None;
+            }
+            answer.clear();
+            match failure {
+                Failure::Damage(text) => {
+                    put_u32(&mut answer, DAMAGE);
+                    answer.extend_from_slice(text.as_bytes());
+                }
+                Failure::Host | Failure::Erased => put_u32(&mut answer, HOST),
+            }
+        }
+        answer
+    }
+
+    fn answer(&mut self, operation: u32, request: &[u8], out: &mut Vec<u8>) -> Outcome<()> {
+        let mut request = Request(request);
+        match operation {
+            INIT => {
+                seed_maps([request.u64(), request.u64()]);
+                (self.host.bound_memory)(usize::try_from(request.u64()).unwrap_or(usize::MAX));
+                self.limits = Limits {
+                    deliveries: request.u64(),
+                    blockers: request.u64(),
+                    delta_bytes: request.u64(),
+                    spill_bytes: request.u64(),
+                    slice_cells: request.u64(),
+                    kept_bytes: request.u64(),
+                    chunk: request.u64(),
+                    chunks_held: request.u64(),
+                    page_bytes: request.u64(),
+                    page_items: request.u64(),
+                };
+            }
+            OPEN => {
+                let state = State::empty(
+                    Tip::of(request.hash()),
+                    &self.host.blobs,
+                    Some(self.host.find.clone()),
+                    self.limits,
+                    trusting(),
+                );
+                self.open(state);
+            }
+            LOAD => {
+                let state = load(
+                    &request.hash(),
+                    &self.host.blobs,
+                    Some(self.host.find.clone()),
+                    self.limits,
+                    trusting(),
+                )?;
+                self.open(state);
+            }
+            FOLD_FRAME => {
+                let frame = read_frame(request.rest())?;
+                self.kernel().fold_frame(&frame, |_, _| Ok(()))?;
+            }
+            APPEND => {
+                let blobs = request.list(|request| {
+                    let data: Rc<[u8]> = request.data().into();
+                    (content_hash(&data), data)
+                });
+                let data = request.rest();
+                let record = from_bytes(data)?;
+                self.kernel().append_written(&record, data.to_vec(), blobs)?;
+            }
+            SEAL => {
+                if let Some(sealed) = self.kernel().seal(request.hash()) {
+                    put_sealed(out, &sealed);
+                }
+            }
+            TAKE => {
+                let mut blobs = Vec::new();
+                let mut put = |data: Vec<u8>| {
+                    let hash = content_hash(&data);
+                    blobs.push(data);
+                    hash
+                };
+                let layers = take(&mut self.kernel().state, &mut put)?;
+                put_u64(out, layers.at);
+                out.extend_from_slice(&layers.frame);
+                put_list(out, &blobs, |out, data| put_data(out, data));
+                self.taken = Some(layers);
+            }
+            REBASE => {
+                let document = request.hash();
+                let layers = match self.taken.take().filter(|taken| taken.document == document) {
+                    Some(taken) => taken,
+                    None => layers(&document, &self.host.blobs)?,
+                };
+                rebase(&mut self.kernel().state, &layers);
+            }
+            HEAD => out.extend_from_slice(&Head::of(&self.kernel().state.tip).to_bytes()),
+            MEMORY => {
+                let (live, whole) = (self.host.memory)();
+                put_u64(out, live as u64);
+                put_u64(out, whole as u64);
+            }
+            KEEP => {
+                let cells = &mut self.kernel().state.cells;
+                cells.resting_max = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+                cells.spilling().is_on = request.u32() == 1;
+            }
+            DECIDE => {
+                let stamp = deciding::stamp(&mut request);
+                let input = deciding::input(&mut request);
+                let kernel = self.kernel();
+                let decision = kernel.decide(&input, stamp)?;
+                deciding::put_decision(out, decision, kernel);
+            }
+            NEXT => {
+                let kernel = self.kernel();
+                let decision = kernel.next()?;
+                deciding::put_decision(out, decision, kernel);
+            }
+            RAN => {
+                let ran = deciding::ran(&mut request);
+                let kernel = self.kernel();
+                let decision = kernel.ran(ran)?;
+                deciding::put_decision(out, decision, kernel);
+            }
+            ENTER => self.kernel().enter()?,
+            _ => panic!("operation {operation} is unknown"),
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, state: State) {
+        self.taken = None;
+        let ports = Ports {
+            verify: self.host.verify.clone(),
+            judge: self.host.judge.clone(),
+            keeps: false,
+        };
+        self.kernel = Some(Kernel::new(state, self.host.blobs.clone(), ports));
+    }
+
+    fn kernel(&mut self) -> &mut Kernel {
+        self.kernel.as_mut().expect("the world is open")
+    }
+}
+
+/// Write a `Sealed`: its frame, blobs and rows, each as a list in the order of the reference.
+fn put_sealed(out: &mut Vec<u8>, sealed: &Sealed) {
+    out.extend_from_slice(&sealed.frame.hash);
+    put_data(out, &sealed.frame.to_bytes());
+    put_list(out, sealed.blobs.iter(), |out, (hash, data)| {
+        out.extend_from_slice(hash);
+        put_data(out, data);
+    });
+    let rows = &sealed.rows;
+    put_list(out, rows.replaced.iter(), |out, (new, old)| {
+        out.extend_from_slice(new);
+        out.extend_from_slice(old);
+    });
+    put_list(out, &rows.opened_intents, |out, opened| {
+        out.extend_from_slice(&opened.intent);
+        put_u64(out, opened.seq);
+        put_u64(out, opened.index);
+    });
+    put_list(out, &rows.settled, |out, settled| {
+        out.extend_from_slice(&settled.intent);
+        put_u64(out, settled.seq);
+        out.extend_from_slice(&settled.receipt);
+    });
+    for hashes in [&rows.abandoned, &rows.canceled, &rows.erased] {
+        put_list(out, hashes, |out, hash| out.extend_from_slice(hash));
+    }
+    put_list(out, &rows.submissions, |out, submitted| {
+        put_data(out, submitted.submission_id.as_bytes());
+        put_u64(out, submitted.seq);
+        out.extend_from_slice(&submitted.payload);
+    });
+    put_list(out, &rows.snapshots, |out, mark| {
+        put_u64(out, mark.seq);
+        put_u64(out, mark.at);
+        out.extend_from_slice(&mark.document);
+    });
+}
+
+pub(crate) fn put_u32(out: &mut Vec<u8>, n: u32) {
+    out.extend_from_slice(&n.to_le_bytes());
+}
+
+pub(crate) fn put_u64(out: &mut Vec<u8>, n: u64) {
+    out.extend_from_slice(&n.to_le_bytes());
+}
+
+pub(crate) fn put_data(out: &mut Vec<u8>, data: &[u8]) {
+    put_u32(out, data.len() as u32);
+    out.extend_from_slice(data);
+}
+
+/// Write a list whose length is only known after its items.
+pub(crate) fn put_list<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    put: impl Fn(&mut Vec<u8>, T),
+) {
+    let place = out.len();
+    put_u32(out, 0);
+    let mut count = 0u32;
+    for item in items {
+        put(out, item);
+        count += 1;
+    }
+    out[place..place + 4].copy_from_slice(&count.to_le_bytes());
+}
+
+/// The bytes of a request that were not read yet.
+pub(crate) struct Request<'a>(&'a [u8]);
+
+impl<'a> Request<'a> {
+    pub(crate) fn take(&mut self, size: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(size);
+        self.0 = rest;
+        taken
+    }
+
+    pub(crate) fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take(4).try_into().expect("four bytes"))
+    }
+
+    pub(crate) fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take(8).try_into().expect("eight bytes"))
+    }
+
+    pub(crate) fn hash(&mut self) -> Hash {
+        self.take(32).try_into().expect("32 bytes")
+    }
+
+    pub(crate) fn data(&mut self) -> &'a [u8] {
+        let size = self.u32();
+        self.take(size as usize)
+    }
+
+    pub(crate) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.u32()).map(|_| item(self)).collect()
+    }
+
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+}

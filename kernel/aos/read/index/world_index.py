@@ -287,4 +287,3 @@ class WorldIndex(Closable):
     def close(self) -> None:
         """Close the index, and note that it was closed."""
         self._file.close()
-

@@ -49,8 +49,7 @@ def restore(
             or the snapshot does not belong to the journal.
         BadUsage: There is no record ``at``.
     """
-    head = head_of(store)
-    check_world(head, world)
+    head = _head(store, world)
     if at is not None and not 1 <= at <= head.seq:
         raise BadUsage(f"record {at}: expected a record from 1 to {head.seq}")
     row = store.snapshot_before(at)
@@ -97,9 +96,7 @@ def restore_kernel(
 
 
 def _head(store: Store, world: Hash) -> Head:
-    head = store.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(store)
     check_world(head, world)
     return head
 

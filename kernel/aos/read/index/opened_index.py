@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
+from aos.closable import Closable
 from aos.core.state.state import State
 from aos.errors import Damage, Pruned, Unavailable
 from aos.read.index.cell_pages import KeptValues
@@ -38,7 +39,7 @@ TRIES: Final = 3
 """Attempts to see both files of an index at one moment, while another process commits."""
 
 
-class OpenedIndex:
+class OpenedIndex(Closable):
     """The index that a process reads for one document after the other. Used by one thread.
 
     It stays open from one document to the next while another process writes to it, and is opened
@@ -94,12 +95,6 @@ class OpenedIndex:
         file, self._file = self._file, None
         if file is not None:
             file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @contextlib.contextmanager

@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 
 from aos.errors import BadUsage
 from aos.host.folder.folder import open_folder
-from aos.prove.replay.journal_source import JournalSource, source_of_bundle, source_of_store
 from aos.prove.replay.replay_store import NO_JOURNAL
+from aos.prove.verify.journal_source import JournalSource, source_of_bundle, source_of_store
 from aos.store.bundle.reader import open_bundle
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store

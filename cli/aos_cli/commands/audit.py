@@ -9,7 +9,6 @@ from typing import Annotated, Final
 from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.prove.replay.bundle import replay_bundle, verify_bundle
-from aos.prove.replay.journal_source import source_of_bundle, source_of_store
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.replay.replay_store import replay_store
 from aos.prove.report.audit_report import audit_report
@@ -17,6 +16,7 @@ from aos.prove.report.html_page import html_page
 from aos.prove.report.markdown_page import markdown_page
 from aos.prove.report.report_part import ReportDocument
 from aos.prove.verify.findings import FindingKind
+from aos.prove.verify.journal_source import source_of_bundle, source_of_store
 from aos.prove.verify.verify_world import verify_world
 from aos.store.bundle.reader import open_bundle
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World, flag, option

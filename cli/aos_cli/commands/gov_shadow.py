@@ -12,7 +12,7 @@ from aos.core.journal.vocabulary import MODES, word_of
 from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.folder import read_key
 from aos.manifest.effective import Effective
-from aos.prove.replay.journal_source import JournalSource
+from aos.prove.verify.journal_source import JournalSource
 from aos.prove.whatif.shadow_state import Proposed
 from aos.read.views.proposal_view import proposal as proposal_of
 from aos.read.views.report_form import read_report

@@ -27,7 +27,7 @@ from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
 from aos.manifest.judging import judge
 from aos.prove.replay.bundle import verify_bundle
-from aos.prove.replay.journal_source import JournalSource, source_of_bundle
+from aos.prove.verify.journal_source import JournalSource, source_of_bundle
 from aos.read.views.manifest_changes import changes_document
 from aos.shell_text import shell_word
 from aos.store.bundle.reader import open_bundle

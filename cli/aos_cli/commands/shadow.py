@@ -16,7 +16,7 @@ from aos.errors import BadUsage, Refused, either
 from aos.host.checkpoints.named_files import read_named
 from aos.host.executors.carrying import carry_out
 from aos.manifest.effective import Effective
-from aos.prove.replay.journal_source import JournalSource
+from aos.prove.verify.journal_source import JournalSource
 from aos.prove.whatif.shadow_answers import (
     ANSWERS_BYTES_MAX,
     ScriptAnswers,

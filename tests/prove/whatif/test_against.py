@@ -8,7 +8,7 @@ from benchmarks.changed_manifest import changed_manifest
 from aos.core.journal.records import Event, Ref
 from aos.errors import BadUsage
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.replay.journal_source import source_of_store
+from aos.prove.verify.journal_source import source_of_store
 from aos.prove.whatif.against import against, named_module
 from aos.prove.whatif.against_report import AgainstReport
 from aos.sandbox.inspect import ModuleRefused

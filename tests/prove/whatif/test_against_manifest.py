@@ -11,7 +11,7 @@ import wasmtime
 
 from aos.core.journal.records import Ref, Step
 from aos.manifest.load import load
-from aos.prove.replay.journal_source import source_of_store
+from aos.prove.verify.journal_source import source_of_store
 from aos.prove.whatif.against import against
 from aos.prove.whatif.against_report import AgainstReport
 from aos.testing import World

@@ -12,7 +12,7 @@ from aos.core.journal.shadow_report import REPORT_BYTES_MAX
 from aos.errors import Refused
 from aos.host.folder.making import init_world
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.replay.journal_source import source_of_store
+from aos.prove.verify.journal_source import source_of_store
 from aos.prove.whatif import shadow_report
 from aos.prove.whatif.shadow_course import FirstDifference, ShadowTally
 from aos.prove.whatif.step_comparison import DIFFERENCES_KEPT

@@ -19,7 +19,6 @@ from aos.core.state.state import State
 from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
-from aos.prove.replay.journal_source import JournalSource
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.report.authority_parts import (
     CommandPart,
@@ -37,6 +36,7 @@ from aos.prove.report.report_part import (
 )
 from aos.prove.report.work_parts import AttemptPart, EffectPart, FaultPart
 from aos.prove.verify.findings import VerifyReport
+from aos.prove.verify.journal_source import JournalSource
 from aos.read.lens.lens import Lens
 from aos.read.lens.manifests import Manifests
 from aos.read.views.world_view import cell_counts, intent_counts, mail_counts

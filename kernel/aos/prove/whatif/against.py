@@ -26,7 +26,7 @@ from aos.manifest.effective import Effective, Workflow
 from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.replay.journal_source import JournalSource, Progress, records_of_kinds
+from aos.prove.verify.journal_source import JournalSource, Progress, records_of_kinds
 from aos.prove.whatif.against_report import AgainstReport, StepDifference
 from aos.prove.whatif.candidate import Candidate, CandidateBuilds, CandidateManifest
 from aos.prove.whatif.step_comparison import (

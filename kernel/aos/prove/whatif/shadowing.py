@@ -23,7 +23,7 @@ from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under
 from aos.errors import BadUsage, Damage
-from aos.prove.replay.journal_source import JournalSource, Progress, records_of_kinds
+from aos.prove.verify.journal_source import JournalSource, Progress, records_of_kinds
 from aos.prove.whatif.shadow import Shadow
 from aos.prove.whatif.shadow_answers import CarryOut, ScriptAnswers, carries_nothing_out
 from aos.prove.whatif.shadow_course import IntentKey, recorded_keys

@@ -69,7 +69,7 @@ _ABSENT: Final = 1
 _DAMAGED: Final = 2
 _KEPT: Final = 3
 
-_OK: Final = 0
+_OK: Final = b"\0\0\0\0"
 _DAMAGE: Final = 1
 _HOST: Final = 2
 
@@ -151,9 +151,8 @@ class CoreInstance:
         self._memory_size = functions["wasmtime_memory_data_size"]
 
         self._u32 = (ctypes.c_uint32 * (2 * _SLOT))()
-        self._u64 = (ctypes.c_uint64 * _SLOT).from_buffer(self._u32)
         self._slots = ctypes.addressof(self._u32)
-        self._trap = ctypes.c_void_p()
+        self._trap = (ctypes.c_size_t * 1)()
         self._trap_address = ctypes.addressof(self._trap)
 
         self._store = wasmtime.Store(code.engine)
@@ -170,7 +169,7 @@ class CoreInstance:
         self._memory, self._reserve, self._entry = (
             ctypes.addressof(item) + of for item in self._scratch.values()
         )
-        self._small = self._invoke("reserve", self._reserve, _SMALL) & 0xFFFF_FFFF
+        self._small = self._invoke("reserve", self._reserve, _SMALL)
 
     def call(self, name: str, operation: int, request: bytes) -> bytes:
         """Do one operation; ``name`` names it if it is a defect.
@@ -182,19 +181,23 @@ class CoreInstance:
         """
         assert threading.get_ident() == self._owner, "a core belongs to the thread that made it"
         assert not self._is_broken, "this core has trapped"
+        context, memory, u32 = self._context, self._memory, self._u32
         size = len(request)
-        address = self._small
-        if size > _SMALL:
-            address = self._invoke(name, self._reserve, size) & 0xFFFF_FFFF
-        base = self._memory_data(self._context, self._memory)
-        ctypes.memmove(base + address, request, size)
+        address = self._small if size <= _SMALL else self._invoke(name, self._reserve, size)
+        ctypes.memmove(self._memory_data(context, memory) + address, request, size)
         self._kept = None
-        packed = self._invoke(name, self._entry, operation, size)
-        answer = self._bytes(packed & 0xFFFF_FFFF, packed >> 32)
-        (status,) = _STATUS.unpack_from(answer)
-        if status == _OK:
+        # As ``_invoke``, inline: this is called for every record.
+        u32[0], u32[_SLOT] = operation, size
+        error = self._call(context, self._entry, self._slots, 2, self._trap_address)
+        if error or self._trap[0] or self._failed is not None:
+            raise self._defect(name, error)
+        size = u32[1]
+        address = u32[0]
+        assert address + size <= self._memory_size(context, memory)
+        answer = ctypes.string_at(self._memory_data(context, memory) + address, size)
+        if answer.startswith(_OK):
             return answer[4:]
-        raise self._problem(status, answer[4:].decode())
+        raise self._problem(_STATUS.unpack_from(answer)[0], answer[4:].decode())
 
     def _problem(self, status: int, text: str) -> BaseException:
         kept = self._kept
@@ -235,7 +238,7 @@ class CoreInstance:
             ctypes.cast(pre.ptr(), ctypes.c_void_p), self._context, ctypes.addressof(instance),
             self._trap_address,
         )  # fmt: skip
-        if error or self._trap.value is not None:
+        if error or self._trap[0]:
             raise CoreDefect(f"the fast core cannot be instantiated: {self._stopped(error)}")
         names = [export.name for export in self._code.module.exports]
         size = ctypes.c_size_t()
@@ -254,21 +257,24 @@ class CoreInstance:
     # Raw calls
 
     def _invoke(self, name: str, function: int, *arguments: int) -> int:
-        """Call an export; its result is an unsigned number of 64 bits."""
-        self._u64[0] = 0
+        """Call an export whose result is a number of 32 bits."""
         for index, argument in enumerate(arguments):
             self._u32[index * _SLOT] = argument
         error = self._call(
             self._context, function, self._slots, max(1, len(arguments)), self._trap_address
         )
-        if error or self._trap.value is not None:
-            self._is_broken = True
-            raise CoreDefect(f"operation {name} of the fast core: {self._stopped(error)}")
-        if self._failed is not None:
-            self._is_broken = True
-            raise CoreDefect(f"operation {name} of the fast core: an import") from self._failed
-        result: int = self._u64[0]
+        if error or self._trap[0] or self._failed is not None:
+            raise self._defect(name, error)
+        result: int = self._u32[0]
         return result
+
+    def _defect(self, name: str, error: int | None) -> CoreDefect:
+        self._is_broken = True
+        if error or self._trap[0]:
+            return CoreDefect(f"operation {name} of the fast core: {self._stopped(error)}")
+        defect = CoreDefect(f"operation {name} of the fast core: a call back failed")
+        defect.__cause__ = self._failed
+        return defect
 
     def _bytes(self, address: int, size: int) -> bytes:
         assert address + size <= self._memory_size(self._context, self._memory)
@@ -284,10 +290,8 @@ class CoreInstance:
         if error:
             text = error_text(self._functions, error)
         else:
-            trap = self._trap.value
-            assert trap, "a call stops with an error or with a trap"
-            self._trap.value = None
-            text = trap_text(self._functions, trap)
+            text = trap_text(self._functions, self._trap[0])
+            self._trap[0] = 0
         return text if self._panic_text is None else self._panic_text
 
     # Imports: called by C. ``slots`` has the arguments, and takes the result.

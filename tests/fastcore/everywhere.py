@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fastcore.lockstep import followed, mirrored
+from tests.fastcore.deciding import deciding
+from tests.fastcore.lockstep import followed
 
 
 @pytest.fixture(autouse=True)
 def _in_lockstep() -> Iterator[None]:
-    with mirrored(), followed():
+    with deciding(), followed():
         yield

@@ -1,6 +1,6 @@
 """Fold everything that kernels fold by a fast core, too, and compare after each record and frame.
 
-    with mirrored() as mirrors: ...       every ``Kernel`` of the block has a ``Mirror``
+    with mirrored(Mirror) as mirrors: ... every ``Kernel`` of the block has a ``Mirror``
     with followed() as followers: ...     every restart has a ``Follower``
 
 A mirror compares Damage in words, and of each frame: its bytes, its rows, the blobs of its records
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from aos.core.journal.frame import Frame
 from aos.core.journal.ports import BlobReader
@@ -45,8 +45,20 @@ class Mirror:
         self.frames = 0
         state = kernel.state
         self.is_whole = state.next_seq <= 2  # else the kernel has layers that the mirror has not
-        self.core = made_core(self._read, _find(state), state.limits)
+        self._parts = state, state.limits, state.proposals
+        self.core = self.made()
         _enter(state, self.core, self.own_blobs)
+
+    def made(self) -> FoldCore:
+        state = self.kernel.state
+        return made_core(self._read, _find(state), state.limits)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it still follows the kernel: no test has put another part into the state."""
+        state, limits, proposals = self._parts
+        now = self.kernel.state
+        return now is state and now.limits == limits and now.proposals is proposals
 
     def __deepcopy__(self, _: object) -> None:
         """A copy of the kernel gets another mirror."""
@@ -227,23 +239,35 @@ def followed() -> Iterator[list[Follower]]:
         names["fold_frame"] = fold_frame
 
 
+AnyMirror = TypeVar("AnyMirror", bound=Mirror)
+
+
+def mirror_of(kernel: Kernel, kind: type[AnyMirror]) -> AnyMirror | None:
+    """The mirror of a kernel; it gets one at the end of a frame."""
+    known: AnyMirror | None = getattr(kernel, "_mirror", None)
+    if known is not None and not known.follows:
+        known = None
+    if known is None and kernel.pending_records == 0:
+        known = kind(kernel)
+        kernel._mirror = known  # type: ignore[attr-defined]
+    return known
+
+
 @contextlib.contextmanager
-def mirrored() -> Iterator[list[Mirror]]:
+def mirrored(kind: type[AnyMirror]) -> Iterator[list[AnyMirror]]:
     """Mirror every kernel that is at the end of a frame when its first record comes."""
-    mirrors: list[Mirror] = []
+    mirrors: list[AnyMirror] = []
     append, seal, spill = Kernel.append, Kernel.seal, Cells.spill
     gone: dict[Hash, bytes] = {}
 
-    def mirror_of(kernel: Kernel) -> Mirror | None:
-        known: Mirror | None = getattr(kernel, "_mirror", None)
-        if known is None and kernel.pending_records == 0:
-            known = Mirror(kernel)
-            kernel._mirror = known  # type: ignore[attr-defined]
-            mirrors.append(known)
-        return known
+    def listed(kernel: Kernel) -> AnyMirror | None:
+        mirror = mirror_of(kernel, kind)
+        if mirror is not None and mirror not in mirrors:
+            mirrors.append(mirror)
+        return mirror
 
     def appended(self: Kernel, record: Record, blobs: Mapping[Hash, bytes]) -> None:
-        mirror = mirror_of(self)
+        mirror = listed(self)
         problem: Damage | None = None
         try:
             append(self, record, blobs)
@@ -255,7 +279,7 @@ def mirrored() -> Iterator[list[Mirror]]:
             raise problem
 
     def sealed(self: Kernel, salt: bytes) -> Sealed | None:
-        mirror = mirror_of(self)
+        mirror = listed(self)
         gone.clear()
         made = seal(self, salt)
         if mirror is not None:

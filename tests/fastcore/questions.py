@@ -138,7 +138,8 @@ def _typed_view(effective: Effective) -> Value:
         node["arms"] = [list(arm) for arm in workflow.arms.items()]
         node["has_opaque_state"] = workflow.has_opaque_state
         node["is_flow"] = workflow.is_flow
-    return decoded(view)
+    value: Value = decoded(view)
+    return value
 
 
 def _view(part: Any) -> Any:
@@ -148,7 +149,7 @@ def _view(part: Any) -> Any:
     if isinstance(part, enum.Enum):
         return part.value
     if dataclasses.is_dataclass(part):
-        left_out = _ONLY_OF_THE_HOST.get(type(part), set())  # type: ignore[arg-type]
+        left_out = _ONLY_OF_THE_HOST.get(type(part), set())
         names = [field.name for field in dataclasses.fields(part) if field.name not in left_out]
         return {name: _view(getattr(part, name)) for name in names}
     if isinstance(part, Mapping):

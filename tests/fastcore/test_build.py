@@ -19,7 +19,7 @@ from tests.tools import long_form, missing
 
 CRATE = ROOT / "kernel/rust-core"
 CORE = ROOT / "kernel/aos/fastcore/core.wasm"
-SIZE_BYTES_MAX = 2_000_000
+SIZE_BYTES_MAX = 4_000_000
 
 
 def test_the_committed_core_is_the_one_that_its_record_names() -> None:

@@ -20,7 +20,7 @@ SCENARIOS = sorted(test_scenarios.SCENARIOS.glob("*.txt"))
 
 @pytest.fixture
 def mirrors() -> Iterator[list[Mirror]]:
-    with mirrored() as mirrors:
+    with mirrored(Mirror) as mirrors:
         yield mirrors
 
 

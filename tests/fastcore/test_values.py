@@ -151,6 +151,17 @@ def test_types_are_as_deep(pair: Pair, levels: int, form: str) -> None:
     assert isinstance(answer, Words) == (levels > 64)
 
 
+@pytest.mark.parametrize("extra", [0, 1, 2, 63, 64, 65, 200])
+def test_the_deepest_values_are_read_alike(pair: Pair, extra: int) -> None:
+    types: dict[str, Any] = {"t0": {"option": {"list": {"bytes": {}}}}}
+    for level in range(63):
+        types[f"t{level + 1}"] = {"variant": {"A": {"ref": f"t{level}"}, "B": {"record": {}}}}
+    pair.agree("compiled", types)
+    data = b"\xa2\x64$tag\x61A\x66$value" * 63 + b"\x81" * extra + b"\x40"
+    agree_about(pair, "t63", data, Random(extra))
+    agree_about(pair, "t63", b"\xc1" * extra + b"\xf6", Random(extra))
+
+
 @pytest.mark.parametrize("count", [32_767, 32_768, 65_536, 65_537])
 def test_large_values_are_refused_alike(pair: Pair, count: int) -> None:
     """V-14, V-42: items at ingress, and fields that are filled in."""
@@ -210,7 +221,7 @@ def agree_about_uses(pair: Pair, effective: Effective, chance: Random) -> None:
 def test_a_header_may_be_text(pair: Pair) -> None:
     """M-52, with and without secrets."""
     http = "sys/HttpRequestParams@1"
-    params = {"method": "GET", "url": "http://a", "body": None, "body_ref": None}
+    params: dict[str | int, Any] = {"method": "GET", "url": "", "body": None, "body_ref": None}
     headers: list[Any] = [
         {}, {"a": "text"}, {"a": {"$tag": "literal", "$value": "text"}}, {"a": 5}, "a", None,
         {"b": "x", "a": {"$tag": "secret", "$value": {"alias": "key", "version": 1}}},
@@ -269,7 +280,7 @@ def _with_references(value: Any, alias: str, version: int) -> Any:
     ],
 )
 def test_a_document_that_is_none_is_damage_in_the_same_words(
-    pair: Pair, change: dict[str, Any]
+    pair: Pair, change: dict[str | int, Any]
 ) -> None:
     whole: Any = decode_record(documents()["example"])
     assert isinstance(pair.agree("effective", encode({**whole, **change})), Words)

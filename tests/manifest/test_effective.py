@@ -571,7 +571,7 @@ def test_damage_says_what_is_wrong() -> None:
         ({"manifest": {}}, "not the document of a manifest"),
     ],
 )
-def test_a_world_says_why_a_document_is_none(change: dict[str, Any], problem: str) -> None:
+def test_a_world_says_why_a_document_is_none(change: dict[str | int, Any], problem: str) -> None:
     """The text is that of every implementation of the core, so nothing in it is Python's."""
     whole = document(loaded(SMALL).effective)
 

@@ -34,7 +34,7 @@ import wasmtime
 from wasmtime import _bindings, _ffi
 
 from aos.core.journal.ports import BlobReader
-from aos.errors import Damage
+from aos.errors import Damage, Erased
 from aos.sandbox.caps import GIB, MIB, PAGE_BYTES
 from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, require_wasmtime
 from aos.sandbox.lowlevel import LAYOUT, error_text, raw_functions, trap_text
@@ -64,10 +64,19 @@ BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
 Find = Callable[[str], int | None]
 """The record of a submission id; None if no event has it."""
 
+Ask = Callable[[int, bytes], bytes | None]
+"""Answers a question of ``wasm.rs`` about some bytes: None for no, or absent."""
+
+
+def never_asked(question: int, request: bytes) -> bytes | None:
+    raise AssertionError(f"a core that only folds asks question {question} of {len(request)} bytes")
+
+
 _FOUND: Final = 0
 _ABSENT: Final = 1
 _DAMAGED: Final = 2
 _KEPT: Final = 3
+_ERASED: Final = 4
 
 _OK: Final = b"\0\0\0\0"
 _DAMAGE: Final = 1
@@ -132,6 +141,7 @@ class CoreInstance:
         *,
         read: BlobReader,
         find: Find,
+        ask: Ask = never_asked,
         memory_bytes: int = MEMORY_BYTES_MAX,
     ) -> None:
         require_big_stack()
@@ -140,6 +150,7 @@ class CoreInstance:
         self._code = code
         self._read = read
         self._find = find
+        self._ask = ask
         self._given = b""
         self._kept: BaseException | None = None
         self._failed: BaseException | None = None
@@ -218,6 +229,7 @@ class CoreInstance:
         for name, body, takes, gives in (
             ("read", self._on_read, 1, 1),
             ("find", self._on_find, 3, 1),
+            ("ask", self._on_ask, 3, 1),
             ("taken", self._on_taken, 0, 1),
             ("take", self._on_take, 1, 0),
             ("panicked", self._on_panicked, 2, 0),
@@ -313,6 +325,19 @@ class CoreInstance:
                 status = _ABSENT
         _result(slots, status)
 
+    def _on_ask(self, slots: int) -> None:
+        is_absent = False
+
+        def ask() -> bytes:
+            nonlocal is_absent
+            request = self._bytes(_argument(slots, 1), _argument(slots, 2))
+            answer = self._ask(_argument(slots, 0), request)
+            is_absent = answer is None
+            return answer or b""
+
+        status = self._given_by(ask)
+        _result(slots, _ABSENT if is_absent else status)
+
     def _returning(self, body: Callable[[int], None]) -> Callable[[int, int, int, int], int]:
         """What C calls: it returns no trap, and raises nothing."""
 
@@ -328,6 +353,9 @@ class CoreInstance:
     def _given_by(self, function: Callable[[], bytes]) -> int:
         try:
             self._given = function()
+        except Erased as problem:
+            self._kept = problem
+            return _ERASED
         except Damage as problem:
             self._kept = problem
             self._given = str(problem).encode(errors="replace")

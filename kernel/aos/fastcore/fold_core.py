@@ -15,7 +15,14 @@ from typing import Final
 
 from aos.core.journal.ports import BlobReader
 from aos.core.limits import LIMITS, Limits
-from aos.fastcore.buffer import MEMORY_BYTES_MAX, CoreCode, CoreInstance, Find
+from aos.fastcore.buffer import (
+    MEMORY_BYTES_MAX,
+    Ask,
+    CoreCode,
+    CoreInstance,
+    Find,
+    never_asked,
+)
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 
 RESERVE_BYTES: Final = 64 * 1024 * 1024
@@ -41,6 +48,10 @@ class Operation(IntEnum):
     HEAD = 8
     MEMORY = 9
     KEEP = 10
+    DECIDE = 11
+    NEXT = 12
+    RAN = 13
+    ENTER = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +98,13 @@ class FoldCore:
         *,
         read: BlobReader,
         find: Find = lambda _: None,
+        ask: Ask = never_asked,
         limits: Limits = LIMITS,
         memory_bytes: int = MEMORY_BYTES_MAX,
     ) -> None:
-        self._core = CoreInstance(code, read=read, find=find, memory_bytes=memory_bytes)
+        self._core = CoreInstance(
+            code, read=read, find=find, ask=ask, memory_bytes=memory_bytes
+        )
         numbers = (
             limits.deliveries, limits.blockers, limits.delta_bytes, limits.spill_bytes,
             limits.slice_cells, limits.kept_bytes, limits.chunk, limits.chunks_held,
@@ -127,11 +141,11 @@ class FoldCore:
     def seal(self, salt: bytes) -> SealedBytes | None:
         """Make one frame of all records since the last seal; None when there are none."""
         answer = self.ask(Operation.SEAL, salt)
-        return _sealed(_Answer(answer)) if answer else None
+        return _sealed(Answer(answer)) if answer else None
 
     def take(self) -> TakenBytes:
         """Take a snapshot at the end of a frame."""
-        answer = _Answer(self.ask(Operation.TAKE))
+        answer = Answer(self.ask(Operation.TAKE))
         at, frame = answer.u64(), answer.hash()
         blobs = [answer.data() for _ in range(answer.u32())]
         by_hash = {content_hash(blob): blob for blob in blobs}
@@ -147,7 +161,7 @@ class FoldCore:
 
     def memory(self) -> tuple[int, int]:
         """(bytes that the core has allocated, bytes of its instance's memory)."""
-        answer = _Answer(self.ask(Operation.MEMORY))
+        answer = Answer(self.ask(Operation.MEMORY))
         return answer.u64(), answer.u64()
 
     def ask(self, operation: Operation, request: bytes = b"") -> bytes:
@@ -155,7 +169,7 @@ class FoldCore:
         return self._core.call(operation.name.lower(), operation, request)
 
 
-def _sealed(answer: _Answer) -> SealedBytes:
+def _sealed(answer: Answer) -> SealedBytes:
     hash, frame = answer.hash(), answer.data()
     blobs = {answer.hash(): answer.data() for _ in range(answer.u32())}
     replaced = {answer.hash(): answer.hash() for _ in range(answer.u32())}
@@ -183,7 +197,7 @@ def _sealed(answer: _Answer) -> SealedBytes:
     )
 
 
-class _Answer:
+class Answer:
     """Reads the parts of an answer one after another."""
 
     def __init__(self, data: bytes) -> None:
@@ -193,6 +207,11 @@ class _Answer:
     def _take(self, size: int) -> bytes:
         start, self._at = self._at, self._at + size
         return self._data[start : self._at]
+
+    @property
+    def rest(self) -> int:
+        """Bytes that were not read."""
+        return len(self._data) - self._at
 
     def u32(self) -> int:
         number: int
@@ -209,3 +228,6 @@ class _Answer:
 
     def data(self) -> bytes:
         return self._take(self.u32())
+
+    def text(self) -> str:
+        return self.data().decode()

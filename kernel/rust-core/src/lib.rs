@@ -17,6 +17,8 @@ pub mod pending;
 pub mod probes;
 pub mod snapshot;
 pub mod state;
+#[cfg(feature = "probe")]
+mod state_probe;
 pub mod values;
 #[cfg(feature = "probe")]
 mod values_probe;

@@ -23,6 +23,8 @@ const REPORT: u32 = 105;
 
 /// A question about values and manifests -> its answer, both canonical CBOR.
 const QUESTION: u32 = 110;
+/// As `QUESTION`, about indexes, entries, chunks and snapshots.
+const STATE_QUESTION: u32 = 111;
 
 /// The answer of a probe; None if the operation is another one.
 pub fn probe(operation: u32, request: &[u8]) -> Option<Vec<u8>> {
@@ -40,6 +42,7 @@ pub fn probe(operation: u32, request: &[u8]) -> Option<Vec<u8>> {
         HEAD => words(Head::from_bytes(request)).map(|head| head.to_bytes()),
         REPORT => read_report_head(request).map(|head| head.mode.as_bytes().to_vec()),
         QUESTION => crate::values_probe::answer(request),
+        STATE_QUESTION => crate::state_probe::answer(request),
         _ => return None,
     };
     let mut answer = Vec::new();

@@ -314,3 +314,45 @@ fn malformed<T>(path: &str, expected: &str, actual: &str) -> Result<T, Misfit> {
     let message = format!("{path}: expected {expected}, found {actual}");
     misfit(FaultKind::OutputMalformed, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::cbor::encode;
+
+    fn map(entries: &[(&str, Value)]) -> Value {
+        let entry = |(name, value): &(&str, Value)| (Key::Text(name.to_string()), value.clone());
+        Value::Map(entries.iter().map(entry).collect())
+    }
+
+    fn message(output: Value) -> String {
+        match read_output(&encode(&output), 1 << 20, &EFFECT_FIELDS) {
+            Err(Misfit::Fault(fault)) => fault.message.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_output_that_is_no_envelope_is_named_in_the_words_of_the_reference() {
+        let text = |text: &str| Value::Text(text.to_string());
+        let bytes = Value::Bytes(vec![1]);
+        assert_eq!(message(Value::Int(1)), "$: expected a map, found integer");
+        assert_eq!(message(map(&[])), "$.state: expected bytes or null, found nothing");
+        assert_eq!(
+            message(map(&[("state", Value::Null), ("stat", Value::Null)])),
+            "$: expected only ann, domain_events, effects, fault, state, status, found \"stat\""
+        );
+        let fault = map(&[("kind", text("k")), ("message", text("m"))]);
+        assert_eq!(message(map(&[("fault", fault.clone())])), "k: m");
+        assert_eq!(
+            message(map(&[("fault", fault), ("state", bytes.clone())])),
+            "$: expected fault alone, found fault beside state"
+        );
+        let effect = map(&[("effect", text("e")), ("kind", text("e")), ("params", bytes)]);
+        let effects = Value::List(vec![effect]);
+        assert_eq!(
+            message(map(&[("state", Value::Null), ("effects", effects)])),
+            "$.effects[0]: expected effect or its alias kind, found both"
+        );
+    }
+}

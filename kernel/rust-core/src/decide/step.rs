@@ -74,7 +74,7 @@ pub fn start(state: &State, blobs: &dyn Blobs) -> Outcome<Started> {
     let (Some(workflow), Some(mail)) = (manifest.workflows.get(&id.workflow).cloned(), mail) else {
         return Err(Failure::Damage(format!("{} cannot run its mail", id.workflow)));
     };
-    let run = Run {
+    let mut run = Run {
         effective: state.effective().clone(),
         under,
         manifest,
@@ -91,43 +91,6 @@ pub fn start(state: &State, blobs: &dyn Blobs) -> Outcome<Started> {
         let fault = Fault::new(FaultKind::CascadeTooLong, message);
         return Ok(Started::Faulted(faulted(state, &run, fault, None)));
     }
-    started(state, run, blobs)
-}
-
-/// Begin to run an event on a cell with its workflow in `manifest`, as if that manifest had just been
-/// applied. The event need not be in the mailbox. `rehearsed` drops the result.
-pub fn rehearse(
-    state: &State,
-    cell: SharedCell,
-    event: Mail,
-    manifest: Rc<Effective>,
-    blobs: &dyn Blobs,
-) -> Outcome<Started> {
-    let workflow = manifest.workflows.get(&cell.borrow().id.workflow).cloned();
-    let workflow = workflow.expect("a rehearsal is of a workflow of the manifest");
-    let run = Run {
-        effective: manifest.clone(),
-        under: state.manifest_seq,
-        manifest,
-        dialect: Dialect::of(&workflow),
-        workflow,
-        cell,
-        mail: event,
-        seq: state.next_seq,
-        blobs: NewBlobs::default(),
-    };
-    started(state, run, blobs)
-}
-
-/// The fault that a rehearsed step would end with.
-pub fn rehearsed(state: &State, run: Run, ran: Ran, blobs: &dyn Blobs) -> Outcome<Option<Fault>> {
-    match finish(state, run, ran, blobs)?.record {
-        Record::Faulted(record) => Ok(Some(record.fault)),
-        _ => Ok(None),
-    }
-}
-
-fn started(state: &State, mut run: Run, blobs: &dyn Blobs) -> Outcome<Started> {
     let call = call(state, &mut run, blobs)?;
     Ok(Started::Runs(run, call))
 }

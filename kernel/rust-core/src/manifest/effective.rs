@@ -378,10 +378,10 @@ impl<'a> View<'a> {
             workflows: Named::default(),
         };
         view.schemas = view.read_schemas()?;
-        view.modules = view.each("defmodule", |node| Ok(Rc::new(module(node)?)))?;
+        view.modules = view.read_nodes("defmodule", |node| Ok(Rc::new(module(node)?)))?;
         let hashes = view.hashes("workflows")?;
         view.workflows =
-            view.each("defworkflow", |node| Ok(Rc::new(view.workflow(node, &hashes)?)))?;
+            view.read_nodes("defworkflow", |node| Ok(Rc::new(view.workflow(node, &hashes)?)))?;
         Ok(view)
     }
 
@@ -411,9 +411,10 @@ impl<'a> View<'a> {
         }
         let ingress = routing.and_then(|routing| routing.get("ingress"));
         let hashes = self.hashes("effects")?;
-        let effects = self.each("defeffect", |node| Ok(Rc::new(self.effect(node, &hashes)?)))?;
+        let effects =
+            self.read_nodes("defeffect", |node| Ok(Rc::new(self.effect(node, &hashes)?)))?;
         let hashes = self.hashes("secrets")?;
-        let secrets = self.each("defsecret", |node| secret(node, &hashes))?;
+        let secrets = self.read_nodes("defsecret", |node| secret(node, &hashes))?;
         Ok(Effective {
             document: Rc::from(document),
             hash: content_hash(document),
@@ -435,8 +436,12 @@ impl<'a> View<'a> {
         })
     }
 
-    /// What `read` makes of the nodes of a kind, by name.
-    fn each<T>(&self, kind: &str, mut read: impl FnMut(&Value) -> Reading<T>) -> Reading<Named<T>> {
+    /// The results of `read` of the nodes of a kind, by their names.
+    fn read_nodes<T>(
+        &self,
+        kind: &str,
+        mut read: impl FnMut(&Value) -> Reading<T>,
+    ) -> Reading<Named<T>> {
         let mut named = Named::default();
         for node in self.nodes_of(kind) {
             let node = node?;

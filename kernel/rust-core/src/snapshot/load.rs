@@ -83,7 +83,7 @@ pub fn has_part(document: &Hash, blob: &Hash, read: &BlobReader) -> Outcome<bool
 }
 
 /// The fields of a document whose shape is checked.
-struct Fields(Value);
+pub struct Fields(Value);
 
 impl Fields {
     fn get(&self, name: &str) -> Option<&Value> {
@@ -100,7 +100,12 @@ impl std::ops::Index<&str> for Fields {
 }
 
 fn fields(document: &Hash, read: &BlobReader) -> Outcome<Fields> {
-    let value = value(document, read)?;
+    check_fields(&read.read(document)?)
+}
+
+/// Decode a document and check the shape of its fields.
+pub fn check_fields(data: &[u8]) -> Outcome<Fields> {
+    let value = decoded(data)?;
     match value.get("format") {
         Some(Value::Int(number)) if *number == FORMAT.into() => {}
         Some(Value::Int(number)) => {
@@ -114,8 +119,8 @@ fn fields(document: &Hash, read: &BlobReader) -> Outcome<Fields> {
     Ok(Fields(value))
 }
 
-fn value(hash: &Hash, read: &BlobReader) -> Outcome<Value> {
-    decode_record(&read.read(hash)?, RECORD).map_err(|problem| {
+fn decoded(data: &[u8]) -> Outcome<Value> {
+    decode_record(data, RECORD).map_err(|problem| {
         Failure::Damage(format!("a part of the snapshot is not canonical CBOR: {problem}"))
     })
 }
@@ -293,7 +298,7 @@ impl Loader<'_> {
     fn items(&self, name: &str, mut take: impl FnMut(&[Value]) -> Outcome<()>) -> Outcome<()> {
         let Some(pages) = self.fields["work"].get(name) else { return Ok(()) };
         for page in items(pages) {
-            let Value::List(rows) = value(&hash(page), self.read)? else {
+            let Value::List(rows) = decoded(&self.read.read(&hash(page))?)? else {
                 return Err(Failure::Damage(format!("a page of {name} is no list")));
             };
             for row in &rows {

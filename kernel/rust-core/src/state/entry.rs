@@ -211,14 +211,14 @@ pub fn entry_of(cell: &Cell) -> Entry {
     put_bytes(&mut out, &cell.workflow_hash);
     put_bytes(&mut out, &cell.module_hash);
     put_map(&mut out, options.into_iter().filter(|is_there| *is_there).count());
-    // In the order of canonical keys: the shortest first.
-    if let Some(keys) = keys {
-        put_text(&mut out, "keys");
-        put_bytes(&mut out, &content_hash(&keys));
-    }
+    // In the order of canonical keys.
     if cell.is_kept {
         put_text(&mut out, "kept");
         put_bool(&mut out, true);
+    }
+    if let Some(keys) = keys {
+        put_text(&mut out, "keys");
+        put_bytes(&mut out, &content_hash(&keys));
     }
     if let Some(status) = cell.declared {
         put_text(&mut out, "status");

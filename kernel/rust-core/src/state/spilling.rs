@@ -127,3 +127,49 @@ impl Spilling {
         spilled
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::LIMITS;
+
+    fn id(n: u8) -> CellId {
+        CellId::new("w", &[n][..])
+    }
+
+    #[test]
+    fn the_oldest_cells_spill_until_half_of_the_bound_is_left() {
+        let limits = Limits { delta_bytes: 100, spill_bytes: 30, ..LIMITS };
+        let mut spilling = Spilling::new(&limits);
+        spilling.is_on = true;
+        for n in 0..11 {
+            spilling.add(&id(n), 10);
+        }
+        // This frame packed 110 bytes, and may spill as many.
+        assert_eq!(spilling.take(), (0..6).map(id).collect::<Vec<_>>());
+        assert_eq!(spilling.bytes(), 50);
+        assert_eq!(spilling.take(), []);
+        for n in 11..17 {
+            spilling.add(&id(n), 10);
+        }
+        spilling.drop(&id(7));
+        assert_eq!(spilling.take(), []);
+        spilling.is_on = false;
+        spilling.add(&id(17), 100);
+        assert_eq!(spilling.take(), []);
+        spilling.is_on = true;
+        // It packed nothing, so the bound of a frame holds.
+        assert_eq!(spilling.take(), [6, 8, 9].map(id));
+        assert_eq!(spilling.take(), [10, 11, 12].map(id));
+    }
+
+    #[test]
+    fn a_pin_lasts_until_the_snapshot_has_the_last_change() {
+        let mut pins = Pins::default();
+        pins.add([1; 32], 5);
+        pins.add([1; 32], 3);
+        pins.add([2; 32], 4);
+        pins.drop_to(4);
+        assert!(pins.contains(&[1; 32]) && !pins.contains(&[2; 32]));
+    }
+}

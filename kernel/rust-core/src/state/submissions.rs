@@ -32,7 +32,8 @@ pub struct Chunk {
     pub count: u64,
 }
 
-type Row = (Rc<str>, Submission);
+/// A submission id, and its event.
+pub type Row = (Rc<str>, Submission);
 
 /// Submission ids, oldest first; an id that is submitted again becomes the newest.
 pub struct Submissions {
@@ -251,7 +252,12 @@ impl Submissions {
     }
 }
 
-fn write_chunk<'a>(number: u64, rows: impl Iterator<Item = &'a Row> + Clone, put: Put) -> Chunk {
+/// Write the rows of a chunk.
+pub fn write_chunk<'a>(
+    number: u64,
+    rows: impl Iterator<Item = &'a Row> + Clone,
+    put: Put,
+) -> Chunk {
     let count = rows.clone().count();
     let mut out = Vec::with_capacity(9 + 96 * count);
     put_array(&mut out, count);
@@ -265,7 +271,8 @@ fn write_chunk<'a>(number: u64, rows: impl Iterator<Item = &'a Row> + Clone, put
     Chunk { number, hash: put(out), count: count as u64 }
 }
 
-fn read_chunk(data: &[u8], chunk: &Chunk, size: u64) -> Outcome<Vec<Row>> {
+/// Inverse of `write_chunk`. Damage if these are not the bytes of such a chunk.
+pub fn read_chunk(data: &[u8], chunk: &Chunk, size: u64) -> Outcome<Vec<Row>> {
     let value = decode_record(data, RECORD).map_err(|problem| {
         Failure::Damage(format!("a chunk of the dedup window is not canonical CBOR: {problem}"))
     })?;

@@ -1,0 +1,275 @@
+"""Decide by the fast core: the operations of ``deciding.rs`` as methods.
+
+The core never runs a module. A decision that needs one is a ``CallDue``: the host runs it and hands
+the result to ``ran``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from aos.core.decide.answers import Blocker, Duplicate, Refusal, Rule
+from aos.core.journal.governing import GovernanceInput
+from aos.core.journal.inputs import (
+    AttemptInput,
+    ControlInput,
+    EventInput,
+    Input,
+    ManifestInput,
+    ReceiptInput,
+    SnapshotInput,
+    StartInput,
+    StreamInput,
+)
+from aos.core.journal.ports import Call, Ran, Verify
+from aos.core.journal.records import Batch, CellId, Stamp
+from aos.errors import Damage
+from aos.fastcore.buffer import Ask
+from aos.fastcore.fold_core import Answer, FoldCore, Operation
+from aos.manifest.effective import Effective
+from aos.manifest.judging import judge
+from aos.manifest.patch import Patch, PatchInvalid
+from aos.manifest.patching import check_patch
+from aos.values.digests import HASH_BYTES, Hash
+
+T = TypeVar("T")
+
+_U32: Final = struct.Struct("<I")
+_U64: Final = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDecided:
+    """The canonical bytes of the next record, and the blobs to store with it. ``enter`` folds it."""
+
+    record: bytes
+    blobs: Mapping[Hash, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDue:
+    """A module must run before the decision goes on; before that the host makes ``keep`` durable."""
+
+    call: Call
+    keep: Mapping[Hash, bytes]
+
+
+Next: TypeAlias = RecordDecided | Duplicate | Refusal | CallDue | None
+"""How a decision goes on; None if nothing is due."""
+
+
+class DecideCore(FoldCore):
+    """A core that decides, too. Every method but ``enter`` leaves the world as it is."""
+
+    def decide(self, input: Input, stamp: Stamp) -> Next:
+        """Begin to decide an input.
+
+        Raises:
+            ValueError: A field of the input is none that the core can be given.
+        """
+        request = b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
+        return _next(self.ask(Operation.DECIDE, request))
+
+    def next(self) -> Next:
+        """Decide the first receipt that the core owes, or else begin to run the ring's head."""
+        return _next(self.ask(Operation.NEXT))
+
+    def ran(self, ran: Ran) -> Next:
+        """Continue the decision whose call has ended."""
+        return _next(self.ask(Operation.RAN, b"".join(_ran(ran))))
+
+    def enter(self) -> None:
+        """Fold the record that was decided last; nothing else came since."""
+        self.ask(Operation.ENTER)
+
+
+# Requests
+
+
+def _nat(number: object) -> bytes:
+    if type(number) is not int or not 0 <= number < 2**64:
+        raise ValueError("expected a natural number below 2^64")
+    return _U64.pack(number)
+
+
+def _data(data: bytes) -> bytes:
+    return _U32.pack(len(data)) + data
+
+
+def _text(text: str) -> bytes:
+    return _data(text.encode())
+
+
+def _hash(hash: bytes) -> bytes:
+    if len(hash) != HASH_BYTES:
+        raise ValueError("expected a hash")
+    return hash
+
+
+def _flag(flag: object) -> bytes:
+    return _U32.pack(bool(flag))
+
+
+def _list(items: tuple[T, ...], write: Callable[[T], bytes]) -> bytes:
+    return b"".join([_U32.pack(len(items)), *map(write, items)])
+
+
+def _option(item: T | None, write: Callable[[T], bytes]) -> bytes:
+    return _list(() if item is None else (item,), write)
+
+
+def _cell(id: CellId) -> bytes:
+    return _text(id[0]) + _data(id[1])
+
+
+def _batch(batch: Batch) -> bytes:
+    return _nat(batch.index) + _nat(batch.size) + _list(batch.path, _hash)
+
+
+def _input(value: Input) -> list[bytes]:
+    match value:
+        case StartInput():
+            return [_U32.pack(1), _list(value.host, lambda pair: _text(pair[0]) + _text(pair[1]))]
+        case ManifestInput():
+            return [
+                _U32.pack(2), _data(value.document), _text(value.principal), _nat(value.serial),
+                _data(value.signature), _text(value.mode), _list(value.leaves, _text),
+                _option(value.proposal, _nat), _option(value.checked, _nat),
+                _flag(value.is_recorded),
+            ]  # fmt: skip
+        case EventInput():
+            return [
+                _U32.pack(3), _text(value.schema), _data(value.value),
+                _option(value.submission_id, _text),
+            ]  # fmt: skip
+        case ReceiptInput():
+            return [
+                _U32.pack(4), _hash(value.intent), _text(value.effect), _nat(value.attempt),
+                _text(value.status), _data(value.payload), _nat(value.started_ns),
+                _nat(value.finished_ns), _text(value.executor), _data(value.key_id),
+                _data(value.signature), _option(value.cost_cents, _nat),
+                _option(value.batch, _batch),
+            ]  # fmt: skip
+        case StreamInput():
+            return [
+                _U32.pack(5), _hash(value.intent), _text(value.effect), _nat(value.attempt),
+                _nat(value.frame_seq), _text(value.frame_kind), _data(value.payload),
+                _text(value.executor), _data(value.key_id), _data(value.signature),
+                _option(value.payload_ref, _hash),
+            ]  # fmt: skip
+        case AttemptInput():
+            return [
+                _U32.pack(6), _hash(value.intent), _nat(value.attempt), _text(value.phase),
+                _option(value.problem, _text), _option(value.code, _text),
+            ]  # fmt: skip
+        case SnapshotInput():
+            return [
+                _U32.pack(7), _nat(value.at), _hash(value.frame), _hash(value.document),
+                _nat(value.size),
+            ]  # fmt: skip
+        case ControlInput():
+            return [
+                _U32.pack(8), _text(value.action), _text(value.principal), _nat(value.serial),
+                _data(value.signature), _option(value.cell, _cell), _option(value.intent, _hash),
+                _option(value.value, _hash), _option(value.status, _text),
+                _option(value.payload, _data), _option(value.why, _text), _flag(value.restamp),
+            ]  # fmt: skip
+        case GovernanceInput():
+            return [
+                _U32.pack(9), _text(value.action), _text(value.principal), _data(value.signature),
+                _option(value.proposal, _nat), _option(value.serial, _nat),
+                _option(value.base, _hash), _option(value.document, _data),
+                _option(value.patch, _data), _text(value.mode), _list(value.leaves, _text),
+                _option(value.report, _data), _option(value.seen, _hash),
+                _option(value.note, _text),
+            ]  # fmt: skip
+        case _:
+            raise ValueError("a world has one genesis, which makes it")
+
+
+def _ran(ran: Ran) -> list[bytes]:
+    parts = [_option(ran.output, _data)]
+    if ran.fault is not None:
+        fault = ran.fault
+        parts += [_text(fault.kind.value), _text(fault.message), _option(fault.detail, _data)]
+    return [*parts, _nat(ran.fuel), _nat(ran.pages)]
+
+
+# Answers
+
+
+def _next(data: bytes) -> Next:
+    answer = Answer(data)
+    match answer.u32():
+        case 0:
+            return RecordDecided(record=answer.data(), blobs=_blobs(answer))
+        case 1:
+            return Duplicate(seq=answer.u64())
+        case 2:
+            rule, message = Rule(answer.text()), answer.text()
+            blockers = tuple([_blocker(answer) for _ in range(answer.u32())])
+            return Refusal(rule=rule, message=message, blockers=blockers)
+        case 3:
+            call = Call(
+                module=answer.hash(),
+                entrypoint=answer.text(),
+                input=answer.data(),
+                fuel=answer.u64(),
+                memory_bytes=answer.u64(),
+                output_bytes=answer.u64(),
+            )
+            return CallDue(call=call, keep=_blobs(answer))
+        case _:
+            return None
+
+
+def _blobs(answer: Answer) -> dict[Hash, bytes]:
+    return {answer.hash(): answer.data() for _ in range(answer.u32())}
+
+
+def _blocker(answer: Answer) -> Blocker:
+    kind = answer.text()
+    return Blocker(kind=kind, cell=(answer.text(), answer.data()), detail=answer.text())
+
+
+# Questions
+
+
+def reference_answers(verify: Verify) -> Ask:
+    """Answer the questions of a core by the reference's functions of bytes."""
+
+    def ask(question: int, request: bytes) -> bytes | None:
+        parts = _parts(request)
+        match question:
+            case 0:
+                message, signature, public_key = parts
+                return b"" if verify(message, signature, public_key) else None
+            case 1:
+                return _problem_of(lambda: judge(parts[0]))
+            case _:
+                return _problem_of(lambda: _check_patch(*parts))
+
+    return ask
+
+
+def _parts(request: bytes) -> list[bytes]:
+    answer, parts = Answer(request), []
+    while answer.rest:
+        parts.append(answer.data())
+    return parts
+
+
+def _problem_of(check: Callable[[], object]) -> bytes | None:
+    try:
+        check()
+    except (Damage, PatchInvalid) as problem:
+        return str(problem).encode(errors="replace")
+    return None
+
+
+def _check_patch(base: bytes, patch: bytes, result: bytes) -> None:
+    effective = Effective.from_document
+    check_patch(effective(base), Patch.from_document(patch), effective(result))

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.host.conftest import template, world
+
+__all__ = ["template", "world"]

@@ -54,16 +54,16 @@ pub fn fold_frame(state: &mut State, frame: &Frame, read: &BlobReader) -> Outcom
 }
 
 /// As `fold_frame`, but give each record to `take` when it is folded.
-pub fn folding(
+pub fn folding<R: AsRef<[u8]>>(
     state: &mut State,
-    frame: &Frame,
+    frame: &Frame<R>,
     read: &BlobReader,
     mut take: impl FnMut(&mut State, Record) -> Outcome<()>,
 ) -> Outcome<()> {
     let tip = follow(&state.tip, frame)?;
     let mut records = Vec::with_capacity(frame.records.len());
     for data in &frame.records {
-        records.push(from_bytes(data)?);
+        records.push(from_bytes(data.as_ref())?);
     }
     for record in records {
         fold(state, &record, read)?;

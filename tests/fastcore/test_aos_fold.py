@@ -1,4 +1,4 @@
-"""aos-fold: a bundle is checked and folded by the second kernel alone (spec/bundle.md, B-55)."""
+"""aos-fold: the second kernel alone checks and folds a bundle (spec/bundle.md, B-53 and B-54)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from aos.errors import Damage, Erased, Refused
 from aos.fastcore.buffer import CoreDefect, shipped_code
-from aos.fastcore.fold_core import FoldCore, Operation
+from aos.fastcore.fold_core import FoldCore, CoreOperation
 from aos.sandbox.caps import MIB
 from aos.values.cbor import encode
 from aos.values.digests import Hash
@@ -87,4 +87,4 @@ def test_operations_are_those_of_the_core() -> None:
     core = made_core()
     with pytest.raises(CoreDefect, match="operation 90 is unknown"):
         on_owner(asked(core, 90, b""))
-    assert [each.value for each in Operation] == list(range(len(Operation)))
+    assert [each.value for each in CoreOperation] == list(range(len(CoreOperation)))

@@ -186,7 +186,7 @@ class CoreInstance:
         """Do one operation; ``name`` names it if it is a defect.
 
         Raises:
-            Damage: The core found it. What ``read`` or ``find`` raised is raised as it is.
+            Damage: The core found it. An exception of ``read`` or ``find`` is raised as it is.
             ProbeRefused: A probe could not read its bytes.
             CoreDefect: The core trapped.
         """
@@ -211,14 +211,15 @@ class CoreInstance:
         raise self._problem(_STATUS.unpack_from(answer)[0], answer[4:].decode())
 
     def _problem(self, status: int, text: str) -> BaseException:
-        kept = self._kept
+        problem = self._kept
         if status == _HOST:
-            assert kept is not None, "an import said that it keeps an exception"
-            return kept
+            assert problem is not None, "an import said that it keeps an exception"
+            return problem
         if status != _DAMAGE:
             return ProbeRefused(text)
-        # What the reader raised may be of a class that says more: erased, not damaged.
-        return kept if isinstance(kept, Damage) and str(kept) == text else Damage(text)
+        # The reader's exception may be of a class that says more: erased, not damaged.
+        is_told = isinstance(problem, Damage) and str(problem) == text
+        return problem if problem is not None and is_told else Damage(text)
 
     # Set up
 
@@ -256,7 +257,7 @@ class CoreInstance:
         size = ctypes.c_size_t()
         export_name = ctypes.c_void_p()
         for name, item in self._scratch.items():
-            found = self._functions["wasmtime_instance_export_nth"](
+            is_there = self._functions["wasmtime_instance_export_nth"](
                 self._context,
                 ctypes.addressof(instance),
                 names.index(name),
@@ -264,7 +265,7 @@ class CoreInstance:
                 ctypes.addressof(size),
                 ctypes.addressof(item),
             )
-            assert found, f"the core has no export {name}"
+            assert is_there, f"the core has no export {name}"
 
     # Raw calls
 
@@ -339,16 +340,16 @@ class CoreInstance:
         _result(slots, _ABSENT if is_absent else status)
 
     def _returning(self, body: Callable[[int], None]) -> Callable[[int, int, int, int], int]:
-        """What C calls: it returns no trap, and raises nothing."""
+        """The function that C calls: it returns no trap, and raises nothing."""
 
-        def called(_: int, __: int, slots: int, ___: int) -> int:
+        def enter(_: int, __: int, slots: int, ___: int) -> int:
             try:
                 body(slots)
             except BaseException as problem:  # noqa: BLE001  # see rule 2
                 self._failed = problem
             return 0
 
-        return called
+        return enter
 
     def _given_by(self, function: Callable[[], bytes]) -> int:
         try:

@@ -28,7 +28,7 @@ from aos.core.journal.ports import Call, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
-from aos.fastcore.fold_core import Answer, FoldCore, Operation
+from aos.fastcore.fold_core import Answer, FoldCore, CoreOperation
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid
@@ -71,19 +71,19 @@ class DecideCore(FoldCore):
             ValueError: A field of the input is none that the core can be given.
         """
         request = b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
-        return _next(self.ask(Operation.DECIDE, request))
+        return _next(self.ask(CoreOperation.DECIDE, request))
 
     def next(self) -> Next:
         """Decide the first receipt that the core owes, or else begin to run the ring's head."""
-        return _next(self.ask(Operation.NEXT))
+        return _next(self.ask(CoreOperation.NEXT))
 
     def ran(self, ran: Ran) -> Next:
         """Continue the decision whose call has ended."""
-        return _next(self.ask(Operation.RAN, b"".join(_ran(ran))))
+        return _next(self.ask(CoreOperation.RAN, b"".join(_ran(ran))))
 
     def enter(self) -> None:
         """Fold the record that was decided last; nothing else came since."""
-        self.ask(Operation.ENTER)
+        self.ask(CoreOperation.ENTER)
 
 
 # Requests

@@ -1,4 +1,4 @@
-//! What the host asks of a core: requests and answers as bytes.
+//! The operations of a core: requests and answers as bytes.
 //!
 //! Numbers are little-endian: `u32` and `u64`. `data` is a `u32` length and so many bytes; `list` a
 //! `u32` count and so many items. An answer begins with a status (`u32`):

@@ -102,9 +102,7 @@ class FoldCore:
         limits: Limits = LIMITS,
         memory_bytes: int = MEMORY_BYTES_MAX,
     ) -> None:
-        self._core = CoreInstance(
-            code, read=read, find=find, ask=ask, memory_bytes=memory_bytes
-        )
+        self._core = CoreInstance(code, read=read, find=find, ask=ask, memory_bytes=memory_bytes)
         numbers = (
             limits.deliveries, limits.blockers, limits.delta_bytes, limits.spill_bytes,
             limits.slice_cells, limits.kept_bytes, limits.chunk, limits.chunks_held,

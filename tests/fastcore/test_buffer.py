@@ -9,7 +9,7 @@ import pytest
 
 from aos.errors import Damage, Erased, Refused
 from aos.fastcore.buffer import CoreDefect, shipped_code
-from aos.fastcore.fold_core import FoldCore, CoreOperation
+from aos.fastcore.fold_core import CoreOperation, FoldCore
 from aos.sandbox.caps import MIB
 from aos.values.cbor import encode
 from aos.values.digests import Hash

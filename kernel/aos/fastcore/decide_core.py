@@ -28,7 +28,7 @@ from aos.core.journal.ports import Call, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
-from aos.fastcore.fold_core import Answer, FoldCore, CoreOperation
+from aos.fastcore.fold_core import CoreAnswer, CoreOperation, FoldCore
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid
@@ -202,7 +202,7 @@ def _ran(ran: Ran) -> list[bytes]:
 
 
 def _next(data: bytes) -> Next:
-    answer = Answer(data)
+    answer = CoreAnswer(data)
     match answer.u32():
         case 0:
             return RecordDecided(record=answer.data(), blobs=_blobs(answer))
@@ -226,11 +226,11 @@ def _next(data: bytes) -> Next:
             return None
 
 
-def _blobs(answer: Answer) -> dict[Hash, bytes]:
+def _blobs(answer: CoreAnswer) -> dict[Hash, bytes]:
     return {answer.hash(): answer.data() for _ in range(answer.u32())}
 
 
-def _blocker(answer: Answer) -> Blocker:
+def _blocker(answer: CoreAnswer) -> Blocker:
     kind = answer.text()
     return Blocker(kind=kind, cell=(answer.text(), answer.data()), detail=answer.text())
 
@@ -239,7 +239,7 @@ def _blocker(answer: Answer) -> Blocker:
 
 
 def reference_answers(verify: Verify) -> Ask:
-    """Answer the questions of a core by the reference's functions of bytes."""
+    """CoreAnswer the questions of a core by the reference's functions of bytes."""
 
     def ask(question: int, request: bytes) -> bytes | None:
         parts = _parts(request)
@@ -256,7 +256,7 @@ def reference_answers(verify: Verify) -> Ask:
 
 
 def _parts(request: bytes) -> list[bytes]:
-    answer, parts = Answer(request), []
+    answer, parts = CoreAnswer(request), []
     while answer.rest:
         parts.append(answer.data())
     return parts

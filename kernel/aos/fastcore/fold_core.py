@@ -139,11 +139,11 @@ class FoldCore:
     def seal(self, salt: bytes) -> SealedBytes | None:
         """Make one frame of all records since the last seal; None when there are none."""
         answer = self.ask(CoreOperation.SEAL, salt)
-        return _sealed(Answer(answer)) if answer else None
+        return _sealed(CoreAnswer(answer)) if answer else None
 
     def take(self) -> TakenBytes:
         """Take a snapshot at the end of a frame."""
-        answer = Answer(self.ask(CoreOperation.TAKE))
+        answer = CoreAnswer(self.ask(CoreOperation.TAKE))
         at, frame = answer.u64(), answer.hash()
         blobs = [answer.data() for _ in range(answer.u32())]
         by_hash = {content_hash(blob): blob for blob in blobs}
@@ -159,7 +159,7 @@ class FoldCore:
 
     def memory(self) -> tuple[int, int]:
         """(bytes that the core has allocated, bytes of its instance's memory)."""
-        answer = Answer(self.ask(CoreOperation.MEMORY))
+        answer = CoreAnswer(self.ask(CoreOperation.MEMORY))
         return answer.u64(), answer.u64()
 
     def ask(self, operation: CoreOperation, request: bytes = b"") -> bytes:
@@ -167,7 +167,7 @@ class FoldCore:
         return self._core.call(operation.name.lower(), operation, request)
 
 
-def _sealed(answer: Answer) -> SealedBytes:
+def _sealed(answer: CoreAnswer) -> SealedBytes:
     hash, frame = answer.hash(), answer.data()
     blobs = {answer.hash(): answer.data() for _ in range(answer.u32())}
     replaced = {answer.hash(): answer.hash() for _ in range(answer.u32())}
@@ -195,7 +195,7 @@ def _sealed(answer: Answer) -> SealedBytes:
     )
 
 
-class Answer:
+class CoreAnswer:
     """Reads the parts of an answer one after another."""
 
     def __init__(self, data: bytes) -> None:

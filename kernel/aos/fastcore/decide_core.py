@@ -28,7 +28,7 @@ from aos.core.journal.ports import Call, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
-from aos.fastcore.fold_core import Answer, FoldCore, Operation
+from aos.fastcore.fold_core import CoreAnswer, FoldCore, CoreOperation
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid
@@ -43,7 +43,8 @@ _U64: Final = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDecided:
-    """The canonical bytes of the next record, and the blobs to store with it. ``enter`` folds it."""
+    """The canonical bytes of the next record, which ``enter`` folds, and the blobs to store with
+    it."""
 
     record: bytes
     blobs: Mapping[Hash, bytes]
@@ -51,14 +52,14 @@ class RecordDecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDue:
-    """A module must run before the decision goes on; before that the host makes ``keep`` durable."""
+    """A module must run for the decision; before that the host makes ``keep`` durable."""
 
     call: Call
     keep: Mapping[Hash, bytes]
 
 
 Next: TypeAlias = RecordDecided | Duplicate | Refusal | CallDue | None
-"""How a decision goes on; None if nothing is due."""
+"""The next part of a decision; None if nothing is due."""
 
 
 class DecideCore(FoldCore):
@@ -71,19 +72,19 @@ class DecideCore(FoldCore):
             ValueError: A field of the input is none that the core can be given.
         """
         request = b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
-        return _next(self.ask(Operation.DECIDE, request))
+        return _next(self.ask(CoreOperation.DECIDE, request))
 
     def next(self) -> Next:
         """Decide the first receipt that the core owes, or else begin to run the ring's head."""
-        return _next(self.ask(Operation.NEXT))
+        return _next(self.ask(CoreOperation.NEXT))
 
     def ran(self, ran: Ran) -> Next:
-        """Continue the decision whose call has ended."""
-        return _next(self.ask(Operation.RAN, b"".join(_ran(ran))))
+        """Continue the decision whose call is over."""
+        return _next(self.ask(CoreOperation.RAN, b"".join(_ran(ran))))
 
     def enter(self) -> None:
         """Fold the record that was decided last; nothing else came since."""
-        self.ask(Operation.ENTER)
+        self.ask(CoreOperation.ENTER)
 
 
 # Requests
@@ -202,7 +203,7 @@ def _ran(ran: Ran) -> list[bytes]:
 
 
 def _next(data: bytes) -> Next:
-    answer = Answer(data)
+    answer = CoreAnswer(data)
     match answer.u32():
         case 0:
             return RecordDecided(record=answer.data(), blobs=_blobs(answer))
@@ -226,11 +227,11 @@ def _next(data: bytes) -> Next:
             return None
 
 
-def _blobs(answer: Answer) -> dict[Hash, bytes]:
+def _blobs(answer: CoreAnswer) -> dict[Hash, bytes]:
     return {answer.hash(): answer.data() for _ in range(answer.u32())}
 
 
-def _blocker(answer: Answer) -> Blocker:
+def _blocker(answer: CoreAnswer) -> Blocker:
     kind = answer.text()
     return Blocker(kind=kind, cell=(answer.text(), answer.data()), detail=answer.text())
 
@@ -239,7 +240,7 @@ def _blocker(answer: Answer) -> Blocker:
 
 
 def reference_answers(verify: Verify) -> Ask:
-    """Answer the questions of a core by the reference's functions of bytes."""
+    """CoreAnswer the questions of a core by the reference's functions of bytes."""
 
     def ask(question: int, request: bytes) -> bytes | None:
         parts = _parts(request)
@@ -256,7 +257,7 @@ def reference_answers(verify: Verify) -> Ask:
 
 
 def _parts(request: bytes) -> list[bytes]:
-    answer, parts = Answer(request), []
+    answer, parts = CoreAnswer(request), []
     while answer.rest:
         parts.append(answer.data())
     return parts

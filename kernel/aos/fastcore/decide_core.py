@@ -28,7 +28,7 @@ from aos.core.journal.ports import Call, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
-from aos.fastcore.fold_core import CoreAnswer, FoldCore, CoreOperation
+from aos.fastcore.fold_core import CoreAnswer, CoreOperation, FoldCore
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid

@@ -22,6 +22,7 @@ from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.inputs import EventInput, ReceiptInput
 from aos.core.journal.ports import Call, Ran
 from aos.core.journal.records import Faulted, slot_bytes
+from aos.core.kernel_protocol import step
 from aos.core.pending import Sealed
 from aos.core.state.cell import OpenIntent
 from aos.sandbox.cache import ModuleCache
@@ -85,7 +86,7 @@ class BenchWorld:
         self._turn = Turn()
         self._key = SigningKey.generate()
         self._follows = NO_FRAME
-        self._kernel, first = make_kernel(loaded, self, self.store.blob, self._key)
+        self._kernel, first = make_kernel(loaded, self.store.blob, self._key)
         self._commit(first)
         self._commit(self._kernel.seal(os.urandom(32)))
 
@@ -117,17 +118,19 @@ class BenchWorld:
         Raises:
             LookupError: Nothing is open there.
         """
-        cell = self._kernel.state.cells[workflow, encode(key)]
-        intent = next(iter(cell.inflight), None)
+        cell = workflow, encode(key)
+        intents = (work.intent for work in self._kernel.open_intents() if work.intent.cell == cell)
+        intent = next(intents, None)
         if intent is None:
             raise LookupError(f"{workflow} {key}: expected an open effect, found none")
-        return self._take(self._receipt(self._kernel.state.intents[intent], payload))
+        return self._take(self._receipt(intent, payload))
 
     def state(self, workflow: str, key: str) -> Any:
         """Return the state of a cell as plain values."""
-        held = self._kernel.state.cells[workflow, encode(key)].state
-        assert held is not None
-        return decode_record(slot_bytes(held, self._kernel.read))
+        cell = self._kernel.cell((workflow, encode(key)))
+        assert cell is not None
+        assert cell.state is not None
+        return decode_record(slot_bytes(cell.state, self._kernel.read))
 
     def _take(self, given: EventInput | ReceiptInput) -> Turn:
         turn = self._turn = Turn()
@@ -136,9 +139,8 @@ class BenchWorld:
             answer = kernel.admit(given, stamp())
         assert isinstance(answer, Admitted), answer
         with turn.stage("step"):
-            while kernel.has_work:
-                record = kernel.step()
-                assert not isinstance(record, Faulted), record
+            while (entered := step(kernel, self)) is not None:
+                assert not isinstance(entered.record, Faulted), entered.record
         with turn.stage("seal"):
             sealed = kernel.seal(os.urandom(32))
         with turn.stage("commit"):
@@ -166,5 +168,5 @@ class BenchWorld:
             key_id=bytes(self._key.verify_key),
             signature=b"",
         )
-        message = unsigned.message(self._kernel.state.world)
+        message = unsigned.message(self._kernel.tip.world)
         return replace(unsigned, signature=self._key.sign(message).signature)

@@ -20,14 +20,13 @@ from typing import TypeVar
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Admitted
-from aos.core.journal.frame import NO_FRAME, Head, Tip
+from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.inputs import EventInput, GenesisInput, ManifestInput
 from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.records import Principal, Stamp
-from aos.core.kernel import Kernel, genesis
+from aos.core.kernel import genesis, open_kernel
+from aos.core.kernel_protocol import KernelProtocol, step
 from aos.core.pending import Sealed
-from aos.core.state.fold import fold_frame
-from aos.core.state.state import State
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.manifest.load import Loaded
 from aos.sandbox.engine import Sandbox
@@ -67,8 +66,8 @@ def stamp() -> Stamp:
 
 
 def make_kernel(
-    loaded: Loaded, runner: Runner, read: BlobReader, key: SigningKey | None = None
-) -> tuple[Kernel, Sealed]:
+    loaded: Loaded, read: BlobReader, key: SigningKey | None = None
+) -> tuple[KernelProtocol, Sealed]:
     """Make a world with this manifest, and its first frame. ``key`` is the world's and the
     operator's."""
     key = key or SigningKey.generate()
@@ -79,10 +78,12 @@ def make_kernel(
     given = GenesisInput(
         nonce=bytes(32), world_key=public, operators=operators, signature=signature
     )
-    state, first = genesis(given, stamp(), os.urandom(32))
-    kernel = Kernel(state, runner=runner, read=read)
+    first = genesis(given, stamp(), os.urandom(32))
+    world = first.tip.world
+    kernel = open_kernel(world=world, read=read)
+    kernel.follow(first.frame)
     document = loaded.effective.document
-    message = ManifestInput.message(state.world, 0, content_hash(document))
+    message = ManifestInput.message(world, 0, content_hash(document))
     signature = key.sign(message).signature
     applied = ManifestInput(document=document, principal="operator", serial=0, signature=signature)
     assert isinstance(kernel.admit(applied, stamp()), Admitted)
@@ -101,24 +102,24 @@ def order(number: int) -> EventInput:
     return EventInput(schema="shop/OrderPlaced@1", value=value, submission_id=f"s-{number}")
 
 
-def run_steps(kernel: Kernel, steps: int) -> None:
+def run_steps(kernel: KernelProtocol, runner: Runner, steps: int) -> None:
     for _ in range(steps):
-        kernel.step()
+        step(kernel, runner)
 
 
 def measure(orders: int, folder: Path) -> None:
     loaded = load_manifest_files(MANIFEST)
     blobs: dict[Hash, bytes] = dict(loaded.modules)
     sandbox = Sandbox(blobs.__getitem__)
-    kernel, first = make_kernel(loaded, sandbox, blobs.__getitem__)
+    kernel, first = make_kernel(loaded, blobs.__getitem__)
     frames = [first]
     timer = Timer()
     inputs = [order(number) for number in range(orders)]
 
     timer.run("admit an event", orders, lambda: [kernel.admit(each, stamp()) for each in inputs])
-    while kernel.pending_records or kernel.state.ring:
-        steps = min(STEPS_A_FRAME, len(kernel.state.ring) or 1)
-        timer.run("step", steps, partial(run_steps, kernel, steps))
+    while kernel.pending_records or kernel.ready_cells:
+        steps = min(STEPS_A_FRAME, kernel.ready_cells or 1)
+        timer.run("step", steps, partial(run_steps, kernel, sandbox, steps))
         records = kernel.pending_records
         sealed = timer.run("seal, a record", records, lambda: kernel.seal(os.urandom(32)))
         assert sealed is not None
@@ -135,13 +136,14 @@ def measure(orders: int, folder: Path) -> None:
         follows = sealed.frame.hash
     store.close()
 
-    state = State(tip=Tip(world=kernel.state.world))
-    records = kernel.state.next_seq - 1
-    timer.run(
-        "fold, a record",
-        records,
-        lambda: [fold_frame(state, each.frame, blobs.__getitem__) for each in frames],
-    )
+    follower = open_kernel(world=kernel.tip.world, read=blobs.__getitem__)
+    records = kernel.next_seq - 1
+
+    def follow() -> None:
+        for each in frames:
+            follower.follow(each.frame)
+
+    timer.run("fold, a record", records, follow)
     timer.print()
     size = sum(len(record) for each in frames for record in each.frame.records)
     print(f"{records:,} records of {size / records:.0f} bytes, {len(frames)} frames")

@@ -19,6 +19,7 @@ from unittest import mock
 from aos.core.journal.ports import Call, Ran, Runner
 from aos.core.pending import Sealed
 from aos.host.world.engine import Engine
+from aos.host.world.restored_world import RestoredWorld
 from aos.host.world.unit import Published
 from aos.store.store import Store
 
@@ -149,6 +150,7 @@ def watching(watch: Watch) -> Iterator[None]:
     """Inside, ``run_world`` makes an engine that ``watch`` sees."""
 
     def make(
+        world: RestoredWorld,
         *,
         store: Store,
         runner: Runner,
@@ -162,6 +164,7 @@ def watching(watch: Watch) -> Iterator[None]:
 
         watch.store = store
         watch.engine = Engine(
+            world,
             store=cast(Store, _Store(store, watch)),
             runner=_Runner(runner, watch),
             on_published=published,

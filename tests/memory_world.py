@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from nacl.signing import SigningKey
 
-from aos.core.decide.answers import Admitted, Answer
+from aos.core.decide.answers import Admitted, Answer, Decided, admission
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.fork import message_of
 from aos.core.journal.frame import Frame
@@ -30,12 +30,11 @@ from aos.core.journal.inputs import (
     GenesisInput,
     ManifestInput,
     ReceiptInput,
-    SnapshotInput,
     StreamInput,
 )
 from aos.core.journal.merkle import proof
 from aos.core.journal.merkle import root as merkle_root
-from aos.core.journal.ports import Call, Ran
+from aos.core.journal.ports import Call, Ran, Runner
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
     Batch,
@@ -49,13 +48,12 @@ from aos.core.journal.records import (
     slot_bytes,
 )
 from aos.core.journal.statements import batch_message, receipt_leaf
-from aos.core.kernel import Kernel, genesis
+from aos.core.kernel import genesis, open_kernel, world_state
+from aos.core.kernel_protocol import decided, step
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed
-from aos.core.snapshot.take import take
 from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import State
-from aos.core.state.submissions import Submissions
 from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, load
@@ -219,6 +217,10 @@ class MemoryWorld:
     places: dict[str, int] = field(default_factory=dict)
     """Submission id -> its newest record, as a store's derived rows have it."""
     limits: Limits = LIMITS
+    keep: Callable[[Mapping[Hash, bytes]], None] | None = None
+    """Makes blobs of a migration durable; for the kernels that begin after it is set."""
+    sandbox: Runner | None = None
+    """Runs the modules, instead of the Python functions."""
 
     def __post_init__(self) -> None:
         message = GenesisInput.message(b"n" * 32, bytes(WORLD_KEY.verify_key), (OPERATOR,))
@@ -228,11 +230,9 @@ class MemoryWorld:
             operators=(OPERATOR,),
             signature=WORLD_KEY.sign(message).signature,
         )
-        state, first = genesis(given, self.stamp(), self.draw(32), limits=self.limits)
-        self._keep(first)
-        state.submissions = Submissions(read=self.read, find=self.places.get, limits=self.limits)
+        self._keep(genesis(given, self.stamp(), self.draw(32)))
         self.runner = PythonRunner(self.by_hash(self.loaded, self.modules))
-        self.kernel = Kernel(state, runner=self.runner, read=self.read)
+        self.restart()
         answer = self.apply(self.loaded)
         assert isinstance(answer, Admitted), answer
 
@@ -243,9 +243,24 @@ class MemoryWorld:
             effective.workflows[name].module.hash: function for name, function in modules.items()
         }
 
+    def restart(self, snapshot: Hash | None = None) -> None:
+        """Continue with another kernel, which follows the frames so far: from the genesis on, or
+        from a snapshot."""
+        self.kernel = open_kernel(
+            world=None if snapshot else self.sealed[0].frame.header.world,
+            snapshot=snapshot,
+            read=self.read,
+            find=self.places.get,
+            limits=self.limits,
+            keeps=self.keep is not None,
+        )
+        for frame in self.frames:
+            if frame.header.first >= self.kernel.next_seq:
+                self.kernel.follow(frame)
+
     @property
     def state(self) -> State:
-        return self.kernel.state
+        return world_state(self.kernel)
 
     @property
     def effective(self) -> Effective:
@@ -277,12 +292,24 @@ class MemoryWorld:
         """Sign and admit a manifest; ``modules`` adds functions for its modules."""
         if modules is not None:
             self.runner.modules = {**self.runner.modules, **self.by_hash(loaded, modules)}
+        given = self.manifest_input(loaded, mode=mode, leaves=leaves)
+        keep = self.keep or self.blobs.update
+        decision = decided(self.kernel, given, self.stamp(), self.sandbox or self.runner, keep)
+        if not isinstance(decision, Decided):
+            return decision
+        self.kernel.enter(decision)
+        return admission(decision.record)
+
+    def manifest_input(
+        self, loaded: Loaded, *, mode: str = STRICT, leaves: tuple[str, ...] = ()
+    ) -> ManifestInput:
+        """The operator's manifest for this world as it is now."""
         document = loaded.effective.document
         serial = self.state.serial
         message = ManifestInput.message(
             self.state.world, serial, content_hash(document), mode=mode, leaves=leaves
         )
-        given = ManifestInput(
+        return ManifestInput(
             document=document,
             principal=OPERATOR.name,
             serial=serial,
@@ -290,7 +317,6 @@ class MemoryWorld:
             mode=mode,
             leaves=leaves,
         )
-        return self.kernel.admit(given, self.stamp())
 
     def send(self, schema: str, value: Value, submission_id: str | None = None) -> Answer:
         given = EventInput(schema=schema, value=encode(value), submission_id=submission_id)
@@ -420,11 +446,7 @@ class MemoryWorld:
     def snapshot(self) -> Answer:
         """End the frame in hand, write the world down as it is then, and journal that."""
         self.seal()
-        taken = take(self.state, self.put)
-        given = SnapshotInput(
-            at=taken.at, frame=taken.frame, document=taken.document, size=taken.size
-        )
-        return self.kernel.admit(given, self.stamp())
+        return self.kernel.admit(self.kernel.snapshot(self.put), self.stamp())
 
     def fork(self, open_work: str = CANCEL_OPEN, *, name: str = "fork", **fields: Any) -> Fork:
         """Seal the current frame and continue as another world, under the same keys.
@@ -452,10 +474,15 @@ class MemoryWorld:
         )
         record = replace(unsigned, signature=WORLD_KEY.sign(message_of(unsigned)).signature)
         self.kernel.append(record, {})
-        while self.state.owed:
-            self.kernel.step()
+        while step(self.kernel, None) is not None:
+            pass
         self.seal()
         return record
+
+    def step(self) -> Record | None:
+        """One receipt that the core owes, or one run of the ring's head; None if there is none."""
+        entered = step(self.kernel, self.sandbox or self.runner)
+        return None if entered is None else entered.record
 
     def put(self, data: bytes) -> Hash:
         """Keep a blob outside the journal."""
@@ -466,7 +493,7 @@ class MemoryWorld:
     def run(self, most: int = 100_000) -> list[Record]:
         """Step until no cell is ready, then seal; return the records of the frame."""
         for _ in range(most):
-            if self.kernel.step() is None:
+            if self.step() is None:
                 break
         return self.seal()
 

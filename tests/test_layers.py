@@ -39,9 +39,9 @@ LAYERS = (
     "aos.fastcore", "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = (
-    "aos.manifest", "aos.values", "aos.extensions", "aos.errors", "aos.document_text",
-    "aos.private_memory",
-    "aos.boot_clock", "aos.process_limits", "aos.retry_after", "aos.shell_text",
+    "aos.manifest", "aos.values", "aos.extensions", "aos.closable", "aos.errors",
+    "aos.document_text", "aos.private_memory", "aos.boot_clock", "aos.process_limits",
+    "aos.retry_after", "aos.shell_text",
 )  # fmt: skip
 
 FOLDERS = {
@@ -63,7 +63,8 @@ ROOMS: dict[str, dict[str, str]] = {
         "decide.dialect": "journal limits state",
         "decide": "journal limits state snapshot decide.dialect",
         "pending": "journal state",
-        "kernel": "journal limits state decide pending",
+        "kernel_protocol": "journal state decide pending",
+        "kernel": "journal limits state snapshot decide pending kernel_protocol",
     },
     "host": {
         "errors": "",
@@ -267,6 +268,56 @@ def test_the_core_calls_nothing_that_differs_between_runs() -> None:
                     assert node.func.id not in FORBIDDEN[package], (
                         f"{path}:{node.lineno} calls {node.func.id}"
                     )
+
+
+LIVE = (
+    "aos.host.world", "aos.host.executors", "aos.host.door", "aos.host.process",
+    "aos.host.schedules", "aos.host.package_checks", "aos.host.ended_flows",
+    "aos.host.transfer.importing", "aos.host.transfer.forking", "aos.prove.replay", "aos.testing",
+)  # fmt: skip
+"""The code that runs, replays or imports a world: it asks a kernel (spec/core.md, CR-1)."""
+
+READERS = ("aos.host.world.snapshot_child", "aos.testing.desk")
+"""Of these, the child that takes a snapshot of what is durable, and the desk, whose tests read."""
+
+OF_THE_REFERENCE = {"Kernel", "State", "Cells", "fold", "fold_frame", "world_state"}
+
+
+def names_from_core(path: Path) -> set[str]:
+    """The names that a file imports from modules of the core."""
+    return {
+        alias.name
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aos.core.")
+        for alias in node.names
+    }
+
+
+def test_code_that_runs_a_world_knows_a_kernel_by_its_protocol_alone() -> None:
+    """CR-1: a second kernel can stand in the place of the reference."""
+    for path in AOS.rglob("*.py"):
+        module = ".".join(path.relative_to(AOS.parent).with_suffix("").parts)
+        if f"{module}.".startswith("aos.core."):
+            continue
+        names = names_from_core(path)
+        assert "Kernel" not in names, f"{module} names the reference kernel"
+        assert "world_state" not in names or module in READERS, f"{module} reads a running state"
+        is_live = any(f"{module}.".startswith(f"{live}.") for live in LIVE)
+        if is_live and module not in READERS:
+            assert not names & OF_THE_REFERENCE, f"{module} names {names & OF_THE_REFERENCE}"
+
+
+def test_no_code_reaches_the_state_of_a_kernel() -> None:
+    """CR-1."""
+    for folder in (AOS, *FOLDERS.values()):
+        for path in folder.rglob("*.py"):
+            if path.is_relative_to(AOS / "core"):
+                continue
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Attribute) and node.attr in ("state", "_state"):
+                    owner = node.value
+                    name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+                    assert name not in ("kernel", "_kernel"), f"{path}:{node.lineno}"
 
 
 def room_of(module: str, package: str) -> str | None:

@@ -49,7 +49,6 @@ from aos.core.journal.records import (
     Stream,
     slot_bytes,
 )
-from aos.core.kernel import Kernel
 from aos.core.state.cell import OpenIntent
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash
@@ -339,7 +338,7 @@ class Transcript:
         assert self.world.kernel.pending_records == 0, "restart after run"
         state = folded(self.world)
         same(self.world.state, state)
-        self.world.kernel = Kernel(state, runner=self.world.runner, read=self.world.read)
+        self.world.restart()
         return [f"{len(state.cells)} cells, {len(state.intents)} open intents"]
 
     def apply(self, rest: str) -> list[str]:

@@ -28,8 +28,8 @@ from aos.host.folder.making import init_world
 from aos.host.world.snapshots import Every
 from aos.manifest.load import load
 from aos.prove.event_log.event_log import OCEL, write_event_log
+from aos.prove.replay.journal_source import source_of_store
 from aos.prove.replay.replay_store import replay_store
-from aos.prove.whatif.journal_source import source_of_store
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.read.views.report_form import read_report

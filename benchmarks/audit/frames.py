@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Head
+from aos.core.journal.ports import Runner
 from aos.core.journal.records import Stamp
-from aos.core.kernel import Kernel
+from aos.core.kernel_protocol import KernelProtocol, step
 from aos.core.pending import Sealed
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.checkpoints.checkpointing import make_checkpoint
@@ -25,7 +26,7 @@ from aos.host.checkpoints.proving import ProofRequest, prove
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder, read_key
 from aos.host.folder.making import init_world
-from aos.host.folder.restore import restore
+from aos.host.folder.restore import restore_kernel
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from aos.store.lmdb_store import LmdbStore
@@ -52,23 +53,24 @@ def make_frames(path: Path, number: int) -> Json:
             assert isinstance(applied.answer, Admitted), applied.answer
     folder = open_folder(path)
     with folder.open_store() as store:
-        state = restore(store, folder.world)
+        kernel = restore_kernel(store, folder.world)
         sandbox = Sandbox(store.blob)
-        kernel = Kernel(state, runner=sandbox, read=store.blob)
-        run_on_big_stack(lambda: _append(store, kernel, folder.path, number))
+        run_on_big_stack(lambda: _append(store, kernel, sandbox, folder.path, number))
         head = store.head()
         assert head is not None
         return {"frames": head.frames, "records": head.seq}
 
 
-def _append(store: LmdbStore, kernel: Kernel, path: Path, number: int) -> None:
+def _append(
+    store: LmdbStore, kernel: KernelProtocol, runner: Runner, path: Path, number: int
+) -> None:
     key = read_key(path / "keys" / "world.key")
-    follows = kernel.state.tip.frame
+    follows = kernel.tip.frame
     group: list[Sealed] = []
     for item in range(number):
         admitted = kernel.admit(LOAD.event(item, cell_name(item % CELLS), "many"), _stamp())
         assert isinstance(admitted, Admitted), admitted
-        kernel.step()
+        step(kernel, runner)
         sealed = kernel.seal(os.urandom(32))
         assert sealed is not None
         group.append(sealed)

@@ -21,15 +21,10 @@ if TYPE_CHECKING:
     from aos.client import Client
 
 _NOTHING_BLOCKS: Final[ApplyReport] = {"blockers": [], "groups": [], "ways_out": None}
-_NEEDS_VOTES: Final = frozenset(
-    {
-        Rule.MANIFEST_NEEDS_PROPOSAL,
-        Rule.PROPOSAL_IS_UNKNOWN,
-        Rule.PROPOSAL_IS_CLOSED,
-        Rule.PROPOSAL_IS_STALE,
-        Rule.PROPOSAL_LACKS_QUORUM,
-    }
-)
+_NEEDS_VOTES: Final = frozenset({
+    Rule.MANIFEST_NEEDS_PROPOSAL, Rule.PROPOSAL_IS_UNKNOWN, Rule.PROPOSAL_IS_CLOSED,
+    Rule.PROPOSAL_IS_STALE, Rule.PROPOSAL_LACKS_QUORUM,
+})  # fmt: skip
 """Refusals after which a world has not looked for blockers."""
 
 

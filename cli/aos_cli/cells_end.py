@@ -176,7 +176,7 @@ def _show(order: Order, ended: list[Answered]) -> None:
     mail = sum(admission.dropped for admission in answers)
     if open_ones:
         line(f"  {count(open_ones, 'open effect')} canceled: no instance waits for a receipt")
-        note("an effect may have run nevertheless; only its executor knows")
+        note("a canceled effect may have run already; only its executor can tell")
     if mail:
         line(f"  {count(mail, 'event')} in the mailbox dropped")
 

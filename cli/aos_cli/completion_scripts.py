@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from aos.errors import BadUsage, either, sentence
+from aos.errors import BadUsage, either
 from aos_cli.entry import COMPLETE
 
 SCRIPTS: Final = {
@@ -59,24 +59,22 @@ def current_shell() -> str:
     name = Path(path).name
     if name not in SCRIPTS:
         raise BadUsage(
-            sentence(
-                "SHELL",
-                expected=f"the path of {either(sorted(SCRIPTS))}",
-                actual=repr(path),
-                hint="SHELL=/bin/bash aos --show-completion prints the script for bash",
-            )
+            "SHELL",
+            expected=f"the path of {either(sorted(SCRIPTS))}",
+            actual=repr(path),
+            hint="SHELL=/bin/bash aos --show-completion prints the script for bash",
         )
     return name
 
 
 def install_completion(shell: str) -> str:
-    """Write the script for a shell of the user, and have the shell read it at its start. Return
-    a sentence about that."""
+    """Install the completion of a shell: its script, and a line that loads it. Return a sentence
+    that names both files."""
     home = Path.home()
     if shell == "fish":  # it reads all files of this folder
         folder = _folder("XDG_CONFIG_HOME", home / ".config") / "fish" / "completions"
         file = _write(folder / "aos.fish", SCRIPTS[shell])
-        return f"fish completes aos by {file}, from its next start on"
+        return f"wrote {file}: fish completes aos from its next start"
     file = _write(
         _folder("XDG_DATA_HOME", home / ".local" / "share") / "aos" / f"completion.{shell}",
         SCRIPTS[shell],
@@ -89,7 +87,7 @@ def install_completion(shell: str) -> str:
     if command not in text.splitlines():
         with start_file.open("a", encoding="utf-8") as stream:
             stream.write(f"{command}\n" if not text or text.endswith("\n") else f"\n{command}\n")
-    return f"{shell} completes aos by {file}, which {start_file} reads, from its next start on"
+    return f"wrote {file}, which {start_file} loads: {shell} completes aos from its next start"
 
 
 def _folder(variable: str, default: Path) -> Path:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from aos.core.decide.routing import route
 from aos.core.journal.inputs import RETRY, SKIP
 from aos.core.journal.records import CellId, EntryId
 from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
+from aos.core.state.version import writer_of
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.flow.declaration import FlowDeclaration, declared_flow
 from aos.flow.operation import IssuerRef
@@ -176,7 +178,9 @@ def refuse_after_the_end(
 ) -> None:
     """Raise Refused if the flow has ended, even if others would take the message, too. A submission
     id that the world knows still gets its earlier answer."""
-    ended = ended_flow(view.state, flow.id, schema, view.journal.blob)
+    state = view.state
+    cell, read = state.cells.get(flow.id), view.journal.blob
+    ended = ended_flow(state.effective, cell, schema, partial(writer_of, state), read)
     if ended is None:
         return
     if submission_id is None or view.state.submissions.get(submission_id) is None:

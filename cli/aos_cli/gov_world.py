@@ -18,7 +18,7 @@ from aos.core.journal.governing import PROPOSE, GovernanceInput, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.records import Principal
 from aos.core.state.proposals import OpenProposal
-from aos.errors import BadUsage, Refused, sentence
+from aos.errors import BadUsage, Refused
 from aos.host.apply.apply import left_by
 from aos.host.apply.signed_governance import declined
 from aos.host.apply.vote_file import VoteFile
@@ -208,9 +208,7 @@ def _proposal_of_row(row: Document) -> OpenProposal:
 def _hash_field(row: Document, name: str) -> Hash:
     text = row[name]
     if not isinstance(text, str):
-        raise BadUsage(
-            sentence("the node does not name what is proposed", location=name, expected="a hash")
-        )
+        raise BadUsage("the node does not name what is proposed", location=name, expected="a hash")
     return parse_hash(text)
 
 

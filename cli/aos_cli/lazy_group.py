@@ -12,7 +12,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from aos.errors import BadUsage, either, sentence
+from aos.errors import BadUsage, either
 from aos_cli import registry
 
 _MAKERS: Final[dict[Any, Callable[[Any], Any]]] = {
@@ -136,9 +136,7 @@ class RootGroup(Group):
 
         near = get_close_matches(word, [*self.commands, *registered_names(COMMANDS)])
         suggestion = f"; did you mean {either(near)}?" if near else ""
-        return BadUsage(
-            sentence(f"there is no command {word!r}{suggestion}", hint="see aos --help")
-        )
+        return BadUsage(f"there is no command {word!r}{suggestion}", hint="see aos --help")
 
 
 def _command_function(command: registry.Command) -> Any:

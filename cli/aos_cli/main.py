@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 import aos
-from aos.errors import AosError, BadUsage, sentence
+from aos.errors import AosError, BadUsage
 from aos_cli import output, registry
 from aos_cli.lazy_group import RootGroup
 from aos_cli.output import note
@@ -159,15 +159,7 @@ def _misuse(error: TyperException, arguments: list[str]) -> int:
     hint = f"see {command} --help"
     if command == "aos" and arguments[0].partition("=")[0] in WORLD_NAMES:
         hint = "options follow their command: aos inspect world --world DIR; or set AOS_WORLD"
-    say(
-        BadUsage(
-            sentence(
-                text,
-                location=command.removeprefix("aos").strip() or None,
-                hint=hint,
-            )
-        )
-    )
+    say(BadUsage(text, location=command.removeprefix("aos").strip() or None, hint=hint))
     return BadUsage.exit_code
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from aos_cli.options import option
+
 if TYPE_CHECKING:
     from aos.client import Client
 
@@ -22,12 +24,11 @@ def _unless_folder(context: typer.Context, node: str | None) -> str | None:
 
 NodeUrl = Annotated[
     str | None,
-    typer.Option(
-        "--node",
+    option(
+        "URL",
+        "The node: http://…, https://…, or the folder of a world on this machine.",
         envvar="AOS_NODE",
-        metavar="URL",
         callback=_unless_folder,
-        help="The node: http://…, https://…, or the folder of a world on this machine.",
     ),
 ]
 

@@ -11,10 +11,10 @@ from typing import Final
 
 from aos.client import Client
 from aos.client.sending import SendAnswer
-from aos.errors import BadUsage
 from aos.host.door.writer import Item
 from aos.read.views.record_view import Document
 from aos_cli.node_option import client_of, node_token
+from aos_cli.options import check_record_range
 
 RECORDS: Final = 200
 """Most records of one request."""
@@ -53,7 +53,7 @@ def records(
     selected = {"kind": kinds, "workflow": workflow, "key": key, "spelled": is_spelled or None}
     with client_of(node) as client:
         end = client.seq()
-        _check_range(first, last, end, follow=follow)
+        check_record_range(first, last, end, follow=follow)
         last = end if last is None else min(last, end)
         if first is None:
             page = client.document("/v1/records", to=last, limit=newest, **selected)
@@ -72,12 +72,6 @@ def _key_value(word: str | None) -> object:
         return None if word is None else json.loads(word)
     except ValueError:
         return word
-
-
-def _check_range(first: int | None, last: int | None, end: int, *, follow: bool) -> None:
-    for name, seq in (("--from", first), ("--to", last)):
-        if seq is not None and (seq < 1 or (name == "--from" and seq > end and not follow)):
-            raise BadUsage(f"{name}: expected a record, 1 to {end}, found {seq}")
 
 
 def _records_from(

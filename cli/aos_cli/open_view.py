@@ -51,8 +51,10 @@ def looking_at(
         # Commands that read a single thing need not import what reads an index.
         from aos.read.index.cached_index import index_of  # noqa: PLC0415
         from aos.read.index.indexed_view import indexed  # noqa: PLC0415
+        from aos.read.index.opened_index import OpenedIndex  # noqa: PLC0415
 
-        with indexed(view, index_of(world, reader.store), reader.store):
+        folder = index_of(world, reader.store)
+        with OpenedIndex() as index, indexed(view, folder, reader.store, index):
             yield view
 
 

@@ -14,11 +14,9 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
 from aos.host.door.way import WaitPatience
 from aos.host.door.writer import Writer, open_writer
-from aos_cli.options import span
+from aos_cli.options import option, span
 from aos_cli.output import note, progress
 
 _SECOND_NS: Final = 10**9
@@ -26,12 +24,12 @@ _DEFAULT_NS: Final = 30 * _SECOND_NS
 
 Timeout = Annotated[
     int | None,
-    typer.Option(
-        "--timeout",
-        metavar="D",
-        parser=span,
-        help="How long to wait for a running world that makes nothing durable, such as on a full "
+    option(
+        "D",
+        "How long to wait for a running world that makes nothing durable, such as on a full "
         "disk (default 30s).",
+        "--timeout",
+        parser=span,
     ),
 ]
 

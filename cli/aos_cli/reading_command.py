@@ -23,25 +23,26 @@ from aos.errors import BadUsage, either
 from aos.read.operations.operation import SPELLED, Parameter, Query, ReadOperation
 from aos.read.views.record_view import Document
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
+from aos_cli.options import DEFAULT_WORLD, Json, World, flag, number, span
 from aos_cli.output import print_json
-from aos_cli.world_reading import reading_of
+from aos_cli.world_reading import WorldReading, reading_of
 
 _TYPES: Final[Mapping[str, Any]] = {
     "string": str, "integer": int, "boolean": bool, "array": list[str],
 }  # fmt: skip
 
 
-Count = Annotated[bool, typer.Option("--count", help="Print how many there are instead of a list.")]
+Count = Annotated[bool, flag("--count", "Print how many there are instead of a list.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingCall:
     """One call of such a command. ``query`` has all parameters; those that are not given are
-    None."""
+    None. ``reading`` reads the world."""
 
     operation: ReadOperation
     query: Mapping[str, Any]
+    reading: WorldReading
     world: Path
     node: str | None
     json: bool
@@ -55,7 +56,7 @@ class ReadingCall:
         query = {parameter.name: words.get(parameter.name) for parameter in request.parameters}
         if SPELLED in query:
             query[SPELLED] = not self.json
-        return reading_of(self.world, self.node).document(request, query)
+        return self.reading.document(request, query)
 
     def show(self, document: Document, words: Callable[[Document], None]) -> None:
         """Print a document as JSON, or as text."""
@@ -83,7 +84,8 @@ def reading(
 
         def command(*, world: Path, node: str | None, json: bool, **values: Any) -> Any:
             call = ReadingCall(
-                operation=operation, world=world, node=node, json=json,
+                operation=operation, reading=reading_of(world, node), world=world, node=node,
+                json=json,
                 query={
                     parameter.name: _value(parameter, values[_identifier(parameter)])
                     for parameter in parameters

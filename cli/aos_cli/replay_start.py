@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 
 from aos.errors import BadUsage
 from aos.host.folder.folder import open_folder
-from aos.prove.whatif.journal_source import JournalSource, source_of_bundle, source_of_store
+from aos.prove.replay.journal_source import JournalSource, source_of_bundle, source_of_store
+from aos.prove.replay.replay_store import NO_JOURNAL
 from aos.store.bundle.reader import open_bundle
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
@@ -26,9 +27,12 @@ def open_source(world: Path, bundle: Path | None) -> Iterator[tuple[JournalSourc
     """The journal of a bundle, or of a world with its store, as long as it is open."""
     if bundle is not None:
         with open_bundle(bundle) as bundle_reader:
+            bundle_reader.check()
             yield source_of_bundle(bundle_reader), None
     else:
         with open_folder(world).open_store(readonly=True) as store:
+            if store.head() is None:
+                raise BadUsage(NO_JOURNAL)
             yield source_of_store(store), store
 
 

@@ -22,6 +22,7 @@ from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
 from aos.host.machine_clock import now_ns
 from aos.host.process import STATUS_S, Started, Status
+from aos.host.world.unit import Figures
 from aos.manifest.effective import Effective
 from aos.read.lens.words import FAR_NS, count, span_text, time_text
 from aos.read.views.clock_view import ahead_ns, ahead_text
@@ -63,6 +64,28 @@ def standard_executors(
             for spec in specs
         ),
     ]
+
+
+def figures_document(figures: Figures) -> dict[str, object]:
+    """The figures of a run, for ``--json``."""
+    return {
+        "seq": figures.seq,
+        "cells": figures.cells,
+        "events": figures.events,
+        "steps": figures.steps,
+        "receipts": figures.receipts,
+        "faults": figures.faults,
+        "open_intents": figures.open_intents,
+    }
+
+
+def figures_text(figures: Figures) -> str:
+    """The figures of a run, in words."""
+    parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
+    if figures.faults:
+        parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
+    parts.append(f"{count(figures.open_intents, 'effect')} open")
+    return f"record {figures.seq:,}: {', '.join(parts)}"
 
 
 class RunStart:
@@ -125,11 +148,9 @@ class RunScreen(Protocol):
 
     def fold(self, records_read: int, total: int) -> None:
         """So many records of the journal were read."""
-        ...
 
     def status(self, status: Status) -> None:
         """This is the status now."""
-        ...
 
 
 @contextmanager

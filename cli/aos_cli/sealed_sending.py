@@ -7,20 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.errors import BadUsage
 from aos.host.door.writer import Item, Writer
 from aos.manifest.effective import Effective
 from aos.values.errors import ValueProblem
 from aos_cli.node_option import client_of
+from aos_cli.options import option
 
 Seal = Annotated[
     Path | None,
-    typer.Option(
-        "--seal",
-        metavar="KEYRING",
-        help="Encrypt the sealed fields of each event with the current key of this keyring.",
+    option(
+        "KEYRING", "Encrypt the sealed fields of each event with the current key of this keyring."
     ),
 ]
 
@@ -30,7 +27,7 @@ def in_force(writer: object, node: str | None) -> Effective | None:
     if node is None:
         assert isinstance(writer, Writer)
         return writer.signed_state().manifest
-    # Few events are sealed for a node, and what judges a manifest is large.
+    # Few events are sealed for a node, and the judge of manifests is a large import.
     from aos.manifest.judging import judge  # noqa: PLC0415
 
     with client_of(node) as client:

@@ -5,18 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from aos_cli.options import option
 
 if TYPE_CHECKING:
     from aos.read.views.record_view import Document
 
 Unseal = Annotated[
-    Path | None,
-    typer.Option(
-        "--unseal",
-        metavar="KEYRING",
-        help="Show the plaintexts of sealed values that this keyring opens.",
-    ),
+    Path | None, option("KEYRING", "Show the plaintexts of sealed values that this keyring opens.")
 ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from aos.host.machine_clock import now_ns
 from aos.read.operations.operation import Query, ReadOperation, names_fields
+from aos.read.operations.world_reads import READ_WORLD
 from aos.read.views.process_view import with_process
 from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT_MAX
@@ -30,12 +32,18 @@ class WorldReading(Protocol):
         """Return the bytes of a value that is stored outside its records. Raises as
         ``document``."""
 
+    def now_ns(self, at: int | None) -> int:
+        """Return the time that waiting is measured against: that of this machine, or for the past
+        that of the journal's clock after record ``at``. Raises as ``document``."""
+
 
 @dataclass(frozen=True, slots=True)
 class FolderReading:
-    """The world of a folder."""
+    """The world of a folder. ``view_times`` are the times of the views that were opened, in ns, by
+    record."""
 
     world: Path
+    view_times: dict[int | None, int] = field(default_factory=dict, compare=False)
 
     def document(self, operation: ReadOperation, query: Query) -> Document:
         """See ``WorldReading``. Documents of a running node are read through its socket."""
@@ -45,6 +53,7 @@ class FolderReading:
         with looking_at(
             self.world, words.get("at"), asks=operation.asks_process, by_index=operation.reads_index
         ) as view:
+            self.view_times[words.get("at")] = view.now_ns
             if names_fields(words):
                 words["aliases"] = search_names(self.world)
             document = operation.read(view, words)
@@ -63,6 +72,13 @@ class FolderReading:
         with looking_at(self.world) as view:
             return value_view.value_bytes(view, value)
 
+    def now_ns(self, at: int | None) -> int:
+        """See ``WorldReading``. A record whose document was read is not restored again."""
+        if at not in self.view_times:
+            with looking_at(self.world, at) as view:
+                self.view_times[at] = view.now_ns
+        return self.view_times[at]
+
 
 @dataclass(frozen=True, slots=True)
 class NodeReading:
@@ -80,6 +96,13 @@ class NodeReading:
         """See ``WorldReading``."""
         with client_of(self.node) as client:
             return client.blob(value)
+
+    def now_ns(self, at: int | None) -> int:
+        """See ``WorldReading``."""
+        if at is None:
+            return now_ns()
+        clock_ns: int = self.document(READ_WORLD, {"at": at})["journal"]["clock_ns"]
+        return clock_ns
 
 
 def reading_of(world: Path, node: str | None) -> WorldReading:

@@ -8,8 +8,8 @@ AosError
 │   └── Erased     the bytes of a value were erased, as a record says          exit 3
 └── Unavailable    the world is busy, locked or unreachable; try again         exit 4
 
-The text of an error states the problem, its place, the expected and found values, and the remedy;
-``sentence`` makes it. Any other exception that escapes is our own bug (exit 70).
+The text of an error states the problem, its place, the expected and found values, and the remedy:
+the keywords of ``AosError``. Any other exception that escapes is our own bug (exit 70).
 """
 
 from __future__ import annotations
@@ -24,6 +24,20 @@ class AosError(Exception):
     """Base of the tree. ``exit_code`` is the exit code of the command line."""
 
     exit_code: ClassVar[int] = 70
+
+    def __init__(
+        self,
+        *args: object,
+        location: str | None = None,
+        expected: str | None = None,
+        actual: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """With a keyword, the text is the ``sentence`` of the first argument and the keywords."""
+        if not (location is expected is actual is hint is None):
+            parts = {"location": location, "expected": expected, "actual": actual, "hint": hint}
+            args = (sentence(str(args[0]), **parts),)
+        super().__init__(*args)
 
 
 class Refused(AosError):

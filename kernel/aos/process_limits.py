@@ -10,7 +10,7 @@ import mmap
 import resource
 from typing import Final
 
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 
 MIB: Final = 1 << 20
 FILES_MIN: Final = 64
@@ -55,4 +55,4 @@ def check_address_space(needed_bytes: int, purpose: str) -> None:
 
 def _too_low(limit_name: str, expected: str, actual: str, hint: str) -> Unavailable:
     text = f"the limit of {limit_name} is too low for this process"
-    return Unavailable(sentence(text, expected=f"at least {expected}", actual=actual, hint=hint))
+    return Unavailable(text, expected=f"at least {expected}", actual=actual, hint=hint)

@@ -64,6 +64,7 @@ NAVIGATION: Final[Mapping[str, Group]] = {
     "Rules": {
         "Kernel": (
             "spec/kernel.md",
+            "spec/core.md",
             "spec/values.md",
             "spec/journal.md",
             "spec/state.md",

@@ -449,7 +449,7 @@ def test_an_event_may_say_its_key(play: Play, key: bytes, *, fits: bool) -> None
     play.answer = {"state": encode({"n": 1}), "domain_events": [event]}
     said = play.world.send("t/Ask@1", {"id": "first", "blob": None})
     assert isinstance(said, Admitted)
-    play.world.kernel.step()
+    play.world.step()
     cell = play.world.state.cells.get((NAME, encode("first")))
 
     assert cell is not None

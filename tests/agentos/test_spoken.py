@@ -50,7 +50,7 @@ def test_a_pinned_instance_keeps_its_abi(abis: tuple[str, str]) -> None:
     play = Play(abi=old)
     first = asked(play)
     spoken = IntentAbis(Journal(play))
-    spoken.start(play.world.state)
+    spoken.start(play.world.kernel.manifests())
     assert spoken.of(first) == old
 
     loaded = Play.loaded(abi=new, version=2)
@@ -68,7 +68,7 @@ def test_after_a_restart_too(abis: tuple[str, str]) -> None:
     asked(play)
     play.world.apply(Play.loaded(abi=new, version=2), {NAME: play.step}, mode=PIN)
     spoken = IntentAbis(Journal(play))
-    spoken.start(play.world.state)
+    spoken.start(play.world.kernel.manifests())
 
     assert [spoken.of(asked(play)), spoken.of(asked(play, "other"))] == [old, new]
 
@@ -77,7 +77,7 @@ def test_of_what_was_pruned_the_newest_counts() -> None:
     play = Play(abi="aos/1")
     first = asked(play)
     spoken = IntentAbis(Journal(play, is_pruned=True))
-    spoken.start(play.world.state)
+    spoken.start(play.world.kernel.manifests())
     spoken.add(Play.loaded(version=2).effective)
 
     assert spoken.of(first) == "agentos"

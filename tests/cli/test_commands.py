@@ -203,7 +203,7 @@ def test_an_open_effect_is_canceled_and_settled_at_once(
     assert canceled.out == (
         f"record 14 cancels host/echo@1 of host/puppet@1 wait\n  {row['intent']}\n"
     )
-    assert canceled.err == "the effect may have run nevertheless; only its executor knows\n"
+    assert canceled.err == "the effect may have run already; only its executor can tell\n"
     assert again == (1, "", f"aos: intent {row['intent']} is not open (it may be settled)\n")
     said = aos("inspect", "intent", row["intent"], world=world).out.splitlines()
     assert "status\tsettled canceled" in said

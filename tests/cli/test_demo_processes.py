@@ -63,3 +63,28 @@ def test_a_child_is_the_command_itself_and_is_ended_at_the_end() -> None:
             assert CHILD.encode() in Path(f"/proc/{child.pid}/cmdline").read_bytes().split(b"\0")
 
     assert child.returncode == -signal.SIGTERM
+
+
+INTERRUPTED: Final = """
+import os, signal, sys
+from pathlib import Path
+from aos_cli.demo import processes
+child = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
+command = processes.Command(words=[sys.executable, "-c", child], display_words=["child"])
+try:
+    getattr(processes, sys.argv[1])(command)
+except KeyboardInterrupt:
+    print("children left:", Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc names the children")
+@pytest.mark.parametrize("way", ["run", "ask"])
+def test_a_command_that_the_demo_waits_for_has_ended_after_a_signal(way: str) -> None:
+    interrupted = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, way], env=environment(), capture_output=True,
+        text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert interrupted.returncode == 0, interrupted.stderr
+    assert interrupted.stdout.splitlines()[-1].strip() == "children left:"

@@ -102,7 +102,7 @@ def test_an_instance_that_waits_is_ended(aos: Aos, waiting: Path) -> None:
     assert ended == (
         0,
         f"host/puppet@1 a ended as completed (record {seq})\n" + CANCELED,
-        "an effect may have run nevertheless; only its executor knows\n",
+        "a canceled effect may have run already; only its executor can tell\n",
     )
     assert statuses(aos, waiting)["a"] == "completed"
     again = aos("cells", "end", "puppet", "a", world=waiting)

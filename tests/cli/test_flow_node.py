@@ -6,9 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from aos_cli import open_view, world_reading
 from tests.cli.shell import here, in_silence
 from tests.cli.test_flow import empty, template
 from tests.copies import copied
@@ -80,6 +82,22 @@ def test_flows_of_a_node_and_of_its_folder_are_shown_alike(
 ) -> None:
     """C-74, C-75, C-92"""
     shown_alike(node, words)
+
+
+@pytest.mark.parametrize("words", [("flow", "list"), ("flow", "show", "order", "o-1")])
+def test_flows_of_the_past_restore_it_once(
+    template: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-74, C-75: times are measured against the clock of the view that has the flows."""
+    opened: list[int | None] = []
+
+    def looking_at(world: Path, at: int | None = None, **options: Any) -> Any:
+        opened.append(at)
+        return open_view.looking_at(world, at, **options)
+
+    monkeypatch.setattr(world_reading, "looking_at", looking_at)
+    assert here(*words, "--at", "4", "--world", template).code == 0
+    assert opened == [4]
 
 
 @pytest.mark.parametrize(

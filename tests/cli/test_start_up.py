@@ -84,9 +84,9 @@ def imported(*words: str | Path) -> set[str]:
     ("words", "modules", "ours"),
     [
         (["--version"], 169, 12),
-        (["inspect", "world"], 353, 154),
-        (["inspect", "cell", "puppet", "ada"], 363, 164),
-        (["send", "host/Do@1", EVENT], 404, 198),
+        (["inspect", "world"], 354, 155),
+        (["inspect", "cell", "puppet", "ada"], 364, 165),
+        (["send", "host/Do@1", EVENT], 405, 199),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )

@@ -132,7 +132,7 @@ def busy() -> MemoryWorld:
     world.seal()
     # From here on mail is left where it is.
     tell(world, "j", wish(INTROSPECT[2], {}), note="emit")
-    assert world.kernel.step() is not None
+    assert world.step() is not None
     assert isinstance(world.settle(paid, {"ref": LONG}), Admitted)
     assert isinstance(world.stream(wide, 0, attempt=2, payload=encode(LONG)), Admitted)
     assert isinstance(world.control("cancel", intent=wide.intent), Admitted)

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from aos.core.journal.records import Receipt
-from aos.core.kernel import Kernel
 from tests.core.decide.test_effects import BUYER, PAID, buyers, order
 from tests.core.decide.test_isolation import folded, same, settle, shopper
 
@@ -59,7 +58,7 @@ def test_a_restart_continues_as_if_nothing_had_happened() -> None:
         pending = broken.kernel.pending_records
         if pending == 0:
             same(broken.state, state)
-            broken.kernel = Kernel(state, runner=broken.runner, read=broken.read)
+            broken.restart()
     for world in (straight, broken):
         world.run()
 

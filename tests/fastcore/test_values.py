@@ -151,6 +151,17 @@ def test_types_are_as_deep(pair: Pair, levels: int, form: str) -> None:
     assert isinstance(answer, Words) == (levels > 64)
 
 
+@pytest.mark.parametrize("extra", [0, 1, 2, 63, 64, 65, 200])
+def test_the_deepest_values_are_read_alike(pair: Pair, extra: int) -> None:
+    types: dict[str, Any] = {"t0": {"option": {"list": {"bytes": {}}}}}
+    for level in range(63):
+        types[f"t{level + 1}"] = {"variant": {"A": {"ref": f"t{level}"}, "B": {"record": {}}}}
+    pair.agree("compiled", types)
+    data = b"\xa2\x64$tag\x61A\x66$value" * 63 + b"\x81" * extra + b"\x40"
+    agree_about(pair, "t63", data, Random(extra))
+    agree_about(pair, "t63", b"\xc1" * extra + b"\xf6", Random(extra))
+
+
 @pytest.mark.parametrize("count", [32_767, 32_768, 65_536, 65_537])
 def test_large_values_are_refused_alike(pair: Pair, count: int) -> None:
     """V-14, V-42: items at ingress, and fields that are filled in."""

@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from aos.core.decide.answers import Admitted, Answer
 from aos.core.journal.frame import NO_FRAME, Frame, Head
 from aos.core.journal.inputs import EventInput, GenesisInput, Input, ManifestInput, ReceiptInput
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Record
-from aos.core.kernel import genesis
+from aos.core.kernel import genesis, world_state
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError
-from aos.host.folder.restore import restore
 from aos.host.stamps import Sources
 from aos.host.world.engine import Engine
 from aos.host.world.inbox import Bounds
+from aos.host.world.restored_world import restored_world
 from aos.host.world.unit import Published
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
@@ -123,7 +123,7 @@ def begin(store: Store) -> None:
         signature=WORLD_KEY.sign(message).signature,
     )
     sources = seeded("genesis")
-    _, sealed = genesis(given, sources.stamp(), sources.salt())
+    sealed = genesis(given, sources.stamp(), sources.salt())
     store.append([sealed], Head.of(sealed.tip).signed(WORLD_KEY), expected=NO_FRAME)
 
 
@@ -176,10 +176,11 @@ class Rig:
     listeners: list[Callable[[], object]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.state: State = restore(self.store, self.world, limits=self.limits)
+        world = restored_world(cast(Store, self.store), self.world, limits=self.limits)
+        self.state: State = world_state(world.kernel)
         self.runner = PythonRunner(MemoryWorld.by_hash(self.loaded, self.modules))
         self.engine = Engine(
-            state=self.state,
+            world,
             store=self.store,
             key=WORLD_KEY,
             runner=self.runner if self.runs else None,

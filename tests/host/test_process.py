@@ -426,7 +426,7 @@ def test_a_start_finds_what_executors_had_to_do_and_not_what_the_core_ends_itsel
 
     found = [
         (each.intent.issuer_ref, each.attempt, each.next_frame, each.is_lost)
-        for each in left_open(world.state)
+        for each in left_open(world.kernel.open_intents())
     ]
 
     assert found == [

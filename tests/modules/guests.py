@@ -20,7 +20,6 @@ from typing import Any, Final
 from aos.core.decide.envelope import Misfit, input_envelope, read_output
 from aos.core.journal.faults import Fault
 from aos.core.journal.ports import Call
-from aos.core.kernel import Kernel
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded, load
 from aos.sandbox.engine import Sandbox
@@ -265,7 +264,7 @@ class WasmWorld(MemoryWorld):
     def __init__(self, loaded: Loaded, sandbox: Sandbox, *, seed: str = "seed") -> None:
         super().__init__(loaded, {}, seed=seed)
         self.seal()
-        self.kernel = Kernel(self.kernel.state, runner=sandbox, read=self.read)
+        self.sandbox = sandbox
 
 
 def shop_module(name: str) -> Any:

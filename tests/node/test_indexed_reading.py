@@ -7,12 +7,11 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 
-from aos.core.state.state import State
 from aos.manifest.linear_names import LINEAR
 from aos.node.kept_index import KeptIndex
 from aos.node.problems import Problem
@@ -210,6 +209,6 @@ def test_before_it_is_ready_it_says_how_far_it_is(tmp_path: Path) -> None:
     """SE-24"""
     index = KeptIndex(tmp_path, lambda: 1, print, index_folder=tmp_path, settings={LINEAR: {}})
     with pytest.raises(Problem) as found:
-        index.check_values(cast(State, None), "read_linear_instances", {})
+        index.check_values(LINEAR)
 
     assert (found.value.status, found.value.rule) == (503, "index_is_building")

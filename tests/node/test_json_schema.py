@@ -7,8 +7,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from aos.node.json_schema import check_schema, read
+from aos.node.json_schema import read
 from aos.node.problems import Problem
+from aos.read.operations.operation import Schema
+
+ANNOTATIONS = {"description", "default", "examples", "title", "format"}
+KEYWORDS = ANNOTATIONS | {
+    "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
+    "enum", "const", "minimum", "maximum", "minLength", "maxLength", "pattern", "anyOf",
+    "contentEncoding", "minProperties", "maxProperties",
+}  # fmt: skip
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -80,6 +88,17 @@ def test_of_alternatives_the_one_with_most_fields_explains() -> None:
         read({"anyOf": [one, many]}, {"a": 1})
     with pytest.raises(Problem, match="expected a list"):
         read({"anyOf": [one, many]}, {"items": 1})
+
+
+def check_schema(schema: Schema) -> None:
+    """Raise ValueError for a schema that ``read`` would not understand in full."""
+    unknown = set(schema) - KEYWORDS
+    if unknown:
+        raise ValueError(f"keywords that are not read: {sorted(unknown)}")
+    for subschema in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())):
+        check_schema(subschema)
+    if "items" in schema:
+        check_schema(schema["items"])
 
 
 def test_a_schema_that_is_not_read_in_full_is_a_bug() -> None:

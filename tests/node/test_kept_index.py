@@ -17,13 +17,12 @@ from aos.node import kept_index
 from aos.node.kept_index import KeptIndex
 from aos.read.index.cached_index import find_index
 from aos.read.index.index_file import INDEX_NAME, OLD_FILES, open_to_write
-from aos.read.index.world_index import read_at_head
 from aos.values.cbor import encode
 from tests.host.apply.test_upgrades import counted
 from tests.host.puppet import PUPPET, do
 from tests.node.nodes import running_kernel
 from tests.read.index.histories import History
-from tests.read.index.index_oracle import check_index
+from tests.read.index.index_oracle import check_index, read_at_head
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 
 from aos.node import openapi
 from aos.node.handlers import HANDLERS
-from aos.node.json_schema import check_schema
 from aos.node.routes import BY_PATH, ROUTES, ApiRoute
 from aos.node.tokens import VERBS
+from tests.node.test_json_schema import check_schema
 
 SPEC = Path(__file__).parents[2] / "spec" / "openapi.json"
 

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from aos.node.bodies import write_json
 from aos.read.operations.table import OPERATIONS
 from aos.read.views.view import LIMIT_MAX
 from tests.cli.shell import here
@@ -176,6 +177,21 @@ def test_an_answer_in_cbor_is_the_document(client: httpx.Client, order: dict[str
 
     assert answer.headers["content-type"] == "application/cbor"
     assert cbor2.loads(answer.content) == got(client, "/v1/cell", **query)
+
+
+def test_a_long_document_is_passed_on_as_its_reader_wrote_it(
+    client: httpx.Client, order: dict[str, Any]
+) -> None:
+    """N-113, N-114: in JSON byte for byte, in CBOR the same document."""
+    import cbor2  # the independent referee
+
+    query: dict[str, Any] = {"key_prefix": "read-", "state": 1}
+    answer = client.get("/v1/cells", params=query)
+    assert answer.content == write_json(answer.json())
+    assert order["to"][0]["key"] in {cell["key"] for cell in answer.json()["cells"]}
+    in_cbor = client.get("/v1/cells", params=query, headers={"accept": "application/cbor"})
+    assert in_cbor.headers["content-type"] == "application/cbor"
+    assert cbor2.loads(in_cbor.content) == answer.json()
     assert order["seq"] > 0
 
 

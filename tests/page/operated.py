@@ -11,6 +11,7 @@ import httpx
 
 from aos.host.door.writer import open_writer
 from aos.host.folder.making import init_world
+from aos.node.leases.schemas import LEASE_MS_MAX
 from tests.cli.shell import here, in_silence
 from tests.host import puppet
 from tests.node.nodes import WAIT_S
@@ -68,7 +69,7 @@ def work_on(url: str, secret: str) -> list[str]:
             return answer.json()
 
         effects = [{"name": puppet.ECHO, "attempts": 1}]
-        claim = {"claim": "c", "max": 3, "wait_ms": 5_000, "lease_ms": 600_000}
+        claim = {"claim": "c", "max": 3, "wait_ms": 5_000, "lease_ms": LEASE_MS_MAX}
         tasks = ask("claim", effects=effects, **claim)["tasks"]
         assert len(tasks) == 3
         now = time.time_ns()

@@ -22,7 +22,6 @@ from aos.node.kept_index import INDEXED_RECORDS
 from aos.page.page_app import LINES
 from aos.page.page_worlds import SLUG_DIGITS
 from aos.read.index.cached_index import OF_NODE
-from aos.read.index.world_index import read_at_head
 from aos.values.cbor import encode
 from tests.cli.shell import here, in_silence
 from tests.copies import copied
@@ -30,6 +29,7 @@ from tests.host import puppet
 from tests.host.puppet import PUPPET
 from tests.node.test_node_process import WAIT_S, Started, post, started, wait_until
 from tests.page.browser import Browser
+from tests.read.index.index_oracle import read_at_head
 
 CELLS: Final = 300
 

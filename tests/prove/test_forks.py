@@ -159,7 +159,7 @@ def test_kept_work_waits_for_people(monkeypatch: pytest.MonkeyPatch) -> None:  #
     world, _ = forked("keep")
     kept = [each for each in world.open() if world.state.is_inherited(each)]
     assert len(kept) == 3
-    own = [each.intent.intent for each in left_open(world.state)]
+    own = [each.intent.intent for each in left_open(world.kernel.open_intents())]
     assert own == [each.intent for each in world.open() if each not in kept]
 
     paying = next(each for each in kept if each.key == "p" or each.issuer_ref == "p")

@@ -124,10 +124,10 @@ def same_frames(one: Sequence[Frame], two: Sequence[Frame]) -> None:
 def finish(world: SimWorld) -> None:
     """Check that restart, checker, replay and verify agree at the end of a run."""
     state = restore(world.store, world.id, limits=world.limits)
-    live = view(world.kernel.state, world.values)
+    live = view(world.state, world.values)
     model_follow.compare("state after a restart", live, view(state, world.values))
     making.check_restart(world, state, "at the end")
-    making.check_restart(world, world.kernel.state, "of the kernel at the end")
+    making.check_restart(world, world.state, "of the kernel at the end")
     making.check_places(world, Random(world.seed))
     check_journal(world.store, world.values, world.history)
     audit(world.store, world.modules, world.limits)

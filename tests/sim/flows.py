@@ -301,7 +301,7 @@ def check_twin(world: SimWorld, store: TwoStores) -> None:
         if store.blob(hash) != store.twin.blob(hash):
             raise SimFailure("deltas", f"blob {hash.hex()} is another in the twin on the disk")
     state = restore(store.twin, world.id, limits=world.limits)
-    live = view(world.kernel.state, world.values)
+    live = view(world.state, world.values)
     model_follow.compare("state from the twin on the disk", live, view(state, world.values))
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aos.core.journal.record_codec import from_bytes
 from aos.core.limits import Limits
-from aos.core.snapshot.load import layers, load, references
-from aos.core.snapshot.take import Put, SnapshotLayers, rebase, take
+from aos.core.snapshot.load import load, references
+from aos.core.snapshot.take import Put, SnapshotLayers, take
 from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.host.folder.restore import restore
@@ -111,9 +111,9 @@ def told(world: SimWorld, given: Given) -> None:
 
 
 def go_on_from(world: SimWorld, making: Making) -> None:
-    state = world.kernel.state
+    state = world.state
     before = view(state, world.values) if world.checks else None
-    rebase(state, layers(Hash(making.given["document"]), world.store.blob))
+    world.kernel.rebase(Hash(making.given["document"]))
     world.making = None
     if before is not None:
         same("the state after a rebase", before, view(state, world.values))

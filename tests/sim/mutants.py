@@ -19,7 +19,7 @@ from aos.core import kernel
 from aos.core.decide import admit, control, owed, routing, settle, step
 from aos.core.decide.answers import Decided, Refusal, Rule
 from aos.core.journal import frame, identity, signing
-from aos.core.journal.records import Attempt, CellId, Receipt, Record
+from aos.core.journal.records import Attempt, CellId, Receipt
 from aos.core.kernel import Kernel
 from aos.core.pending import Sealed
 from aos.core.state import fold
@@ -219,18 +219,19 @@ def _mailbox_unbounded(patch: Patch) -> None:
 
 
 def _owed_last(patch: Patch) -> None:
-    real = Kernel.step
+    real = Kernel.next
 
-    def later(self: Kernel) -> Any:
+    def later(self: Kernel, *, steps: bool = True) -> Any:
         debts, ring = self.state.owed, self.state.ring
-        if debts and ring and self._runner is not None:
+        if debts and ring and steps:
             self.state.owed = type(debts)()
-            record = real(self)
-            self.state.owed.extendleft(reversed(debts))
-            return record
-        return real(self)
+            try:
+                return real(self)
+            finally:
+                self.state.owed = debts
+        return real(self, steps=steps)
 
-    patch.setattr(Kernel, "step", later)
+    patch.setattr(Kernel, "next", later)
 
 
 def _command_admitted_twice(patch: Patch) -> None:
@@ -320,14 +321,15 @@ def _any_manifest_time(patch: Patch) -> None:
 
 def _lost_forgotten(patch: Patch) -> None:
     """The store is not told of the settlement by a delivered receipt, so a restart loses it."""
-    real = Kernel.append
+    real = Kernel.enter
 
-    def skip(self: Kernel, record: Record, blobs: Any) -> None:
-        real(self, record, blobs)
+    def skip(self: Kernel, decided: Decided) -> None:
+        real(self, decided)
+        record = decided.record
         if isinstance(record, Receipt) and record.outcome == "delivered" and self._pending.settled:
             self._pending.settled.pop()
 
-    patch.setattr(Kernel, "append", skip)
+    patch.setattr(Kernel, "enter", skip)
 
 
 def _any_settlement_fits(patch: Patch) -> None:

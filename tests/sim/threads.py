@@ -17,7 +17,7 @@ from typing import Any
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.journal.frame import Head
-from aos.core.snapshot.load import layers
+from aos.core.kernel import world_state
 from aos.core.snapshot.take import take
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
@@ -26,6 +26,7 @@ from aos.host.folder.restore import catch_up, restore
 from aos.host.stamps import Sources
 from aos.host.world import pipeline
 from aos.host.world.engine import Engine
+from aos.host.world.restored_world import restored_world
 from aos.host.world.unit import Published
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash
@@ -84,7 +85,8 @@ class ThreadedWorld(SimWorld):
     # A process
 
     def _open(self) -> None:
-        state = restore(self.store, self.id, limits=self.limits)
+        live = restored_world(self.store, self.id, limits=self.limits)
+        state = world_state(live.kernel)
         self.reader = restore(self.store, self.id, limits=self.limits)
         self.tasks: dict[bytes, Task] = {}
         self.lost: list[bytes] = []
@@ -93,7 +95,7 @@ class ThreadedWorld(SimWorld):
         left = [each for each in state.intents.values() if each.effect.name not in KERNEL_EFFECTS]
         self._publish(left)
         self.engine = Engine(
-            state=state,
+            live,
             store=self.store,
             key=WORLD_KEY,
             runner=self.modules if self.runs else None,
@@ -246,7 +248,7 @@ class ThreadedWorld(SimWorld):
             self._answered("snapshot", given, future)
             if not isinstance(answer, Admitted | Duplicate):
                 self.problems.append(f"the snapshot after record {taken.at}: {answer}")
-            engine.rebase(layers(taken.document, engine.read))
+            engine.rebase(taken.document)
         except (Unavailable, AosError):
             # The world ended meanwhile. Nothing refers to the blobs that were put.
             return

@@ -13,10 +13,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.decide.answers import (
+    Admitted,
+    Answer,
+    Decided,
+    Duplicate,
+    Refusal,
+    Rule,
+    admission,
+)
 from aos.core.journal.frame import NO_FRAME, Frame, Head
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
@@ -31,13 +39,15 @@ from aos.core.journal.inputs import (
     StartInput,
     StreamInput,
 )
+from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import Batch, CellId, KernelReceipt, Stamp
-from aos.core.kernel import Kernel, genesis
+from aos.core.kernel import genesis, world_state
+from aos.core.kernel_protocol import decided, step
 from aos.core.pending import Sealed, receipt_digest
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError
-from aos.host.folder.restore import restore
+from aos.host.folder.restore import restore_kernel
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.memory_store import MemoryStore
@@ -162,8 +172,8 @@ class SimWorld:
             nonce=NONCE, world_key=bytes(WORLD_KEY.verify_key), operators=(OPERATOR,),
             signature=WORLD_KEY.sign(message).signature,
         )  # fmt: skip
-        state, sealed = genesis(given, self.stamp(), self.chance.randbytes(32))
-        self.id = state.world
+        sealed = genesis(given, self.stamp(), self.chance.randbytes(32))
+        self.id = sealed.tip.world
         self.store.append([sealed], Head.of(sealed.tip).signed(WORLD_KEY), expected=NO_FRAME)
 
     def stamp(self) -> Stamp:
@@ -174,13 +184,17 @@ class SimWorld:
 
     def _restart(self) -> None:
         """Fold the durable journal and publish open effects; everything not durable is lost."""
-        state = restore(self.store, self.id, limits=self.limits)
+        self.waiting: list[Waiting] = []
+        self.draft: dict[Hash, bytes] = {}
+        """Blobs that came with inputs of the frame in hand."""
+        self.kernel = restore_kernel(
+            self.store, self.id, read=self._read, limits=self.limits, keeps=False
+        )
+        state = self.state
         if self.checks and self.store.snapshot_before() is not None:
             making.check_restart(self, state, "after a restart")
         making.fill(state, making.KEPT[self.seed % 4])
         self.making: making.Making | None = None
-        self.kernel = Kernel(state, runner=self.modules if self.runs else None, read=self._read)
-        self.waiting: list[Waiting] = []
         self.telling: list[tuple[str, Given, Told]] = []
         self.settling: dict[bytes, tuple[int, bytes]] = {}
         self.tasks: dict[bytes, Task] = {}
@@ -200,7 +214,9 @@ class SimWorld:
         self.runs = runs
         self._restart()
 
-    def _read(self, hash: Hash) -> bytes:
+    def _read(self, hash: Hash, /) -> bytes:
+        if hash in self.draft:
+            return self.draft[hash]
         for each in reversed(self.waiting):
             if each.sealed is not None and hash in each.sealed.blobs:
                 return each.sealed.blobs[hash]
@@ -210,7 +226,7 @@ class SimWorld:
         """Hand intents to executors. An ``at_most_once`` effect waits until its attempt is durable;
         if an earlier attempt was durable, its outcome is unknown, unless that was held or parked.
         Effects that were held or parked wait for another attempt if they may have one (X-16)."""
-        state = self.kernel.state
+        state = self.state
         head = self.store.head()
         for intent in opened:
             self.history.published.append((head.seq if head else 0, intent))
@@ -248,13 +264,21 @@ class SimWorld:
             return told
         stamp = self.stamp()
         before = self.kernel.pending_records
-        answer = self.kernel.admit(input_of(kind, given), stamp)
-        told = told_of(kind, answer)
-        if isinstance(answer, Admitted):
+        decision = decided(
+            self.kernel, input_of(kind, given), stamp, self.modules, self.store.put_blobs
+        )
+        if self.kernel.pending_records != before:
+            raise SimFailure("refusal", f"{kind} changed the journal before it was entered")
+        answer: Answer
+        record = None
+        if isinstance(decision, Decided):
+            self.kernel.enter(decision)
+            answer = admission(decision.record)
             self._admitted(kind, given, answer, blobs or {})
-        elif self.kernel.pending_records != before:
-            raise SimFailure("refusal", f"{told} changed the journal")
-        record = self._last() if isinstance(answer, Admitted) else None
+            record = self._last(decision)
+        else:
+            answer = decision
+        told = told_of(kind, answer)
         self._note(kind, told, record)
         if self.checks:
             self._compare_admission(kind, given, stamp, told, record)
@@ -267,12 +291,7 @@ class SimWorld:
             if self._has(given["value"]):
                 return None
             return Refusal(rule=Rule.VALUE_IS_UNKNOWN, message="")
-        state = self.kernel.state
-        if (
-            kind != "receipt"
-            or given["intent"] in state.intents
-            or given["intent"] in state.abandoned
-        ):
+        if kind != "receipt" or self.kernel.takes_receipt(given["intent"]):
             return None
         found = self.settling.get(given["intent"])
         row = self.store.intent(given["intent"])
@@ -302,7 +321,9 @@ class SimWorld:
     def _admitted(
         self, kind: str, given: Given, answer: Admitted, blobs: Mapping[Hash, bytes]
     ) -> None:
-        self.kernel._pending.blobs.update(blobs)
+        self.draft.update(blobs)
+        if kind == "control" and given["action"] == "erase":
+            self.draft.pop(given["value"], None)
         if kind == "manifest":
             self.values[content_hash(given["document"])] = given["document"]
         if kind == "receipt":
@@ -318,9 +339,10 @@ class SimWorld:
         model_follow.compare(f"the answer to {kind} {given!r:.300}", foretold, told)
         model_follow.compare(f"record {told[1]}", expected, record)
 
-    def _last(self) -> Record:
-        self._keep_values(self.kernel._pending.blobs)
-        record: Any = plain(self.kernel._pending.records[-1])
+    def _last(self, entered: Decided) -> Record:
+        self._keep_values(entered.blobs)
+        self._keep_values(self.draft)
+        record: Any = plain(to_bytes(entered.record))
         return dict(record)
 
     def _keep_values(self, blobs: Mapping[Hash, bytes]) -> None:
@@ -335,16 +357,17 @@ class SimWorld:
         """One receipt that the core owes, or one run of the ring's head. False: neither."""
         if not self.has_room:
             return False
-        if not self.kernel.has_work:
+        if not self.kernel.has_work(steps=self.runs):
             if self.checks and (self.model.owed or (self.runs and self.model.ring)):
                 raise SimFailure("model", "the kernel has no work, and the model has")
             return False
-        stepped = self.kernel.step()
-        if stepped is None:
+        entered = step(self.kernel, self.modules if self.runs else None)
+        if entered is None:
             raise SimFailure("work", "the kernel has work and does nothing")
+        stepped = entered.record
         if isinstance(stepped, KernelReceipt):
             self.settling[stepped.intent] = (stepped.seq, receipt_digest(stepped))
-        record = self._last()
+        record = self._last(entered)
         self._note("step", record)
         if self.checks:
             self._compare_call()
@@ -371,6 +394,8 @@ class SimWorld:
         if sealed is None and not self.telling:
             return
         if sealed is not None:
+            sealed = replace(sealed, blobs={**sealed.blobs, **self.draft})
+            self.draft = {}
             self._keep_values(sealed.blobs)  # with those that its end has spilled
         self.waiting.append(Waiting(sealed, self.telling))
         self.telling = []
@@ -402,7 +427,7 @@ class SimWorld:
 
     def _compare_states(self, when: str) -> None:
         model_follow.compare(
-            f"state {when}", model_follow.view(self.model), view(self.kernel.state, self.values)
+            f"state {when}", model_follow.view(self.model), view(self.state, self.values)
         )
 
     def commit(self, how: str) -> None:
@@ -425,7 +450,7 @@ class SimWorld:
         self._durable(group)
         is_whole = self.kernel.pending_records == 0 and self.store.snapshot_before() is not None
         if self.checks and is_whole:
-            making.check_restart(self, self.kernel.state, "of the kernel after a commit")
+            making.check_restart(self, self.state, "of the kernel after a commit")
 
     def _durable(self, group: list[Waiting]) -> None:
         """Publish intents, then report results, in this order (H-21, H-31)."""
@@ -490,7 +515,7 @@ class SimWorld:
 
     @property
     def state(self) -> State:
-        return self.kernel.state
+        return world_state(self.kernel)
 
     @property
     def version(self) -> int:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aos.core.state.state import State
+from aos.core.kernel import world_state
+from aos.core.kernel_protocol import KernelProtocol
 from aos.errors import BadUsage
 from aos.host.folder import restore
 from aos.prove.replay.replay_report import Divergence
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
-from aos.store.stored_world import state_of
+from aos.store.stored_world import open_stored
 from aos.testing import InputRefused, World, WorldProblem, desk, like
 from aos.testing.play import ScenarioFailure, play
 from aos.testing.scenario import parse
@@ -96,14 +96,13 @@ def test_a_snapshot_is_in_the_journal_and_makes_no_difference_to_what_is_decided
 
 def spy(monkeypatch: pytest.MonkeyPatch, module: Any, found: list[int]) -> None:
     """Note the snapshots that a module begins at."""
-    state_of = module.state_of
 
-    def noting(store: Store, row: SnapshotRow, **options: Any) -> State:
-        found.append(row.at)
-        state: State = state_of(store, row, **options)
-        return state
+    def noting(store: Store, row: SnapshotRow | None, **options: Any) -> KernelProtocol:
+        if row is not None:
+            found.append(row.at)
+        return open_stored(store, row, **options)
 
-    monkeypatch.setattr(module, "state_of", noting)
+    monkeypatch.setattr(module, "open_stored", noting)
 
 
 def test_the_world_comes_back_from_its_last_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,10 +150,12 @@ def test_a_snapshot_that_is_not_what_the_journal_says_fails_the_test(
     world.run()
     world.snapshot()
 
-    def other(store: Store, row: SnapshotRow) -> State:
-        return dataclasses.replace(state_of(store, row), serial=7)
+    def other(store: Store, row: SnapshotRow, **options: Any) -> KernelProtocol:
+        kernel = open_stored(store, row, **options)
+        world_state(kernel).serial = 7
+        return kernel
 
-    monkeypatch.setattr(desk, "state_of", other)
+    monkeypatch.setattr(desk, "open_stored", other)
     with pytest.raises(Divergence, match="document"):
         world.close()
 

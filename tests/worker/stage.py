@@ -177,13 +177,13 @@ class Journal:
     def printed(self) -> str:
         return "\n".join(self.lines)
 
-    async def until(self, holds: Callable[[], bool], *, within_s: float = 8.0) -> None:
+    async def until(self, holds: Callable[[], bool], *, within_s: float = 60.0) -> None:
         async with asyncio.timeout(within_s):
             while not holds():
                 self.changed.clear()
                 await self.changed.wait()
 
-    async def wait(self, count: int, *, within_s: float = 8.0) -> list[Outcome]:
+    async def wait(self, count: int, *, within_s: float = 60.0) -> list[Outcome]:
         """The first ``count`` outcomes, in the order of their intents' numbers."""
         try:
             await self.until(lambda: len(self.outcomes) >= count, within_s=within_s)

@@ -6,14 +6,12 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.host.transfer.adopting import Adopted, adopt_world
 from aos.node.batches.batch_files import stop_batches
 from aos.node.leases.table import clear_table
 from aos.read.lens.words import count
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, option
 from aos_cli.output import line, print_json, progress
 
 
@@ -21,10 +19,7 @@ def adopt(
     *,
     keys: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Copy world.key, operator.key and executors/NAME.key from this folder.",
-        ),
+        option("FOLDER", "Copy world.key, operator.key and executors/NAME.key from this folder."),
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,

@@ -7,14 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from aos.author.build_record import is_inside, project_built_at
 from aos.author.project import Project
 from aos.core.decide.answers import Rule
 from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES
-from aos.errors import BadUsage, Refused, either, sentence
+from aos.errors import BadUsage, Refused, either
 from aos.shell_text import shell_text
 from aos_cli.apply_loading import load_named
 from aos_cli.apply_target import ApplyTarget
@@ -31,43 +29,37 @@ from aos_cli.apply_text import (
     ways_document,
 )
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, World
+from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, World, argument, flag, option
 from aos_cli.output import note, print_json
 
 
 def apply(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="Manifest: a folder or one .air.json file.")
-    ],
+    path: Annotated[Path, argument("PATH", "Manifest: a folder or one .air.json file.")],
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change; change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Show what would change; change nothing.")] = False,
     mode: Annotated[
         str,
-        typer.Option(
-            "--mode",
-            metavar="|".join(MODES),
-            help="strict (default): refuse while work is in flight; pin: instances in flight "
+        option(
+            "|".join(MODES),
+            "strict (default): refuse while work is in flight; pin: instances in flight "
             "finish on their version; migrate: new modules convert the stored states. "
             "The page on changing a workflow that is running helps to choose.",
         ),
     ] = STRICT,
     show: Annotated[
         int,
-        typer.Option(
-            "--show",
-            metavar="N",
-            min=0,
-            help="With --dry-run --mode migrate: print N states before and after, those that fail "
+        option(
+            "N",
+            "With --dry-run --mode migrate: print N states before and after, those that fail "
             "first (default 0).",
+            min=0,
         ),
     ] = 0,
     leave_cells: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--leave-cells",
-            help="Allow removing a workflow that still has cells. The cells are kept but receive "
+            "Allow removing a workflow that still has cells. The cells are kept but receive "
             "nothing.",
         ),
     ] = False,
@@ -78,7 +70,7 @@ def apply(
     json: Json = False,
 ) -> int:
     if mode not in MODES:
-        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
+        raise BadUsage("--mode", expected=either(MODES), actual=repr(mode))
     if show and not (dry_run and mode == MIGRATE):
         raise BadUsage("--show: expected --dry-run and --mode migrate with it")
     loaded = load_named(path, abi)

@@ -6,22 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.prove.replay.bundle import replay_bundle, verify_bundle
+from aos.prove.replay.journal_source import source_of_bundle, source_of_store
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.replay.replay_store import replay_store
 from aos.prove.report.audit_report import audit_report
 from aos.prove.report.html_page import html_page
 from aos.prove.report.markdown_page import markdown_page
 from aos.prove.report.report_part import ReportDocument
-from aos.prove.report.report_source import source_of_bundle, source_of_store
 from aos.prove.verify.findings import FindingKind
 from aos.prove.verify.verify_world import verify_world
 from aos.store.bundle.reader import open_bundle
-from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
+from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World, flag, option
 from aos_cli.output import Advance, line, note, print_json, progress, write
 from aos_cli.replay_start import until_interrupted
 from aos_cli.report_file import page_of, write_page
@@ -38,27 +36,24 @@ def audit(
     *,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="REPORT",
-            help="Write the report to this file: .html, .md or .json by its suffix (default: "
+        option(
+            "REPORT",
+            "Write the report to this file: .html, .md or .json by its suffix (default: "
             "Markdown on stdout).",
         ),
     ] = None,
-    with_replay: Annotated[
-        bool, typer.Option("--replay", help="Also execute the whole journal again.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace REPORT if it exists.")] = False,
+    with_replay: Annotated[bool, flag("--replay", "Also execute the whole journal again.")] = False,
+    force: Annotated[bool, flag("--force", "Replace REPORT if it exists.")] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     if out is not None and out.suffix not in PAGES:
         raise BadUsage(
-            sentence(
-                "--out", location=str(out), expected="one of " + ", ".join(PAGES),
-                actual=repr(out.suffix),
-            )
-        )  # fmt: skip
+            "--out",
+            location=str(out),
+            expected="one of " + ", ".join(PAGES),
+            actual=repr(out.suffix),
+        )
     report = (
         _of_world(open_folder(world), with_replay=with_replay)
         if file is None

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
-import typer
-
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.node.batches.batch import CANCEL_EFFECTS, DONE, RUNNING, SEND_EVENTS
@@ -17,7 +15,7 @@ from aos.read.operations.batch_reads import READ_BATCH, READ_BATCHES
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.node_option import NodeUrl, client_of
-from aos_cli.options import DEFAULT_WORLD, Condition, Json, World
+from aos_cli.options import DEFAULT_WORLD, Condition, Json, World, argument, flag, option
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import ReadingCall, printed, reading
 from aos_cli.world_reading import NodeReading
@@ -28,24 +26,16 @@ RETRY_S: Final = 5.0
 REFUSALS_SHOWN: Final = 10
 
 Workflow = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Only cells of this workflow, or of a unique part of it."),
+    str | None, option("NAME", "Only cells of this workflow, or of a unique part of it.")
 ]
 Rate = Annotated[
     str | None,
-    typer.Option(
-        metavar="N/UNIT", help="Maximum rate, per second, minute or hour: 50/s (default: no limit)."
-    ),
+    option("N/UNIT", "Maximum rate, per second, minute or hour: 50/s (default: no limit)."),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Count the cells and show the first; change nothing.")
-]
-BatchId = Annotated[
-    str | None,
-    typer.Option("--id", metavar="ID", help="Id of the batch (default: a random one)."),
-]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait until the batch has ended.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the batch.")]
+DryRun = Annotated[bool, flag("--dry-run", "Count the cells and show the first; change nothing.")]
+BatchId = Annotated[str | None, option("ID", "Id of the batch (default: a random one).")]
+Wait = Annotated[bool, flag("--wait", "Wait until the batch has ended.")]
+Id = Annotated[str, argument("ID", "The id of the batch.")]
 
 
 def _acting(action: str) -> Callable[..., int]:
@@ -78,9 +68,7 @@ def cancel_effects(
     *,
     workflow: Workflow = None,
     where: Condition = None,
-    effect: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only effects of this name.")
-    ] = None,
+    effect: Annotated[str | None, option("NAME", "Only effects of this name.")] = None,
     rate: Rate = None,
     dry_run: DryRun = False,
     id: BatchId = None,
@@ -97,17 +85,12 @@ def cancel_effects(
 
 
 def send(
-    schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema of the event.")],
+    schema: Annotated[str, argument("SCHEMA", "The schema of the event.")],
     value: Annotated[
-        str,
-        typer.Argument(
-            metavar="VALUE", help='The event as JSON. {"$cell": "key"} in it is the cell\'s key.'
-        ),
+        str, argument("VALUE", 'The event as JSON. {"$cell": "key"} in it is the cell\'s key.')
     ],
     *,
-    workflow: Annotated[
-        str, typer.Option(metavar="NAME", help="The workflow of the cells, or a part of its name.")
-    ],
+    workflow: Annotated[str, option("NAME", "The workflow of the cells, or a part of its name.")],
     where: Condition = None,
     rate: Rate = None,
     dry_run: DryRun = False,

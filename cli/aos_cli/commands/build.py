@@ -11,8 +11,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-import typer
-
 from aos.author import build as builds
 from aos.author.build import Built, Checked, StaleFile
 from aos.author.build_record import RECORD
@@ -21,14 +19,14 @@ from aos.author.migration.skeleton import Skeleton, write_skeleton
 from aos.author.project import Project, find_project
 from aos.author.running import Console
 from aos.author.sdk import outdated
-from aos.errors import BadUsage, Unavailable, sentence
+from aos.errors import BadUsage, Unavailable
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.folder.folder import WORLD_FILE
 from aos.host.folder.reader import open_reader
 from aos.manifest.effective import Effective
 from aos.manifest.load import ManifestProblems
 from aos.values.digests import hash_text
-from aos_cli.options import Json, ProjectPath
+from aos_cli.options import Json, ProjectPath, flag, option
 from aos_cli.output import line, note, print_json
 
 SECOND_NS = 1_000_000_000
@@ -38,37 +36,33 @@ def build(
     path: ProjectPath = Path(),
     *,
     check: Annotated[
-        bool,
-        typer.Option(
-            "--check", help="Write nothing; exit 1 if the files on disk differ from a new build."
-        ),
+        bool, flag("--check", "Write nothing; exit 1 if the files on disk differ from a new build.")
     ] = False,
     migration: Annotated[
         str | None,
-        typer.Option(
-            "--migration",
-            metavar="WORKFLOW",
-            help="Build, then write the skeleton of a migration of this workflow's stored states, "
+        option(
+            "WORKFLOW",
+            "Build, then write the skeleton of a migration of this workflow's stored states, "
             "from the manifest in force to this build.",
         ),
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "PATH",
+            "With --migration: the manifest in force (default: that of the world).",
             "--from",
-            metavar="PATH",
-            help="With --migration: the manifest in force (default: that of the world).",
         ),
     ] = None,
     world: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "DIR",
+            "With --migration: the world whose manifest is in force (default: the project's "
+            "scratch world).",
             "--world",
             "-w",
             envvar="AOS_WORLD",
-            metavar="DIR",
-            help="With --migration: the world whose manifest is in force (default: the project's "
-            "scratch world).",
         ),
     ] = None,
     json: Json = False,
@@ -106,11 +100,9 @@ def build(
         _differ(checked.differing, is_told=not json)
     if checked.by_another:
         raise Unavailable(
-            sentence(
-                "the modules on disk were made by another compiler, and are not compared",
-                location=RECORD,
-                hint="everything else is as it should be; use that compiler, or build and commit",
-            )
+            "the modules on disk were made by another compiler, and are not compared",
+            location=RECORD,
+            hint="everything else is as it should be; use that compiler, or build and commit",
         )
     return 0
 
@@ -211,12 +203,10 @@ def _manifest_in_force(project: Project, source: Path | None, world: Path | None
     folder = project.folder / project.world if world is None else world
     if world is None and not (folder / WORLD_FILE).is_file():
         raise BadUsage(
-            sentence(
-                f"{project.name} has no scratch world",
-                location="--migration",
-                expected="the manifest in force",
-                hint="--world DIR is a world that has it, --from PATH the manifest itself",
-            )
+            f"{project.name} has no scratch world",
+            location="--migration",
+            expected="the manifest in force",
+            hint="--world DIR is a world that has it, --from PATH the manifest itself",
         )
     with open_reader(folder) as reader:
         if reader.manifest is None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import END, REMOVE, RETRY, SKIP, UNPIN
 from aos.core.journal.vocabulary import TERMINAL
@@ -18,41 +16,27 @@ from aos_cli.cell_names import NamedCell
 from aos_cli.cells_end import Order, carry_out
 from aos_cli.chosen_cells import Answered, command_each
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, option
 from aos_cli.output import line, note, print_json
 
 REFUSALS_SHOWN: Final = 10
 
 WorkflowName = Annotated[
-    str | None,
-    typer.Argument(metavar="WORKFLOW", help="The workflow's name, or a unique part of it."),
+    str | None, argument("WORKFLOW", "The workflow's name, or a unique part of it.")
 ]
-Key = Annotated[
-    str | None,
-    typer.Argument(metavar="KEY", help="The instance's key, as JSON or as plain text."),
-]
+Key = Annotated[str | None, argument("KEY", "The instance's key, as JSON or as plain text.")]
 
 
-OneWorkflow = Annotated[
-    str, typer.Argument(metavar="WORKFLOW", help="The workflow's name, or a unique part of it.")
-]
+OneWorkflow = Annotated[str, argument("WORKFLOW", "The workflow's name, or a unique part of it.")]
 Keys = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="KEY", help="The instances' keys, as JSON or as plain text."),
+    list[str] | None, argument("KEY", "The instances' keys, as JSON or as plain text.")
 ]
 Pattern = Annotated[
     str | None,
-    typer.Option(
-        metavar="GLOB", help="Instances whose key matches, as text: * is any text, ? a character."
-    ),
+    option("GLOB", "Instances whose key matches, as text: * is any text, ? a character."),
 ]
-Reason = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="The reason, for the journal (at most 1,024 bytes)."),
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="List the instances and their work; change nothing.")
-]
+Reason = Annotated[str | None, option("TEXT", "The reason, for the journal (at most 1,024 bytes).")]
+DryRun = Annotated[bool, flag("--dry-run", "List the instances and their work; change nothing.")]
 
 
 def retry(
@@ -60,15 +44,13 @@ def retry(
     key: Key = None,
     *,
     skip: Annotated[
-        bool, typer.Option("--skip", help="Drop the failed entry and resume with the next one.")
+        bool, flag("--skip", "Drop the failed entry and resume with the next one.")
     ] = False,
     all_failed: Annotated[
-        bool,
-        typer.Option("--all-failed", help="Retry every failed cell, the earliest failure first."),
+        bool, flag("--all-failed", "Retry every failed cell, the earliest failure first.")
     ] = False,
     workflow: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="With --all-failed: only cells of this workflow."),
+        str | None, option("NAME", "With --all-failed: only cells of this workflow.")
     ] = None,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,
@@ -89,12 +71,9 @@ def unpin(
     name: WorkflowName = None,
     key: Key = None,
     *,
-    all_pinned: Annotated[
-        bool, typer.Option("--all-pinned", help="Unpin every pinned cell.")
-    ] = False,
+    all_pinned: Annotated[bool, flag("--all-pinned", "Unpin every pinned cell.")] = False,
     workflow: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="With --all-pinned: only cells of this workflow."),
+        str | None, option("NAME", "With --all-pinned: only cells of this workflow.")
     ] = None,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,
@@ -115,17 +94,15 @@ def end(
     *,
     status: Annotated[
         str,
-        typer.Option(
+        option(
+            "|".join(TERMINAL),
+            "Status of the ended instances: completed (default) or failed.",
             "--as",
-            metavar="|".join(TERMINAL),
-            help="Status of the ended instances: completed (default) or failed.",
         ),
     ] = "completed",
     why: Reason = None,
     pattern: Pattern = None,
-    is_all: Annotated[
-        bool, typer.Option("--all", help="Every instance that has not ended.")
-    ] = False,
+    is_all: Annotated[bool, flag("--all", "Every instance that has not ended.")] = False,
     dry_run: DryRun = False,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,
@@ -150,7 +127,7 @@ def remove(
     *,
     why: Reason = None,
     pattern: Pattern = None,
-    is_all: Annotated[bool, typer.Option("--all", help="Every instance of the workflow.")] = False,
+    is_all: Annotated[bool, flag("--all", "Every instance of the workflow.")] = False,
     dry_run: DryRun = False,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,

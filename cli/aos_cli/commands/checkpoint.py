@@ -6,8 +6,6 @@ import base64
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.errors import Unavailable
 from aos.host.checkpoints.checkpointing import MadeCheckpoint, make_checkpoint
 from aos.host.checkpoints.witnesses import Witness
@@ -15,7 +13,7 @@ from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos.values.spelling import time_text
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, flag, option
 from aos_cli.output import line, note, print_json, progress
 
 _SECOND_NS = 10**9
@@ -24,43 +22,29 @@ _SECOND_NS = 10**9
 def checkpoint(
     *,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="Also write the checkpoint to this file, to keep it "
-            "elsewhere.",
-        ),
+        Path | None, option("FILE", "Also write the checkpoint to this file, to keep it elsewhere.")
     ] = None,
     witness: Annotated[
         list[str] | None,
-        typer.Option(
-            "--witness",
-            metavar="URL=VKEY",
-            help="Have a witness cosign: its address and verifier key. May be given several times.",
+        option(
+            "URL=VKEY",
+            "Have a witness cosign: its address and verifier key. May be given several times.",
         ),
     ] = None,
     timestamp: Annotated[
-        str | None,
-        typer.Option(
-            "--timestamp",
-            metavar="URL",
-            help="Have the checkpoint time-stamped by this server (RFC 3161).",
-        ),
+        str | None, option("URL", "Have the checkpoint time-stamped by this server (RFC 3161).")
     ] = None,
     archive: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--archive",
-            metavar="FILE",
-            help="Archive of pruned records, to write a lost log again. May be given several "
-            "times.",
+        option(
+            "FILE",
+            "Archive of pruned records, to write a lost log again. May be given several times.",
         ),
     ] = None,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Write all tiles again from the journal.")
-    ] = False,
+    rebuild: Annotated[bool, flag("--rebuild", "Write all tiles again from the journal.")] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
-) -> int:  # fmt: skip
+) -> int:
     witnesses = [Witness.of(spec) for spec in witness or ()]
     with progress("extending the header log") as advance:
         made_checkpoint = make_checkpoint(

@@ -6,8 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import CLOCK
 from aos.errors import Refused
@@ -17,6 +15,7 @@ from aos.read.views import clock_view
 from aos.read.views.record_view import Document
 from aos_cli.node_option import client_of
 from aos_cli.open_writing import writing_to
+from aos_cli.options import flag
 from aos_cli.output import fields, line, note, print_json
 from aos_cli.reading_command import ReadingCall, reading
 
@@ -28,10 +27,7 @@ def clock(
     call: ReadingCall,
     *,
     set_back: Annotated[
-        bool,
-        typer.Option(
-            "--set", help="Set the journal clock to this machine's time, if it is ahead of it."
-        ),
+        bool, flag("--set", "Set the journal clock to this machine's time, if it is ahead of it.")
     ] = False,
 ) -> None:
     seq = _set(call.world, call.node) if set_back else None

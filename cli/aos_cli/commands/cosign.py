@@ -5,38 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.host.checkpoints.cosigning import cosign_file
 from aos.values.spelling import time_text
 from aos_cli.commands.key import Name, StateFolder
-from aos_cli.options import Json
+from aos_cli.options import Json, argument, option
 from aos_cli.output import line, print_json
 
 _SECOND_NS = 10**9
 
 
 def cosign(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Checkpoint to sign.")],
+    file: Annotated[Path, argument("FILE", "Checkpoint to sign.")],
     *,
-    key: Annotated[
-        Path, typer.Option("--key", metavar="FILE", help="Secret key of the witness (aos key new).")
-    ],
+    key: Annotated[Path, option("FILE", "Secret key of the witness (aos key new).")],
     log: Annotated[
         list[str],
-        typer.Option(
-            "--log",
-            metavar="VKEY",
-            help="Verifier key of the log, as aos checkpoint prints it. Checkpoints of others are "
+        option(
+            "VKEY",
+            "Verifier key of the log, as aos checkpoint prints it. Checkpoints of others are "
             "refused. May be given several times.",
         ),
     ],
     proof: Annotated[
         Path | None,
-        typer.Option(
-            "--proof",
-            metavar="FILE",
-            help="Proof that the checkpoint continues the last one that this witness signed (aos "
+        option(
+            "FILE",
+            "Proof that the checkpoint continues the last one that this witness signed (aos "
             "proof since CHECKPOINT).",
         ),
     ] = None,

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage
 from aos_cli.demo.files import Files, find_files
 from aos_cli.demo.node_story import NodeStory
 from aos_cli.demo.processes import Children, stoppable
 from aos_cli.demo.stages import conclude, demo_folder_at
 from aos_cli.demo.story import Story
-from aos_cli.options import number
+from aos_cli.options import argument, flag, number, option
 
 ORDERS_MIN: Final = 10
 
@@ -21,32 +19,26 @@ ORDERS_MIN: Final = 10
 def demo(
     directory: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DIR",
-            help="New or empty folder for the world, kept afterwards (default: a temporary "
-            "folder).",
+        argument(
+            "DIR",
+            "New or empty folder for the world, kept afterwards (default: a temporary folder).",
         ),
     ] = None,
     *,
     orders: Annotated[
-        int, typer.Option(metavar="N", parser=number, help="Number of orders to send, at least 10.")
+        int, option("N", "Number of orders to send, at least 10.", parser=number)
     ] = 1000,
-    seed: Annotated[
-        int,
-        typer.Option(metavar="S", parser=number, help="Seed of the orders and of the failures."),
-    ] = 7,
+    seed: Annotated[int, option("S", "Seed of the orders and of the failures.", parser=number)] = 7,
     workers: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            parser=number,
-            help="Run the orders through a node: sent by HTTP, carried out by N `aos worker` "
+        option(
+            "N",
+            "Run the orders through a node: sent by HTTP, carried out by N `aos worker` "
             "processes. The demo kills a worker, the front and the kernel process.",
+            parser=number,
         ),
     ] = None,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the temporary folder if no DIR is given.")
-    ] = False,
+    keep: Annotated[bool, flag("--keep", "Keep the temporary folder if no DIR is given.")] = False,
 ) -> int:
     if orders < ORDERS_MIN:
         raise BadUsage(f"--orders: expected {ORDERS_MIN} or more, found {orders}")

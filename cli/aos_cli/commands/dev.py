@@ -12,8 +12,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-import typer
-
 from aos.author.build import Built
 from aos.author.dev import Dev
 from aos.author.project import Project, find_project
@@ -27,7 +25,7 @@ from aos.read.trace.render import Branch
 from aos.read.views.manifest_changes import changes_document
 from aos_cli.apply_text import show_blockers, show_changes
 from aos_cli.commands import build, trace
-from aos_cli.options import AllowHttp, HostRoot, ProjectPath, SecretsFile
+from aos_cli.options import AllowHttp, HostRoot, ProjectPath, SecretsFile, flag
 from aos_cli.output import line, note
 
 
@@ -35,18 +33,13 @@ def dev(
     path: ProjectPath = Path(),
     *,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Delete the scratch world and start with a new one.")
+        bool, flag("--fresh", "Delete the scratch world and start with a new one.")
     ] = False,
     until_idle: Annotated[
-        bool,
-        typer.Option(
-            "--until-idle",
-            help="Send the lines of stdin, and exit when nothing is left to do.",
-        ),
+        bool, flag("--until-idle", "Send the lines of stdin, and exit when nothing is left to do.")
     ] = False,
     page: Annotated[
-        bool,
-        typer.Option("--page", help="Show the scratch world in a browser, too; prints the URL."),
+        bool, flag("--page", "Show the scratch world in a browser, too; prints the URL.")
     ] = False,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,

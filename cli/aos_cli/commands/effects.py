@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import CANCEL, SETTLE
 from aos.core.state.continuation import EFFECT_ERROR
@@ -24,14 +22,11 @@ from aos.values.json_text import parse_json
 from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, option
 from aos_cli.output import line, note, print_json
 from aos_cli.world_reading import reading_of, rows_of
 
-Intent = Annotated[
-    str,
-    typer.Argument(metavar="INTENT", help="The intent's hash, or at least its first 8 digits."),
-]
+Intent = Annotated[str, argument("INTENT", "The intent's hash, or at least its first 8 digits.")]
 
 
 def cancel(
@@ -44,25 +39,19 @@ def cancel(
         return
     line(f"record {seq:,} cancels {document['effect']} of {_cell(document)}")
     line(f"  {document['intent']}")
-    note("the effect may have run nevertheless; only its executor knows")
+    note("the effect may have run already; only its executor can tell")
 
 
 def settle(
     intent: Intent,
     *,
-    ok: Annotated[
-        str | None,
-        typer.Option("--ok", metavar="JSON", help="The effect succeeded with this receipt."),
-    ] = None,
+    ok: Annotated[str | None, option("JSON", "The effect succeeded with this receipt.")] = None,
     error: Annotated[
         tuple[str, str] | None,
-        typer.Option(
-            "--error", metavar="CODE MESSAGE", help="The effect failed with this code and message."
-        ),
+        option("CODE MESSAGE", "The effect failed with this code and message."),
     ] = None,
     retryable: Annotated[
-        bool,
-        typer.Option("--retryable", help="With --error: the workflow may request it again."),
+        bool, flag("--retryable", "With --error: the workflow may request it again.")
     ] = False,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,
@@ -94,19 +83,12 @@ def settle(
 
 def retry(
     intents: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[INTENT]...", help="Hashes, or at least their first 8 digits."),
+        list[str] | None, argument("[INTENT]...", "Hashes, or at least their first 8 digits.")
     ] = None,
     *,
-    parked: Annotated[
-        bool, typer.Option("--parked", help="Retry all effects that are parked or held.")
-    ] = False,
-    effect: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --parked: only this effect.")
-    ] = None,
-    code: Annotated[
-        str | None, typer.Option(metavar="CODE", help="With --parked: only those with this code.")
-    ] = None,
+    parked: Annotated[bool, flag("--parked", "Retry all effects that are parked or held.")] = False,
+    effect: Annotated[str | None, option("NAME", "With --parked: only this effect.")] = None,
+    code: Annotated[str | None, option("CODE", "With --parked: only those with this code.")] = None,
     world: World = DEFAULT_WORLD,
     node: NodeUrl = None,
     json: Json = False,

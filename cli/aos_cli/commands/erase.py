@@ -18,7 +18,7 @@ from aos.read.views.value_view import value as value_document
 from aos.values.digests import Hash
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, ValueHash, World
+from aos_cli.options import DEFAULT_WORLD, Json, ValueHash, World, flag
 from aos_cli.output import line, note, print_json
 
 PLACES_SHOWN: Final = 10
@@ -29,9 +29,7 @@ ValueDocument = dict[str, Any]
 def erase(
     value: ValueHash,
     *,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Erase without asking for confirmation.")
-    ] = False,
+    yes: Annotated[bool, flag("--yes", "Erase without asking for confirmation.")] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:

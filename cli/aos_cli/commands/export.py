@@ -7,15 +7,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
-from aos.errors import BadUsage, either, sentence
+from aos.errors import BadUsage, either
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.exporting import Exported, export_world
 from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, number, option
 from aos_cli.output import line, print_json, progress
 
 BUNDLE: Final = "bundle"
@@ -25,43 +23,42 @@ SCALARS: Final = "scalars"
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
+    file: Annotated[Path, argument("FILE", "File to write.")],
     *,
     format: Annotated[
         str,
-        typer.Option(
-            metavar="FORMAT",
-            help="bundle (default), or an event log for process mining: ocel (OCEL 2.0 as JSON or "
+        option(
+            "FORMAT",
+            "bundle (default), or an event log for process mining: ocel (OCEL 2.0 as JSON or "
             "SQLite, by the suffix of FILE), xes or jsonl.",
             show_default=False,
         ),
     ] = BUNDLE,
     workflow: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Event log: only the cells of this workflow and their effects. Required for xes.",
+        option(
+            "NAME",
+            "Event log: only the cells of this workflow and their effects. Required for xes.",
         ),
     ] = None,
     values: Annotated[
         str | None,
-        typer.Option(
-            metavar=SCALARS,
-            help="Event log: add the scalars (texts, numbers, booleans) of values as attributes "
+        option(
+            SCALARS,
+            "Event log: add the scalars (texts, numbers, booleans) of values as attributes "
             "(default: no values).",
         ),
     ] = None,
     to: Annotated[
         int | None,
-        typer.Option(
-            "--to",
-            metavar="SEQ",
-            parser=number,
-            help="Bundle: export up to the end of the frame with this record (default: the whole "
+        option(
+            "SEQ",
+            "Bundle: export up to the end of the frame with this record (default: the whole "
             "journal).",
+            parser=number,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    force: Annotated[bool, flag("--force", "Replace FILE if it exists.")] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
@@ -87,9 +84,9 @@ def export(
 
 def _check_options(format: str, values: str | None) -> None:
     if format not in FORMATS:
-        raise BadUsage(sentence("--format", expected=either(FORMATS), actual=repr(format)))
+        raise BadUsage("--format", expected=either(FORMATS), actual=repr(format))
     if values not in (None, SCALARS):
-        raise BadUsage(sentence("--values", expected=SCALARS, actual=repr(values)))
+        raise BadUsage("--values", expected=SCALARS, actual=repr(values))
 
 
 def export_log(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
 from aos.core.decide.answers import Admitted, Answer
 from aos.core.journal.inputs import RETRY, SKIP
 from aos.core.journal.records import EntryId, slot_bytes
@@ -15,10 +13,8 @@ from aos.errors import BadUsage, Refused
 from aos.flow.declaration import CANCEL, RESUME
 from aos.flow.flow_state import CANCELED, STUCK
 from aos.host.door.writer import Item
-from aos.host.machine_clock import now_ns
 from aos.read.lens.words import count
 from aos.read.operations.flow_reads import READ_FLOW, READ_FLOWS
-from aos.read.operations.world_reads import READ_WORLD
 from aos.read.views.flow_reading import FAULTED, SeenFlow, find_message
 from aos_cli import flow_text as text
 from aos_cli.cell_names import cell_document, cell_text
@@ -36,26 +32,22 @@ from aos_cli.flow_instance import (
 from aos_cli.flow_starting import start_flow, wait_for_end
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World
+from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World, argument, flag, option
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import ReadingCall, reading
 
 CELLS_SHOWN: Final = 8
 
-FlowName = Annotated[
-    str, typer.Argument(metavar="FLOW", help="The flow's name, or a unique part of it.")
-]
-Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="The instance's key, as JSON or as plain text.")
-]
+FlowName = Annotated[str, argument("FLOW", "The flow's name, or a unique part of it.")]
+Key = Annotated[str, argument("KEY", "The instance's key, as JSON or as plain text.")]
 
 
 def start(
     flow: FlowName,
-    value: Annotated[str, typer.Argument(metavar="JSON", help="The input, with the key in it.")],
+    value: Annotated[str, argument("JSON", "The input, with the key in it.")],
     *,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until the flow has ended, and print its output.")
+        bool, flag("--wait", "Wait until the flow has ended, and print its output.")
     ] = False,
     timeout: WaitTimeout = None,
     world: World = DEFAULT_WORLD,
@@ -79,20 +71,13 @@ def start(
 def signal(
     flow: FlowName,
     key: Key,
-    message: Annotated[
-        str,
-        typer.Argument(metavar="MESSAGE", help="The message's schema, or a unique part of it."),
-    ],
-    value: Annotated[
-        str, typer.Argument(metavar="JSON", help="The message; its key field is filled in.")
-    ],
+    message: Annotated[str, argument("MESSAGE", "The message's schema, or a unique part of it.")],
+    value: Annotated[str, argument("JSON", "The message; its key field is filled in.")],
     *,
     submission_id: Annotated[
         str | None,
-        typer.Option(
-            "--id",
-            metavar="ID",
-            help="Submission id; sending the same message with it again has no effect.",
+        option(
+            "ID", "Submission id; sending the same message with it again has no effect.", "--id"
         ),
     ] = None,
     world: World = DEFAULT_WORLD,
@@ -139,8 +124,7 @@ def cancel(
     key: Key,
     *,
     no_rollback: Annotated[
-        bool,
-        typer.Option("--no-rollback", help="Run no compensations; completed steps are not undone."),
+        bool, flag("--no-rollback", "Run no compensations; completed steps are not undone.")
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -235,10 +219,7 @@ def resume(
     key: Key,
     *,
     skip: Annotated[
-        bool,
-        typer.Option(
-            "--skip", help="Skip the compensation that is stuck, or the entry that failed."
-        ),
+        bool, flag("--skip", "Skip the compensation that is stuck, or the entry that failed.")
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -278,18 +259,10 @@ def _send(world: Path, item: Item) -> Answer:
 @reading(READ_FLOWS)
 def list_flows(call: ReadingCall) -> None:
     document = call.document()
-    call.show(document, lambda flows: text.flows(flows, _now_ns(call)))
+    call.show(document, lambda flows: text.flows(flows, call.reading.now_ns(call.query["at"])))
 
 
 @reading(READ_FLOW)
 def show(call: ReadingCall) -> None:
     document = call.document()
-    call.show(document, lambda flow: text.flow(flow, _now_ns(call)))
-
-
-def _now_ns(call: ReadingCall) -> int:
-    """The time that waiting is measured against: in the past, that of the journal's clock."""
-    if call.query["at"] is None:
-        return now_ns()
-    clock_ns: int = call.document(READ_WORLD)["journal"]["clock_ns"]
-    return clock_ns
+    call.show(document, lambda flow: text.flow(flow, call.reading.now_ns(call.query["at"])))

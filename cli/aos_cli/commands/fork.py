@@ -13,7 +13,7 @@ from aos.manifest.keys import key_text
 from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, NewWorld, World, number
+from aos_cli.options import DEFAULT_WORLD, Json, NewWorld, World, number, option
 from aos_cli.output import line, print_json, progress
 
 
@@ -28,27 +28,16 @@ def fork(
     directory: NewWorld,
     *,
     at: Annotated[
-        int,
-        typer.Option(
-            "--at",
-            metavar="SEQ",
-            parser=number,
-            help="Last record that the new world shares with this one.",
-        ),
+        int, option("SEQ", "Last record that the new world shares with this one.", parser=number)
     ],
     intents: Annotated[
         Intents,
         typer.Option(help="Cancel the effects that are open at that record, or keep them open."),
     ] = Intents.CANCEL,
-    operator: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the operator of the new world.")
-    ] = "operator",
+    operator: Annotated[str, option("NAME", "Name of the operator of the new world.")] = "operator",
     executor: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Create a key for an executor of this name. May be given several times.",
-        ),
+        option("NAME", "Create a key for an executor of this name. May be given several times."),
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,

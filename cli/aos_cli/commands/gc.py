@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage
 from aos.host.retention.gc import SNAPSHOTS_KEPT, Collected, collect_world
 from aos.host.retention.marking import BASE, MANIFEST, NAMED, PUT, RECORD, SNAPSHOT
 from aos.read.lens.words import count
 from aos.values.digests import hash_text
 from aos_cli.open_writing import patience
-from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.options import DEFAULT_WORLD, Json, World, flag, number, option
 from aos_cli.output import line, print_json, progress
 
 WORDS: Final = {
@@ -28,16 +26,10 @@ WORDS: Final = {
 def gc(
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")
+        bool, flag("--dry-run", "Show what would be removed; remove nothing.")
     ] = False,
     keep: Annotated[
-        int,
-        typer.Option(
-            "--keep-snapshots",
-            metavar="N",
-            parser=number,
-            help="Number of newest snapshots to keep.",
-        ),
+        int, option("N", "Number of newest snapshots to keep.", "--keep-snapshots", parser=number)
     ] = SNAPSHOTS_KEPT,
     world: World = DEFAULT_WORLD,
     json: Json = False,

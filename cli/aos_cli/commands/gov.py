@@ -16,7 +16,7 @@ import typer
 from aos.core.decide.answers import Refusal
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES
-from aos.errors import BadUsage, Refused, either, sentence
+from aos.errors import BadUsage, Refused, either
 from aos.host.apply.vote_file import VoteFile, read_vote_file
 from aos.host.checkpoints.named_files import read_named
 from aos.host.folder.folder import read_key
@@ -45,7 +45,17 @@ from aos_cli.apply_text import (
 from aos_cli.gov_world import governing, in_force, proposal_document, proposed
 from aos_cli.node_option import NodeUrl
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, LeaveCells, World, number
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    Abi,
+    AllowDiverged,
+    Json,
+    LeaveCells,
+    World,
+    argument,
+    number,
+    option,
+)
 from aos_cli.output import fields, line, note, print_json, table, write
 from aos_cli.reading_command import ReadingCall, printed, reading
 from aos_cli.shadow_text import show_shadow
@@ -67,13 +77,11 @@ def record(text: str) -> int:
     return seq
 
 
-N = Annotated[int, typer.Argument(metavar="N", parser=record, help="The record of the proposal.")]
+N = Annotated[int, argument("N", "The record of the proposal.", parser=record)]
 
 
 def patch(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="Manifest: a folder or one .air.json file.")
-    ],
+    path: Annotated[Path, argument("PATH", "Manifest: a folder or one .air.json file.")],
     *,
     abi: Abi = None,
     node: NodeUrl = None,
@@ -91,40 +99,34 @@ def patch(
 def propose(
     path: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[PATH]",
-            help="Manifest: a folder or one .air.json file. With --patch: where its modules are.",
+        argument(
+            "[PATH]",
+            "Manifest: a folder or one .air.json file. With --patch: where its modules are.",
         ),
     ] = None,
     *,
     patch_file: Annotated[
-        Path | None,
-        typer.Option("--patch", metavar="FILE", help="Propose this change of the manifest."),
+        Path | None, option("FILE", "Propose this change of the manifest.", "--patch")
     ] = None,
     mode: Annotated[
         str,
-        typer.Option(
-            "--mode", metavar="|".join(MODES), help="How to apply it later, as of aos apply: "
-            "strict (default), pin or migrate.",
+        option(
+            "|".join(MODES),
+            "How to apply it later, as of aos apply: strict (default), pin or migrate.",
         ),
     ] = STRICT,
     leave_cells: LeaveCells = False,
-    text: Annotated[
-        str | None, typer.Option("--note", metavar="TEXT", help="Why, for the journal.")
-    ] = None,
+    text: Annotated[str | None, option("TEXT", "Why, for the journal.", "--note")] = None,
     key: Annotated[
-        Path | None,
-        typer.Option(
-            "--key", metavar="FILE", help="Secret key of an approver (default: the operator's)."
-        ),
+        Path | None, option("FILE", "Secret key of an approver (default: the operator's).")
     ] = None,
     abi: Abi = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     if mode not in MODES:
-        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
+        raise BadUsage("--mode", expected=either(MODES), actual=repr(mode))
     check_note(text)
     signer = None if key is None else read_key(key)
     loaded, change = _proposed_manifest(path, patch_file, abi, world, node)

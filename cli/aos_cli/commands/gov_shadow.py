@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from aos.core.decide.answers import Refusal
 from aos.core.journal.governing import REPORT
 from aos.core.journal.shadow_report import ReportInvalid, read_report_head
 from aos.core.journal.vocabulary import MODES, word_of
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.folder import read_key
 from aos.manifest.effective import Effective
-from aos.prove.whatif.journal_source import JournalSource
+from aos.prove.replay.journal_source import JournalSource
 from aos.prove.whatif.shadow_state import Proposed
 from aos.read.views.proposal_view import proposal as proposal_of
 from aos.read.views.report_form import read_report
@@ -32,7 +30,7 @@ from aos_cli.commands.shadow import (
 )
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, flag, option
 from aos_cli.output import line, print_json
 from aos_cli.shadow_text import show_shadow
 
@@ -46,30 +44,21 @@ def shadow(
     for_ns: For = None,
     answers: Answers = None,
     record: Annotated[
-        bool,
-        typer.Option("--record", help="Journal the report, so that approvers can name it."),
+        bool, flag("--record", "Journal the report, so that approvers can name it.")
     ] = False,
     check: Annotated[
-        str | None,
-        typer.Option(
-            "--check", metavar="HASH",
-            help="Make this journaled report again, and compare the two.",
-        ),
+        str | None, option("HASH", "Make this journaled report again, and compare the two.")
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            "--key", metavar="FILE",
-            help="With --record: the secret key of an approver (default: the operator's).",
-        ),
+        option("FILE", "With --record: the secret key of an approver (default: the operator's)."),
     ] = None,
     text: Annotated[
-        str | None,
-        typer.Option("--note", metavar="TEXT", help="With --record: a note for the journal."),
+        str | None, option("TEXT", "With --record: a note for the journal.", "--note")
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
-) -> int:  # fmt: skip
+) -> int:
     options = ShadowOptions(first=first, last=last, is_all=is_all, for_ns=for_ns, answers=answers)
     if not record and (key is not None or text is not None):
         raise BadUsage("--key and --note go with --record: nothing else is signed here")
@@ -136,9 +125,7 @@ def _check(proposal: int, hash: Hash, answers: Path | None, world: Path, *, json
             journaled_report = view.journal.blob(hash)
             head = read_report_head(journaled_report)
         except Damage as problem:
-            raise BadUsage(
-                sentence("--check: there is no such report", actual=hash_text(hash))
-            ) from problem
+            raise BadUsage("--check: there is no such report", actual=hash_text(hash)) from problem
         except ReportInvalid as problem:
             raise BadUsage(f"--check: {hash_text(hash)} is no report: {problem}") from problem
     options = ShadowOptions(first=head.first, last=head.last, answers=answers)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Refusal
@@ -19,9 +18,7 @@ from aos.core.decide.approved import open_proposal
 from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.ports import BlobReader
-from aos.core.state.fold import fold_frame
-from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.apply.signed_governance import declined, governor_of, sign_governance
 from aos.host.apply.vote_file import VoteFile
 from aos.host.door.way import SignedState
@@ -30,7 +27,7 @@ from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
 from aos.manifest.judging import judge
 from aos.prove.replay.bundle import verify_bundle
-from aos.prove.report.report_source import ReportSource, source_of_bundle
+from aos.prove.replay.journal_source import JournalSource, source_of_bundle
 from aos.read.views.manifest_changes import changes_document
 from aos.shell_text import shell_word
 from aos.store.bundle.reader import open_bundle
@@ -42,33 +39,23 @@ from aos_cli.gov_world import GovNode, governing
 from aos_cli.node_option import NodeUrl
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, option
 from aos_cli.output import line, note, print_json, progress
 from aos_cli.report_file import write_page
 
 _CLOSED: Final = {REJECT: "rejected", WITHDRAW: "withdrawn"}
 """Why a proposal is closed after such an action."""
 
-Key = Annotated[
-    Path | None,
-    typer.Option("--key", metavar="FILE", help="Your secret key (default: the operator's)."),
-]
-Text = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why, for the journal.")]
+Key = Annotated[Path | None, option("FILE", "Your secret key (default: the operator's).", "--key")]
+Text = Annotated[str | None, option("TEXT", "Why, for the journal.", "--note")]
 SeenReport = Annotated[
-    str | None,
-    typer.Option("--seen", metavar="HASH", help="The journaled shadow report that you have read."),
+    str | None, option("HASH", "The journaled shadow report that you have read.", "--seen")
 ]
 BundleFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--bundle", metavar="FILE", help="Sign by this bundle, away from the world; with --out."
-    ),
+    Path | None, option("FILE", "Sign by this bundle, away from the world; with --out.")
 ]
 Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", metavar="FILE", help="Write the signed vote to this file instead of sending it."
-    ),
+    Path | None, option("FILE", "Write the signed vote to this file instead of sending it.")
 ]
 
 
@@ -133,16 +120,19 @@ reject = _voting(REJECT)
 
 
 def withdraw(
-    proposal: N, *, key: Key = None, text: Text = None, node: NodeUrl = None,
-    world: World = DEFAULT_WORLD, json: Json = False,
-) -> None:  # fmt: skip
+    proposal: N,
+    *,
+    key: Key = None,
+    text: Text = None,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
     _govern(WITHDRAW, proposal, key=key, report=None, text=text, node=node, world=world, json=json)
 
 
 def submit(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Votes that aos gov wrote with --out.")
-    ],
+    files: Annotated[list[Path], argument("FILE", "Votes that aos gov wrote with --out.")],
     *,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
@@ -174,9 +164,16 @@ def submit(
 
 
 def _govern(
-    action: str, proposal: int, *, key: Path | None, report: Hash | None, text: str | None,
-    node: str | None, world: Path, json: bool,
-) -> None:  # fmt: skip
+    action: str,
+    proposal: int,
+    *,
+    key: Path | None,
+    report: Hash | None,
+    text: str | None,
+    node: str | None,
+    world: Path,
+    json: bool,
+) -> None:
     check_note(text)
     signing_key = None if key is None else read_key(key)
     with _governor(world, node) as governor:
@@ -286,7 +283,7 @@ def signed_away(
             state, read = view.state, view.journal.blob
         else:
             source = stack.enter_context(_verified_bundle(bundle))
-            state, read = state_of(source), source.blob
+            state, read = source.last_state(), source.blob
         signer = signer or open_folder(world).operator_key()
         governance = None if state.manifest is None else state.manifest.governance
         principal = governor_of(signer, action, governance=governance, operators=state.operators)
@@ -304,27 +301,15 @@ def signed_away(
 
 
 @contextlib.contextmanager
-def _verified_bundle(bundle: Path) -> Iterator[ReportSource]:
+def _verified_bundle(bundle: Path) -> Iterator[JournalSource]:
     """Open a bundle that verifies. Raises: Damage: It does not."""
     with progress("verifying") as advance:
         verified = verify_bundle(bundle, on_progress=lambda seq: advance(seq, 0))
     if verified.findings:
         first = verified.findings[0].message
-        raise Damage(
-            sentence(first, location=str(bundle), hint=f"see aos verify {shell_word(bundle)}")
-        )
+        raise Damage(first, location=str(bundle), hint=f"see aos verify {shell_word(bundle)}")
     with open_bundle(bundle) as bundle_reader:
         yield source_of_bundle(bundle_reader)
-
-
-def state_of(source: ReportSource) -> State:
-    """Return the state at the end of a journal that verifies."""
-    state = None
-    for frame in source.frames():
-        state = source.state_before(frame.header.world) if state is None else state
-        fold_frame(state, frame, source.blob)
-    assert state is not None, "it has a frame"
-    return state
 
 
 def check_vote(vote: VoteFile, signed_state: SignedState) -> None:
@@ -336,20 +321,21 @@ def check_vote(vote: VoteFile, signed_state: SignedState) -> None:
     """
     if vote.world != signed_state.world:
         raise Refused(
-            sentence("this vote is for another world", expected=hash_text(signed_state.world),
-                     actual=hash_text(vote.world))
-        )  # fmt: skip
+            "this vote is for another world",
+            expected=hash_text(signed_state.world),
+            actual=hash_text(vote.world),
+        )
     world_proposal = next(
         (candidate for candidate in signed_state.proposals if candidate.seq == vote.vote.proposal),
         None,
     )
     if world_proposal is not None and world_proposal.change != vote.change:
         raise Refused(
-            sentence(f"this vote is for another change than proposal {world_proposal.seq}",
-                     expected=_differing_parts(world_proposal.change, vote.change),
-                     actual=_differing_parts(vote.change, world_proposal.change),
-                     hint=f"look at the proposal and sign again: aos gov show {world_proposal.seq}")
-        )  # fmt: skip
+            f"this vote is for another change than proposal {world_proposal.seq}",
+            expected=_differing_parts(world_proposal.change, vote.change),
+            actual=_differing_parts(vote.change, world_proposal.change),
+            hint=f"look at the proposal and sign again: aos gov show {world_proposal.seq}",
+        )
 
 
 def _differing_parts(change: ProposedChange, compared: ProposedChange) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from aos_cli.options import argument
 
 
 def show_help(
     command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[COMMAND]...", help="Words of the command (default: list all)."),
+        list[str] | None, argument("[COMMAND]...", "Words of the command (default: list all).")
     ] = None,
 ) -> None:
     from aos_cli.main import app  # noqa: PLC0415  # it imports the registry, which names this file

@@ -5,20 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.host.transfer.importing import Imported, import_world
 from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
-from aos_cli.options import Json, NewWorld
+from aos_cli.options import Json, NewWorld, argument
 from aos_cli.output import line, print_json, progress
 
 
 def import_(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Bundle file, written by aos export.")
-    ],
+    file: Annotated[Path, argument("FILE", "Bundle file, written by aos export.")],
     directory: NewWorld,
     *,
     json: Json = False,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.making import init_world
 from aos.manifest.keys import key_text
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
-from aos_cli.options import Json, NewWorld
+from aos_cli.options import Json, NewWorld, option
 from aos_cli.output import line, print_json
 
 
@@ -19,16 +17,13 @@ def init(
     directory: NewWorld,
     *,
     operator: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Name of the operator, who signs manifests and commands."
-        ),
+        str, option("NAME", "Name of the operator, who signs manifests and commands.")
     ] = "operator",
     executor: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Create a key for an executor of this name, to list in a manifest. "
+        option(
+            "NAME",
+            "Create a key for an executor of this name, to list in a manifest. "
             "May be given several times.",
         ),
     ] = None,

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage
 from aos.read.operations.cell_reads import READ_CELL, READ_CELL_COUNTS, READ_CELLS, READ_FAULTS
 from aos.read.operations.intent_reads import INTENT_STATUSES, READ_INTENT, READ_INTENTS
@@ -23,10 +21,10 @@ from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT, View, check_word
 from aos_cli import inspect_text as text
 from aos_cli.open_view import looking_at
+from aos_cli.options import check_record_range, flag
 from aos_cli.output import has_reader, print_bytes, print_json_line
 from aos_cli.reading_command import ReadingCall, counted_list, printed, reading
 from aos_cli.unsealed_output import Unseal, unsealed_with
-from aos_cli.world_reading import reading_of
 
 FOLLOW_S: Final = 0.2
 """Interval at which ``--follow`` looks for new records, in seconds."""
@@ -64,14 +62,13 @@ def inspect_value(
     call: ReadingCall,
     *,
     raw: Annotated[
-        bool,
-        typer.Option("--raw", help="Write the bytes of the value to stdout, and nothing else."),
+        bool, flag("--raw", "Write the bytes of the value to stdout, and nothing else.")
     ] = False,
 ) -> None:
     if raw and call.json:
         raise BadUsage("--raw writes bytes: leave out --json")
     if raw:
-        print_bytes(reading_of(call.world, call.node).value_bytes(call.query["value"]))
+        print_bytes(call.reading.value_bytes(call.query["value"]))
         return
     call.show(call.document(), text.whereabouts)
 
@@ -81,7 +78,7 @@ def inspect_journal(
     call: ReadingCall,
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Print new records as they come, until Ctrl-C.")
+        bool, flag("--follow", "Print new records as they come, until Ctrl-C.")
     ] = False,
 ) -> None:
     first, last, limit = (call.query[name] for name in ("from", "to", "limit"))
@@ -144,11 +141,7 @@ def _records(
     """Yield the selected records that exist now, oldest first; with ``follow`` then each new
     one."""
     end = view.state.next_seq - 1
-    for name, seq in (("--from", first), ("--to", last)):
-        if seq is not None and seq < 1:
-            raise BadUsage(f"{name}: expected a record, 1 to {end}, found {seq}")
-    if first is not None and first > end and not follow:
-        raise BadUsage(f"--from: expected a record, 1 to {end}, found {first}")
+    check_record_range(first, last, end, follow=follow)
     reader = journal_view.RecordReader(view.journal, view.lens, view.index)
     until = end if last is None else min(end, last)
     if first is None:

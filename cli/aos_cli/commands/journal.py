@@ -6,13 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.host.retention.pruning import PrunedRecords, prune_world
 from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, option
 from aos_cli.output import line, note, print_json, progress
 
 
@@ -20,20 +18,16 @@ def prune(
     *,
     snapshot: Annotated[
         str,
-        typer.Option(
-            "--before",
-            metavar="SNAPSHOT",
-            help="Snapshot whose earlier records are moved: its record number, the hash of its "
+        option(
+            "SNAPSHOT",
+            "Snapshot whose earlier records are moved: its record number, the hash of its "
             "document, or newest.",
+            "--before",
         ),
     ],
     archive: Annotated[
         Path | None,
-        typer.Option(
-            "--archive",
-            metavar="FILE",
-            help="Write the records to this file (default: a new file in DIR/archives).",
-        ),
+        option("FILE", "Write the records to this file (default: a new file in DIR/archives)."),
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,

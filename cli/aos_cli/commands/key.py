@@ -5,37 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.host.checkpoints.key_files import as_witness, new_key
 from aos.host.folder.folder import read_key
 from aos.manifest.keys import key_text
-from aos_cli.options import Json
+from aos_cli.options import Json, argument, option
 from aos_cli.output import line, print_json
 
 Name = Annotated[
     str | None,
-    typer.Option(
-        "--name",
-        metavar="NAME",
-        help="Name of the witness in its verifier key, such as witness.example/w1 (default: "
+    option(
+        "NAME",
+        "Name of the witness in its verifier key, such as witness.example/w1 (default: "
         "aos-witness/ and the first digits of the key).",
     ),
 ]
 
 StateFolder = Annotated[
     Path | None,
-    typer.Option(
-        "--state",
-        metavar="DIR",
-        help="Folder with the last checkpoint of each log (default: the key's FILE.logs).",
-    ),
+    option("DIR", "Folder with the last checkpoint of each log (default: the key's FILE.logs)."),
 ]
 """Where a witness remembers what it cosigned."""
 
 
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the secret key.")],
+    file: Annotated[Path, argument("FILE", "New file for the secret key.")],
     *,
     name: Name = None,
     json: Json = False,
@@ -45,7 +38,7 @@ def new(
 
 
 def show(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File with a secret key.")],
+    file: Annotated[Path, argument("FILE", "File with a secret key.")],
     *,
     name: Name = None,
     json: Json = False,

@@ -8,25 +8,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage
 from aos.manifest.sealed_places import KEY_ID_BYTES
 from aos.sealing.keyring_file import drop_key, new_keyring, read_keyring, rotate_keyring
 from aos.sealing.sealing_key import SECRET_BYTES
-from aos_cli.options import Json
+from aos_cli.options import Json, argument
 from aos_cli.output import line, note, print_json
 
 if TYPE_CHECKING:
     from aos.sealing.keyring_file import KeyringContent
 
-KeyringPath = Annotated[Path, typer.Argument(metavar="FILE", help="File of the keyring.")]
+KeyringPath = Annotated[Path, argument("FILE", "File of the keyring.")]
 
 _ID: Final = re.compile(rf"[0-9a-f]{{{2 * KEY_ID_BYTES}}}")
 
 
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the keyring.")],
+    file: Annotated[Path, argument("FILE", "New file for the keyring.")],
     *,
     json: Json = False,
 ) -> None:
@@ -49,7 +47,7 @@ def show(file: KeyringPath, *, json: Json = False) -> None:
 
 def drop(
     file: KeyringPath,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Id of the key, all 16 digits of it.")],
+    key: Annotated[str, argument("KEY", "Id of the key, all 16 digits of it.")],
     *,
     json: Json = False,
 ) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
 from aos.errors import BadUsage, Refused
 from aos.read.lens.words import SECOND, compact, count, span_text
 from aos.read.operations.linear_reads import (
@@ -20,7 +18,7 @@ from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.linear_world import LinearWorld, read_context
 from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World, number
+from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World, argument, flag, number, option
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import counted_list, printed
 
@@ -28,40 +26,30 @@ FOR_EVER_S: Final = 100 * 365 * 86_400.0
 PLAN_BYTES_MAX: Final = 1 << 20
 _COMPLETED: Final = "COMPLETED"
 
-Id = Annotated[str, typer.Argument(metavar="INSTANCE", help="The id of the instance.")]
+Id = Annotated[str, argument("INSTANCE", "The id of the instance.")]
 
 
 def start(
-    plan: Annotated[
-        str | None, typer.Argument(metavar="[PLAN]", help="The type of a plan in force.")
-    ] = None,
+    plan: Annotated[str | None, argument("[PLAN]", "The type of a plan in force.")] = None,
     *,
-    id: Annotated[str, typer.Option("--id", metavar="ID", help="The id of the instance.")],
+    id: Annotated[str, option("ID", "The id of the instance.")],
     biz_key: Annotated[
-        str | None,
-        typer.Option(metavar="KEY", help="A business key; one running instance at most has it."),
+        str | None, option("KEY", "A business key; one running instance at most has it.")
     ] = None,
-    context: Annotated[str, typer.Option(metavar="JSON", help="The context, an object.")] = "{}",
+    context: Annotated[str, option("JSON", "The context, an object.")] = "{}",
     version: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", parser=number, help="This version of the plan (default: the newest)."
-        ),
+        int | None, option("N", "This version of the plan (default: the newest).", parser=number)
     ] = None,
     plan_file: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="A plan as a manifest has it, in JSON."),
+        Path | None, option("FILE", "A plan as a manifest has it, in JSON.", "--plan")
     ] = None,
     mode: Annotated[
         str,
-        typer.Option(
-            metavar="MODE",
-            help="standard (default), or source: without what AOS adds to the original rules.",
+        option(
+            "MODE", "standard (default), or source: without what AOS adds to the original rules."
         ),
     ] = "standard",
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until the instance has ended.")
-    ] = False,
+    wait: Annotated[bool, flag("--wait", "Wait until the instance has ended.")] = False,
     timeout: WaitTimeout = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
@@ -96,17 +84,12 @@ def start(
 
 def wake(
     instance: Id,
-    type: Annotated[str, typer.Argument(metavar="TYPE", help="The type of the signal.")],
+    type: Annotated[str, argument("TYPE", "The type of the signal.")],
     *,
     event_id: Annotated[
-        str,
-        typer.Option(
-            metavar="ID", help="Its id: a signal with an id that came before has no effect."
-        ),
+        str, option("ID", "Its id: a signal with an id that came before has no effect.")
     ],
-    payload: Annotated[
-        str, typer.Option(metavar="JSON", help="The input of the handler (default: null).")
-    ] = "null",
+    payload: Annotated[str, option("JSON", "The input of the handler (default: null).")] = "null",
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -120,9 +103,7 @@ def wake(
 def cancel(
     instance: Id,
     *,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="The reason, which the instance keeps.")
-    ] = "",
+    reason: Annotated[str, option("TEXT", "The reason, which the instance keeps.")] = "",
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,

@@ -5,35 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.author.new import NewProject, new_project
 from aos.author.project import LANGUAGES
 from aos.shell_text import shell_word
-from aos_cli.options import Json
+from aos_cli.options import Json, argument, flag, option
 from aos_cli.output import line, print_json
 
 
 def new(
     name: Annotated[
         Path,
-        typer.Argument(
-            metavar="NAME",
-            help="Folder of the new project; new or empty. Its last part is the project's name.",
+        argument(
+            "NAME", "Folder of the new project; new or empty. Its last part is the project's name."
         ),
     ],
     *,
     lang: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(LANGUAGES), help="Language of the workflow: rust or assemblyscript."
-        ),
+        str, option("|".join(LANGUAGES), "Language of the workflow: rust or assemblyscript.")
     ],
     flow: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--flow",
-            help="Create a flow: an async function that survives crashes. Only with --lang rust.",
+            "Create a flow: an async function that survives crashes. Only with --lang rust.",
         ),
     ] = False,
     json: Json = False,

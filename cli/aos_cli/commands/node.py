@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage
 from aos.host.errors import NoRoomLeft, Stopping
@@ -19,7 +17,6 @@ from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.node.node_settings import read_settings
 from aos.node.running import LISTEN, NodeAddresses, NodeOptions, run_node
 from aos.node.sockets import ListenAddress, Tls
-from aos.read.lens.words import count
 from aos.worker.host_root import host_environment, with_machine
 from aos_cli.options import (
     DEFAULT_WORLD,
@@ -31,60 +28,62 @@ from aos_cli.options import (
     SecretsFile,
     SnapshotRecords,
     World,
+    flag,
+    option,
 )
 from aos_cli.output import line, note, print_json
-from aos_cli.run_process import RunStart, run_screen, standard_executors
+from aos_cli.run_process import (
+    RunStart,
+    figures_document,
+    figures_text,
+    run_screen,
+    standard_executors,
+)
 
 FRONT: Final = (sys.executable, "-m", "aos.page.node_front")
 """The front with the page. It is a process of its own: the kernel process imports none of it."""
 
 Listen = Annotated[
     str,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Address of the HTTP API. Other machines can reach an address that is not a "
+    option(
+        "HOST:PORT",
+        "Address of the HTTP API. Other machines can reach an address that is not a "
         "loopback address, so that one needs a token (aos token create) and TLS.",
     ),
 ]
-TlsCert = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Certificate and its chain, in PEM format."),
-]
-TlsKey = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Key of the certificate, in PEM format, mode 0600."),
-]
+TlsCert = Annotated[Path | None, option("FILE", "Certificate and its chain, in PEM format.")]
+TlsKey = Annotated[Path | None, option("FILE", "Key of the certificate, in PEM format, mode 0600.")]
 TlsClientCa = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Authorities, in PEM format: only clients with a certificate of one of them may "
-        "connect.",
+    option(
+        "FILE",
+        "Certificates of authorities, in PEM format. Only clients whose certificate one of them "
+        "has signed may connect.",
     ),
 ]
 InsecureHttp = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--insecure-http",
-        help="Serve other machines without TLS. Tokens cross the network unencrypted, unless "
-        "something in front of the node encrypts.",
+        "Serve other machines without TLS. Tokens cross the network unencrypted, unless "
+        "a proxy in front of the node encrypts them.",
     ),
 ]
 OperatorKey = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Key of an operator, which signs the commands of clients whose token may operate "
+    option(
+        "FILE",
+        "Key of an operator, which signs the commands of clients whose token may operate "
         "(default: clients sign themselves).",
     ),
 ]
 Workers = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="M:A",
-        help="Run Python effects in a local worker: package.module:attribute or "
-        "path/to/file.py:attribute. It claims tasks as a worker elsewhere does. May be given "
-        "several times.",
+    option(
+        "M:A",
+        "Run Python effects in a local worker: package.module:attribute or "
+        "path/to/file.py:attribute. It claims tasks as a worker on another machine does. May be "
+        "given several times.",
     ),
 ]
 
@@ -177,22 +176,7 @@ def _announce(listener: NodeAddresses) -> None:
 
 
 def _summary(ended: Ended, *, as_json: bool) -> None:
-    figures = ended.stats.figures
     if as_json:
-        print_json(
-            {
-                "seq": figures.seq,
-                "cells": figures.cells,
-                "events": figures.events,
-                "steps": figures.steps,
-                "receipts": figures.receipts,
-                "faults": figures.faults,
-                "open_intents": figures.open_intents,
-            }
-        )
-        return
-    parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
-    if figures.faults:
-        parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
-    parts.append(f"{count(figures.open_intents, 'effect')} open")
-    line(f"stopped at record {figures.seq:,}: {', '.join(parts)}")
+        print_json(figures_document(ended.stats.figures))
+    else:
+        line(f"stopped at {figures_text(ended.stats.figures)}")

@@ -6,37 +6,30 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.node.sockets import ListenAddress
 from aos.page.page_server import LISTEN, run_page
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, option
 from aos_cli.output import finish, line, note, print_json
 
 
 def page(
     path: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[DIR|BUNDLE]…",
-            help="Worlds, and bundles (see aos export), to show (default: the world of --world).",
+        argument(
+            "[DIR|BUNDLE]…",
+            "Worlds, and bundles (see aos export), to show (default: the world of --world).",
         ),
     ] = None,
     *,
     listen: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST:PORT", help="Loopback address of the page; port 0 lets the system choose."
-        ),
+        str, option("HOST:PORT", "Loopback address of the page; port 0 lets the system choose.")
     ] = LISTEN.text,
-    open_: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser of this machine.")
-    ] = False,
+    open_: Annotated[bool, flag("--open", "Open the page in the browser of this machine.")] = False,
     no_token: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--no-token",
-            help="Show the page to every program and user of this machine, without a token.",
+            "Show the page to every program and user of this machine, without a token.",
         ),
     ] = False,
     world: World = DEFAULT_WORLD,

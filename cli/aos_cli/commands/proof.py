@@ -16,61 +16,47 @@ from aos.prove.proofs.trust import TrustPolicy, judge
 from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, option
 from aos_cli.output import line, note, print_json, write
 
 
 def proof(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SEQ|INTENT|WORKFLOW KEY|since CHECKPOINT",
-            help="A record number, an intent (its hash or at least 8 of its first digits), a cell, "
+        argument(
+            "SEQ|INTENT|WORKFLOW KEY|since CHECKPOINT",
+            "A record number, an intent (its hash or at least 8 of its first digits), a cell, "
             "or an older checkpoint of this world.",
         ),
     ],
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="File for the proof (default: print it)."),
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "File for the proof (default: print it).")] = None,
     bundle: Annotated[
-        Path | None,
-        typer.Option("--bundle", metavar="FILE", help="Prove from this bundle instead of a world."),
+        Path | None, option("FILE", "Prove from this bundle instead of a world.")
     ] = None,
     archive: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--archive",
-            metavar="FILE",
-            help="Archive with pruned records. May be given several times.",
-        ),
+        option("FILE", "Archive with pruned records. May be given several times."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            "--checkpoint",
-            metavar="FILE",
-            help="Use this checkpoint, such as one with cosignatures (default: the newest).",
-        ),
+        option("FILE", "Use this checkpoint, such as one with cosignatures (default: the newest)."),
     ] = None,
-    bare: Annotated[
-        bool, typer.Option("--bare", help="Of an intent: omit values and manifest.")
-    ] = False,
+    bare: Annotated[bool, flag("--bare", "Of an intent: omit values and manifest.")] = False,
     snapshot: Annotated[
         bool,
-        typer.Option(
-            "--snapshot", help="Of a cell: also prove that its record is the last one, or that the "
-            "cell has no state, as of the newest snapshot."
+        flag(
+            "--snapshot",
+            "Of a cell: also prove that its record is the last one, or that the "
+            "cell has no state, as of the newest snapshot.",
         ),
     ] = False,
     yes: Annotated[
-        bool,
-        typer.Option("--yes", help="With --snapshot: reveal keys of other cells without asking."),
+        bool, flag("--yes", "With --snapshot: reveal keys of other cells without asking.")
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     request = ProofRequest(
         words=words,
         bare=bare,

@@ -18,7 +18,7 @@ from aos.read.lens.words import count, short
 from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Abi, Bundle, Json, World, check_abi
+from aos_cli.options import DEFAULT_WORLD, Abi, Bundle, Json, World, check_abi, option
 from aos_cli.output import Advance, line, note, print_json, progress
 from aos_cli.replay_against import run_against
 from aos_cli.replay_start import snapshot_named, until_interrupted
@@ -48,21 +48,21 @@ def replay(
     ] = Engine.NATIVE,
     start: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="snapshot|RECORD",
-            help="Start from the newest snapshot, or from the newest one at or before this "
+        option(
+            "snapshot|RECORD",
+            "Start from the newest snapshot, or from the newest one at or before this "
             "record (default: the whole journal).",
+            "--from",
         ),
     ] = None,
     candidates: Annotated[
         list[str] | None,
-        typer.Option(
-            "--against",
-            metavar="[NAME=]PATH",
-            help="Run the recorded steps on this build (.wasm), or on this manifest (folder or "
+        option(
+            "[NAME=]PATH",
+            "Run the recorded steps on this build (.wasm), or on this manifest (folder or "
             ".air.json file) with its migrations, and compare. NAME selects one of several "
             "modules. May be given several times for builds.",
+            "--against",
         ),
     ] = None,
     abi: Abi = None,

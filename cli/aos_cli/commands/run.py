@@ -11,8 +11,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated, Final
 
-import typer
-
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
@@ -34,10 +32,18 @@ from aos_cli.options import (
     SecretsFile,
     SnapshotRecords,
     World,
+    flag,
+    option,
     span,
 )
 from aos_cli.output import line, note, print_json
-from aos_cli.run_process import RunStart, run_screen, standard_executors
+from aos_cli.run_process import (
+    RunStart,
+    figures_document,
+    figures_text,
+    run_screen,
+    standard_executors,
+)
 
 WAITS_EVERY_S: Final = 10.0
 """Least interval of notes about what a run that ends by itself waits for, in seconds."""
@@ -51,24 +57,23 @@ REFUSED_SHOWN: Final = 10
 def run(
     *,
     until_idle: Annotated[
-        bool,
-        typer.Option("--until-idle", help="Exit when this process has nothing left to do."),
+        bool, flag("--until-idle", "Exit when this process has nothing left to do.")
     ] = False,
     until_waiting: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--until-waiting",
-            help="Exit when all remaining work waits for a timer, or for an effect that no "
+            "Exit when all remaining work waits for a timer, or for an effect that no "
             "executor of this process runs.",
         ),
     ] = False,
     max_wait: Annotated[
         int | None,
-        typer.Option(
-            metavar="D",
-            parser=span,
-            help="With --until-idle or --until-waiting: exit with code 4 after this time, such as "
+        option(
+            "D",
+            "With --until-idle or --until-waiting: exit with code 4 after this time, such as "
             "90s or 5m, and list what is still open.",
+            parser=span,
         ),
     ] = None,
     executors: ExecutorSpecs = None,
@@ -79,11 +84,11 @@ def run(
     cell_cache_size: CellCacheSize = RESTING_MAX,
     checkpoint_every: Annotated[
         int | None,
-        typer.Option(
-            metavar="SPAN",
-            parser=span,
-            help="Make a checkpoint after each such time, such as 10m, and one at the end "
+        option(
+            "SPAN",
+            "Make a checkpoint after each such time, such as 10m, and one at the end "
             "(default: none).",
+            parser=span,
         ),
     ] = None,
     world: World = DEFAULT_WORLD,
@@ -206,17 +211,10 @@ def _due(due_ns: int | None) -> str:
 
 
 def _document(ended: Ended) -> dict[str, object]:
-    figures = ended.stats.figures
     return {
         "idle": ended.is_idle,
         "late": ended.is_late,
-        "seq": figures.seq,
-        "cells": figures.cells,
-        "events": figures.events,
-        "steps": figures.steps,
-        "receipts": figures.receipts,
-        "faults": figures.faults,
-        "open_intents": figures.open_intents,
+        **figures_document(ended.stats.figures),
         "open": [asdict(open_effect) for open_effect in ended.open],
         "waiting": dict(ended.waiting),
         "halted": [
@@ -241,15 +239,10 @@ def _why_not(effect: str, ended: Ended) -> str:
 
 
 def _summary(ended: Ended, max_wait_ns: int | None) -> None:
-    figures = ended.stats.figures
     ending = "idle" if ended.is_idle else "stopped"
     if ended.is_late:
         ending = f"not idle after {span_text(max_wait_ns or 0)} (--max-wait), stopped"
-    parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
-    if figures.faults:
-        parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
-    parts.append(f"{count(figures.open_intents, 'effect')} open")
-    line(f"{ending} at record {figures.seq:,}: {', '.join(parts)}")
+    line(f"{ending} at {figures_text(ended.stats.figures)}")
     for (effect, phase, code), number in sorted(_halts(ended).items()):
         line(
             f"  {number:,} {phase}: {effect}: {code} (aos inspect intents --parked)", style="yellow"

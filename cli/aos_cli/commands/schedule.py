@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
 from aos.core.journal.records import CellId
 from aos.errors import BadUsage, Refused
 from aos.manifest.schedule_setting import must_have_schedules, set_value
@@ -23,7 +21,7 @@ from aos.values.json_text import parse_json
 from aos_cli.cell_answers import ask
 from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_view import looking_at
-from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, number, option, span
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import printed
 from aos_cli.world_reading import reading_of
@@ -33,7 +31,7 @@ _MS: Final = 10**6
 
 _COMMAND_SCHEMAS = {"pause": PAUSE, "resume": RESUME, "trigger": TRIGGER, "delete": DELETE}
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the schedule.")]
+Id = Annotated[str, argument("ID", "The id of the schedule.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,65 +90,45 @@ def create(
     *,
     cron: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Minute, hour, day of the month, month and day of the week: '30 2 * * *'.",
-        ),
+        option("TEXT", "Minute, hour, day of the month, month and day of the week: '30 2 * * *'."),
     ] = None,
-    tz: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="The time zone of --cron (default: UTC).")
-    ] = None,
+    tz: Annotated[str | None, option("ZONE", "The time zone of --cron (default: UTC).")] = None,
     every: Annotated[
-        int | None,
-        typer.Option(metavar="D", parser=span, help="An interval instead of --cron, such as 15m."),
+        int | None, option("D", "An interval instead of --cron, such as 15m.", parser=span)
     ] = None,
-    event: Annotated[
-        str | None, typer.Option(metavar="SCHEMA", help="The event to emit at each time.")
-    ] = None,
-    value: Annotated[
-        str | None, typer.Option(metavar="JSON", help="The fields of --event (default: none).")
-    ] = None,
+    event: Annotated[str | None, option("SCHEMA", "The event to emit at each time.")] = None,
+    value: Annotated[str | None, option("JSON", "The fields of --event (default: none).")] = None,
     at_field: Annotated[
-        str | None,
-        typer.Option(metavar="FIELD", help="A text field of --event that becomes ID@due time."),
+        str | None, option("FIELD", "A text field of --event that becomes ID@due time.")
     ] = None,
     plan: Annotated[
-        str | None,
-        typer.Option(metavar="TYPE", help="Start this plan at each time, instead of --event."),
+        str | None, option("TYPE", "Start this plan at each time, instead of --event.")
     ] = None,
     version: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", parser=number, help="This version of --plan (default: the newest)."
-        ),
+        int | None, option("N", "This version of --plan (default: the newest).", parser=number)
     ] = None,
-    context: Annotated[
-        str | None, typer.Option(metavar="JSON", help="The context of --plan (default: {}).")
-    ] = None,
+    context: Annotated[str | None, option("JSON", "The context of --plan (default: {}).")] = None,
     start: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="First possible time, such as 2026-12-01T00:00:00Z."),
+        str | None, option("TIME", "First possible time, such as 2026-12-01T00:00:00Z.")
     ] = None,
-    end: Annotated[str | None, typer.Option(metavar="TIME", help="Last possible time.")] = None,
+    end: Annotated[str | None, option("TIME", "Last possible time.")] = None,
     catchup: Annotated[
         int | None,
-        typer.Option(
-            metavar="D",
+        option(
+            "D",
+            "Make up for missed times that are at most this long ago (default: 1h).",
             parser=span,
-            help="Make up for missed times that are at most this long ago (default: 1h).",
         ),
     ] = None,
     overlap: Annotated[
-        str | None,
-        typer.Option(metavar="RULE", help="skip: emit none while the last one is in progress."),
+        str | None, option("RULE", "skip: emit none while the last one is in progress.")
     ] = None,
     jitter: Annotated[
-        int | None,
-        typer.Option(metavar="D", parser=span, help="Delay each event at random by up to this."),
+        int | None, option("D", "Delay each event at random by up to this.", parser=span)
     ] = None,
-    paused: Annotated[bool, typer.Option("--paused", help="Create the schedule paused.")] = False,
+    paused: Annotated[bool, flag("--paused", "Create the schedule paused.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the definition of an existing schedule.")
+        bool, flag("--replace", "Replace the definition of an existing schedule.")
     ] = False,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,

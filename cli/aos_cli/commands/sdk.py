@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos import __version__
 from aos.author.project import find_project
 from aos.author.sdk import Updated, update_sdk
 from aos.read.lens.words import count
-from aos_cli.options import Json, ProjectPath
+from aos_cli.options import Json, ProjectPath, flag
 from aos_cli.output import line, note, print_json
 
 PACKAGE: Final = "package.json"
@@ -22,10 +20,7 @@ def update(
     path: ProjectPath = Path(),
     *,
     force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Replace the copy even if it was edited or its release is unknown."
-        ),
+        bool, flag("--force", "Replace the copy even if it was edited or its release is unknown.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
-import typer
-
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import AosError, BadUsage, Refused, Unavailable
 from aos.host.door.writer import Item, Writer
@@ -21,7 +19,7 @@ from aos.values.json_text import parse_json
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.node_option import NodeUrl
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, option
 from aos_cli.output import Advance, line, note, print_json_line, progress
 from aos_cli.sealed_sending import Seal, in_force, sealer
 
@@ -43,25 +41,19 @@ UNROUTED: Final = "reached no cell: no workflow subscribes to it"
 
 def send(
     schema: Annotated[
-        str | None,
-        typer.Argument(metavar="SCHEMA", help="The event's schema; or - for JSON lines on stdin."),
+        str | None, argument("SCHEMA", "The event's schema; or - for JSON lines on stdin.")
     ] = None,
-    value: Annotated[str | None, typer.Argument(metavar="JSON", help="The event.")] = None,
+    value: Annotated[str | None, argument("JSON", "The event.")] = None,
     *,
     jsonl: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="File of events, one JSON object per line: {schema, value, submission_id?}.",
+        option(
+            "FILE", "File of events, one JSON object per line: {schema, value, submission_id?}."
         ),
     ] = None,
     submission_id: Annotated[
         str | None,
-        typer.Option(
-            "--id",
-            metavar="ID",
-            help="Submission id; sending the same event with it again has no effect.",
-        ),
+        option("ID", "Submission id; sending the same event with it again has no effect.", "--id"),
     ] = None,
     seal: Seal = None,
     node: NodeUrl = None,

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES, word_of
-from aos.errors import BadUsage, Refused, either, sentence
+from aos.errors import BadUsage, Refused, either
 from aos.host.checkpoints.named_files import read_named
 from aos.host.executors.carrying import carry_out
 from aos.manifest.effective import Effective
-from aos.prove.whatif.journal_source import JournalSource
+from aos.prove.replay.journal_source import JournalSource
 from aos.prove.whatif.shadow_answers import (
     ANSWERS_BYTES_MAX,
     ScriptAnswers,
@@ -29,7 +27,18 @@ from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.read.views.report_form import read_report
 from aos.values.digests import Hash
 from aos_cli.apply_loading import load_named
-from aos_cli.options import DEFAULT_WORLD, Abi, Json, LeaveCells, World, number, span
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    Abi,
+    Json,
+    LeaveCells,
+    World,
+    argument,
+    flag,
+    number,
+    option,
+    span,
+)
 from aos_cli.output import print_json, progress
 from aos_cli.replay_start import open_source, until_interrupted
 from aos_cli.shadow_text import show_shadow
@@ -38,36 +47,31 @@ NS_PER_S = 10**9
 
 FromRecord = Annotated[
     int | None,
-    typer.Option(
-        "--from", metavar="SEQ", parser=number,
-        help="Begin at this record, or at the nearest manifest, start or snapshot before it "
+    option(
+        "SEQ",
+        "Begin at this record, or at the nearest manifest, start or snapshot before it "
         "(default: the last one with 10,000 records behind it).",
+        "--from",
+        parser=number,
     ),
-]  # fmt: skip
+]
 ToRecord = Annotated[
     int | None,
-    typer.Option(
-        "--to", metavar="SEQ", parser=number, help="End after this record (default: the last one)."
-    ),
+    option("SEQ", "End after this record (default: the last one).", "--to", parser=number),
 ]
-All = Annotated[
-    bool, typer.Option("--all", help="Begin when the manifest in force came into force.")
-]
+All = Annotated[bool, flag("--all", "Begin when the manifest in force came into force.")]
 For = Annotated[
     int | None,
-    typer.Option(
-        "--for", metavar="SPAN", parser=span,
-        help="Follow the running world for this time, such as 10m.",
-    ),
-]  # fmt: skip
+    option("SPAN", "Follow the running world for this time, such as 10m.", "--for", parser=span),
+]
 Answers = Annotated[
     Path | None,
-    typer.Option(
-        "--answers", metavar="FILE",
-        help="Answers to effects that the journal does not answer: a JSON object a line, with "
+    option(
+        "FILE",
+        "Answers to effects that the journal does not answer: a JSON object a line, with "
         "effect, params, status and payload.",
     ),
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +95,9 @@ class ShadowOptions:
 
 
 def shadow(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="Manifest: a folder or one .air.json file.")
-    ],
+    path: Annotated[Path, argument("PATH", "Manifest: a folder or one .air.json file.")],
     bundle: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[BUNDLE]", help="Bundle (see aos export) to read instead of a world."
-        ),
+        Path | None, argument("[BUNDLE]", "Bundle (see aos export) to read instead of a world.")
     ] = None,
     *,
     first: FromRecord = None,
@@ -108,19 +107,19 @@ def shadow(
     answers: Answers = None,
     mode: Annotated[
         str,
-        typer.Option(
-            "--mode", metavar="|".join(MODES), help="How it would be applied, as of aos apply: "
-            "strict (default), pin or migrate.",
+        option(
+            "|".join(MODES),
+            "How it would be applied, as of aos apply: strict (default), pin or migrate.",
         ),
     ] = STRICT,
     leave_cells: LeaveCells = False,
     abi: Abi = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
-) -> int:  # fmt: skip
+) -> int:
     word = word_of(MODES, mode)
     if word is None:
-        raise BadUsage(sentence("--mode", expected=either(MODES), actual=repr(mode)))
+        raise BadUsage("--mode", expected=either(MODES), actual=repr(mode))
     loaded = load_named(path, abi)
     proposed = Proposed(effective=loaded.effective, mode=word, leaves_removed=leave_cells)
     options = ShadowOptions(first=first, last=last, is_all=is_all, for_ns=for_ns, answers=answers)

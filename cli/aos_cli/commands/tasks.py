@@ -7,22 +7,17 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from aos.client.node_connection import NodeAddress
 from aos.errors import BadUsage
 from aos.node.worker.node_requests import NodeRequests
 from aos.read.lens.words import count, span_text
 from aos_cli.node_option import NodeUrl, node_token
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag
 from aos_cli.output import line, note, print_json
 
 DIGITS_MIN = 8
 
-Tasks = Annotated[
-    list[str],
-    typer.Argument(metavar="INTENT...", help="Hashes, or at least their first 8 digits."),
-]
+Tasks = Annotated[list[str], argument("INTENT...", "Hashes, or at least their first 8 digits.")]
 
 
 def list_tasks(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
@@ -57,13 +52,10 @@ def release(
 
 def retry(
     intents: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[INTENT]...", help="Hashes, or at least their first 8 digits."),
+        list[str] | None, argument("[INTENT]...", "Hashes, or at least their first 8 digits.")
     ] = None,
     *,
-    all_parked: Annotated[
-        bool, typer.Option("--all-parked", help="Retry all tasks that are parked.")
-    ] = False,
+    all_parked: Annotated[bool, flag("--all-parked", "Retry all tasks that are parked.")] = False,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,

@@ -11,19 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.author.build import build
 from aos.author.build_record import project_built_at, refuse_stale_build, stale_because
 from aos.author.live import short_path
 from aos.author.project import PROJECT_FILE, Project, read_project
 from aos.author.rust import CargoTests, cargo_tests
-from aos.errors import AosError, BadUsage, Refused, Unavailable, sentence
+from aos.errors import AosError, BadUsage, Refused, Unavailable
 from aos.read.lens.words import count
 from aos.testing.play import Played, ScenarioFailure, manifest_of, play, project_of
 from aos.testing.scenario import SUFFIX, Scenario, read_scenario
 from aos_cli.commands.build import stopping, tell_outdated
-from aos_cli.options import Json
+from aos_cli.options import Json, argument, flag
 from aos_cli.output import finish, line, note, print_json
 
 PASSED_OVER: Final = frozenset({"node_modules", "target", "build", "__pycache__"})
@@ -87,22 +85,17 @@ class _Results:
 def run_tests(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[PATH]...",
-            help="Scenario files, pytest files or folders (default: the project that contains the "
+        argument(
+            "[PATH]...",
+            "Scenario files, pytest files or folders (default: the project that contains the "
             "current folder).",
         ),
     ] = None,
     *,
-    no_pytest: Annotated[
-        bool, typer.Option("--no-pytest", help="Run no tests in Python (pytest).")
-    ] = False,
-    no_cargo: Annotated[
-        bool, typer.Option("--no-cargo", help="Run no tests in Rust (cargo test).")
-    ] = False,
+    no_pytest: Annotated[bool, flag("--no-pytest", "Run no tests in Python (pytest).")] = False,
+    no_cargo: Annotated[bool, flag("--no-cargo", "Run no tests in Rust (cargo test).")] = False,
     no_build: Annotated[
-        bool,
-        typer.Option("--no-build", help="Refuse to test a stale build (default: build it first)."),
+        bool, flag("--no-build", "Refuse to test a stale build (default: build it first).")
     ] = False,
     json: Json = False,
 ) -> int:
@@ -148,12 +141,10 @@ def _own_project() -> Path:
     folder = project_of(Path())
     if folder is None:
         raise BadUsage(
-            sentence(
-                f"there is no {PROJECT_FILE} in this folder or one above it",
-                location=str(Path.cwd()),
-                expected="the folder of a project, or a PATH",
-                hint="aos test . runs every scenario below this folder, and its tests in Python",
-            )
+            f"there is no {PROJECT_FILE} in this folder or one above it",
+            location=str(Path.cwd()),
+            expected="the folder of a project, or a PATH",
+            hint="aos test . runs every scenario below this folder, and its tests in Python",
         )
     return folder
 

@@ -6,18 +6,14 @@ import os
 import time
 from typing import Annotated
 
-import typer
-
 from aos.errors import BadUsage
 from aos.host.folder.folder import open_folder
 from aos.node import tokens
 from aos.values.spelling import time_text
-from aos_cli.options import DEFAULT_WORLD, Json, World, span
+from aos_cli.options import DEFAULT_WORLD, Json, World, argument, option, span
 from aos_cli.output import line, note, print_json, table
 
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of the token, for you and the log.")
-]
+Name = Annotated[str, argument("NAME", "Name of the token, for you and the log.")]
 
 
 def create(
@@ -25,29 +21,24 @@ def create(
     *,
     scope: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SCOPE",
-            help="send[:SCHEMA], read, work[:EFFECT] or operate; SCHEMA and EFFECT may end with *. "
+        option(
+            "SCOPE",
+            "send[:SCHEMA], read, work[:EFFECT] or operate; SCHEMA and EFFECT may end with *. "
             "May be given several times.",
         ),
     ] = None,
     expires: Annotated[
-        int | None,
-        typer.Option(
-            metavar="D", parser=span, help="Lifetime, such as 12h or 90d (default: no end)."
-        ),
+        int | None, option("D", "Lifetime, such as 12h or 90d (default: no end).", parser=span)
     ] = None,
     rate: Annotated[
         str | None,
-        typer.Option(
-            metavar="RATE",
-            help="Most requests on average, such as 50/s, 100/min or 10/h (default: no limit). "
+        option(
+            "RATE",
+            "Most requests on average, such as 50/s, 100/min or 10/h (default: no limit). "
             "Each event of a batch counts.",
         ),
     ] = None,
-    burst: Annotated[
-        int, typer.Option(metavar="N", help="With --rate: how many may come at once (default 1).")
-    ] = 1,
+    burst: Annotated[int, option("N", "With --rate: how many may come at once (default 1).")] = 1,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:

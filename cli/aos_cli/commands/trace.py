@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage
 from aos.read.operations.trace_reads import READ_TRACE
 from aos.read.trace.render import Branch, from_documents, plain
+from aos_cli.options import argument
 from aos_cli.output import is_terminal, line, print_json, safe, screen
 from aos_cli.reading_command import ReadingCall, reading
 from aos_cli.styled import Styled
@@ -32,10 +31,9 @@ def trace(
     *,
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SEQ|INTENT|WORKFLOW KEY",
-            help="A record number, an intent (its hash or at least 8 of its first digits), or a "
-            "cell.",
+        argument(
+            "SEQ|INTENT|WORKFLOW KEY",
+            "A record number, an intent (its hash or at least 8 of its first digits), or a cell.",
         ),
     ],
 ) -> None:

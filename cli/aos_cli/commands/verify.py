@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import open_folder
 from aos.prove.replay.bundle import verify_bundle
 from aos.prove.verify.findings import FindingKind, VerifyReport
 from aos.prove.verify.verify_world import verify_world
 from aos.read.lens.words import count
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
+from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World, option
 from aos_cli.output import line, note, print_json, progress
 
 FINDINGS_SHOWN: Final = 20
@@ -26,27 +24,24 @@ def verify(
     *,
     archive: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--archive",
-            metavar="FILE",
-            help="Check this archive of pruned records with the world. May be given several times.",
+        option(
+            "FILE",
+            "Check this archive of pruned records with the world. May be given several times.",
         ),
     ] = None,
     checkpoint: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--checkpoint",
-            metavar="FILE",
-            help="Compare the journal with this checkpoint, which was kept elsewhere. May be given "
+        option(
+            "FILE",
+            "Compare the journal with this checkpoint, which was kept elsewhere. May be given "
             "several times.",
         ),
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option(
-            "--log",
-            metavar="DIR",
-            help="With --checkpoint: folder with the header log of the other side, which names the "
+        option(
+            "DIR",
+            "With --checkpoint: folder with the header log of the other side, which names the "
             "first frame that differs.",
         ),
     ] = None,
@@ -88,13 +83,11 @@ def _of_world(
         )
     if report.world is not None and report.world != folder.world:
         raise Damage(
-            sentence(
-                "the store holds another world",
-                location=str(folder.path),
-                expected=hash_text(folder.world),
-                actual=hash_text(report.world),
-                hint="world.json and store/ belong together; restore both from one copy",
-            )
+            "the store holds another world",
+            location=str(folder.path),
+            expected=hash_text(folder.world),
+            actual=hash_text(report.world),
+            hint="world.json and store/ belong together; restore both from one copy",
         )
     return report
 

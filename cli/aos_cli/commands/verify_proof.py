@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-import typer
-
 from aos.errors import BadUsage
 from aos.host.checkpoints.named_files import read_named
 from aos.host.checkpoints.timestamps import NotStamped, verified_time
@@ -18,7 +16,7 @@ from aos.prove.proofs.proof_file import PROOF_BYTES_MAX, CheckpointAnchor, read_
 from aos.prove.proofs.trust import TrustPolicy, Verdict, judge
 from aos.values.digests import hash_text, parse_hash
 from aos.values.errors import ValueProblem
-from aos_cli.options import Json
+from aos_cli.options import Json, argument, option
 from aos_cli.output import line, note, print_json
 
 NOT_TRUSTED = 1
@@ -27,39 +25,25 @@ P = TypeVar("P")
 
 
 def verify_proof(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Proof to check (aos proof).")],
+    file: Annotated[Path, argument("FILE", "Proof to check (aos proof).")],
     *,
-    world: Annotated[
-        str | None,
-        typer.Option("--world", metavar="HASH", help="Id of the world that you trust."),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="KEY", help="Public key of the world that you trust."),
-    ] = None,
+    world: Annotated[str | None, option("HASH", "Id of the world that you trust.")] = None,
+    key: Annotated[str | None, option("KEY", "Public key of the world that you trust.")] = None,
     witness: Annotated[
         list[str] | None,
-        typer.Option(
-            "--witness",
-            metavar="VKEY",
-            help="Verifier key of a witness that must have cosigned. May be given several times.",
+        option(
+            "VKEY", "Verifier key of a witness that must have cosigned. May be given several times."
         ),
     ] = None,
     witnesses: Annotated[
         int | None,
-        typer.Option(
-            "--witnesses",
-            metavar="N",
-            min=0,
-            help="How many of the witnesses must have cosigned (default: all).",
-        ),
+        option("N", "How many of the witnesses must have cosigned (default: all).", min=0),
     ] = None,
     ca: Annotated[
         Path | None,
-        typer.Option(
-            "--ca",
-            metavar="FILE",
-            help="Certificates (PEM) of the authority that must have time-stamped the checkpoint.",
+        option(
+            "FILE",
+            "Certificates (PEM) of the authority that must have time-stamped the checkpoint.",
         ),
     ] = None,
     json: Json = False,

@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.host.checkpoints.cosigning import state_folder
 from aos.host.checkpoints.key_files import as_witness
 from aos.host.checkpoints.witness_server import WitnessServer
@@ -17,7 +15,7 @@ from aos.host.folder.folder import read_key
 from aos.node.sockets import ListenAddress
 from aos.prove.headerlog.signed_note import parse_note_key
 from aos_cli.commands.key import Name, StateFolder
-from aos_cli.options import Json
+from aos_cli.options import Json, option
 from aos_cli.output import note, print_json_line
 
 
@@ -25,21 +23,16 @@ def witness(
     *,
     listen: Annotated[
         str,
-        typer.Option(
-            "--listen",
-            metavar="HOST:PORT",
-            help="Address to listen on. The protocol has no secrets; a proxy may add TLS.",
+        option(
+            "HOST:PORT", "Address to listen on. The protocol has no secrets; a proxy may add TLS."
         ),
     ],
-    key: Annotated[
-        Path, typer.Option("--key", metavar="FILE", help="Secret key of the witness (aos key new).")
-    ],
+    key: Annotated[Path, option("FILE", "Secret key of the witness (aos key new).")],
     log: Annotated[
         list[str],
-        typer.Option(
-            "--log",
-            metavar="VKEY",
-            help="Verifier key of a log to cosign, as aos checkpoint prints it. May be given "
+        option(
+            "VKEY",
+            "Verifier key of a log to cosign, as aos checkpoint prints it. May be given "
             "several times.",
         ),
     ],

@@ -8,23 +8,22 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aos.errors import BadUsage
 from aos.node.worker import Worker
 from aos.node.worker.remote_worker import LEASE_S
 from aos.worker.load_executors import load
 from aos.worker.redacted_output import flush, protect_output
 from aos_cli.node_option import NodeUrl, node_token
+from aos_cli.options import argument, option
 from aos_cli.output import note
 
 
 def worker(
     executors: Annotated[
         list[str],
-        typer.Argument(
-            metavar="M:A...",
-            help="Functions: package.module:attribute, path/to/file.py:attribute, or a name that "
+        argument(
+            "M:A...",
+            "Functions: package.module:attribute, path/to/file.py:attribute, or a name that "
             "a package registers.",
         ),
     ],
@@ -32,35 +31,32 @@ def worker(
     node: NodeUrl = None,
     name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Name of this worker at the node (default: host and process id). Two processes "
+        option(
+            "NAME",
+            "Name of this worker at the node (default: host and process id). Two processes "
             "need two names.",
         ),
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "Most tasks of each M:A at a time, in addition to the limits of its effects.",
             min=1,
-            help="Most tasks of each M:A at a time, in addition to the limits of its effects.",
         ),
     ] = None,
     lease_ms: Annotated[
         int,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "Time in milliseconds after which the node gives a task to another worker if this "
+            "one does not report.",
             min=1_000,
             max=3_600_000,
-            help="Time in milliseconds after which the node gives a task to another worker if this "
-            "one does not report.",
         ),
     ] = int(LEASE_S * 1000),
     key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Sign results with this Ed25519 seed, as the name of the M:A."
-        ),
+        Path | None, option("FILE", "Sign results with this Ed25519 seed, as the name of the M:A.")
     ] = None,
 ) -> None:
     if node is None:

@@ -8,19 +8,15 @@ from pathlib import Path
 from typing import Final
 
 import aos_cli
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 
 FOLDER: Final = Path("manifests", "orders")
 SHIPPED: Final = Path("demo", "shipped")
 """Where a wheel has the files, below the package ``aos_cli``."""
 
 _NEEDED: Final = (
-    "air/generated.air.json",
-    "service.py",
-    "make_orders.py",
-    "effects.py",
-    "books.py",
-)
+    "air/generated.air.json", "service.py", "make_orders.py", "effects.py", "books.py",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +64,10 @@ def find_folder(folders: Sequence[Path], names: Sequence[str]) -> Path:
         if all((candidate / name).is_file() for name in names):
             return short(candidate)
     raise Unavailable(
-        sentence(
-            "the demo's files are missing",
-            location=str(folders[-1]),
-            expected=", ".join(names),
-            hint="install aos again",
-        )
+        "the demo's files are missing",
+        location=str(folders[-1]),
+        expected=", ".join(names),
+        hint="install aos again",
     )
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import IO, Final, Self
+from typing import IO, Final
 
+from aos.closable import Closable
 from aos_cli.output import line
 
 END_S: Final = 5.0
@@ -90,19 +91,36 @@ def run(command: Command) -> int:
     sys.stdout.flush()
     with contextlib.ExitStack() as stack:
         stdout = stack.enter_context(command.into.open("wb")) if command.into else None
-        process = stack.enter_context(
-            subprocess.Popen(command.words, env=command.environment(), stdout=stdout)  # noqa: S603
-        )
+        process = stack.enter_context(_foreground(command, stdout=stdout))
         return process.wait()
 
 
 def ask(command: Command) -> tuple[int, str, str]:
     """Show a command and run it; return its exit code and what it wrote."""
     show(command)
-    process = subprocess.run(  # noqa: S603
-        command.words, env=command.environment(), capture_output=True, text=True, check=False
+    with _foreground(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        out, problem = process.communicate()
+    return process.returncode, out.decode(errors="replace"), problem.decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _foreground(
+    command: Command, *, stdout: int | IO[bytes] | None = None, stderr: int | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command for the block to wait for. It has ended at the end of the block, also if a
+    signal interrupts the wait: else it could still write into a folder that is being removed."""
+    process = subprocess.Popen(  # noqa: S603
+        command.words, env=command.environment(), stdout=stdout, stderr=stderr
     )
-    return process.returncode, process.stdout, process.stderr
+    try:
+        yield process
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
 
 
 def child_of(pid: int, word: str) -> int | None:
@@ -130,7 +148,18 @@ def _listed_children(pid: int) -> Iterator[tuple[int, Sequence[str]]]:
             yield int(child), words
 
 
-class Children:
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to end, wait until it has, and kill it if that takes too long."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class Children(Closable):
     """Processes in the background. At the end it ends those that still run, by their own id.
 
     Start them from the main thread: a process ends with the thread that started it.
@@ -152,24 +181,14 @@ class Children:
         self._running.append(process)
         return process
 
-    def end(self) -> None:
+    def close(self) -> None:
         for process in reversed(self._running):
             if process.poll() is None:
                 process.terminate()
         for process in reversed(self._running):
-            try:
-                process.wait(END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            _end(process)
             if process.stdout is not None:
                 process.stdout.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
 
 @contextlib.contextmanager

@@ -13,7 +13,6 @@ from aos.author.errors import BuildFailed, ToolMissing
 from aos.author.project import Project
 from aos.author.running import Console, run
 from aos.author.toolchain import OS_RELEASE, systems
-from aos.errors import sentence
 
 COMPILER: Final = "node_modules/assemblyscript/bin/asc.js"
 STAMP: Final = "node_modules/.aos-installed"
@@ -66,11 +65,9 @@ def install(project: Project, *, console: Console) -> bool:
     )
     if not (project.folder / COMPILER).is_file():
         raise BuildFailed(
-            sentence(
-                "npm ci has not installed AssemblyScript",
-                location=str(project.folder / PACKAGE),
-                expected='"assemblyscript" in devDependencies',
-            )
+            "npm ci has not installed AssemblyScript",
+            location=str(project.folder / PACKAGE),
+            expected='"assemblyscript" in devDependencies',
         )
     stamp.write_text(packages_digest, "utf-8")
     return True
@@ -85,13 +82,11 @@ def _packages_digest(project: Project) -> str:
             data = file.read_bytes()
         except OSError as error:
             raise BuildFailed(
-                sentence(
-                    f"the file cannot be read: {error.strerror}",
-                    location=str(file),
-                    hint="`npm install` makes package-lock.json"
-                    if name == LOCK
-                    else "it names the packages of the project",
-                )
+                f"the file cannot be read: {error.strerror}",
+                location=str(file),
+                hint="`npm install` makes package-lock.json"
+                if name == LOCK
+                else "it names the packages of the project",
             ) from error
         digest.update(hashlib.sha256(data).digest())
     return digest.hexdigest() + "\n"
@@ -100,11 +95,9 @@ def _packages_digest(project: Project) -> str:
 def _compile(project: Project, node: Path, source: str, console: Console) -> bytes:
     if not (project.folder / source).is_file():
         raise BuildFailed(
-            sentence(
-                f"no such file: {source}",
-                location=str(project.file),
-                expected="the entry file of a module",
-            )
+            f"no such file: {source}",
+            location=str(project.file),
+            expected="the entry file of a module",
         )
     with tempfile.TemporaryDirectory(prefix="aos-build-") as scratch:
         module_file = Path(scratch) / "module.wasm"
@@ -131,11 +124,9 @@ def _program(name: str) -> Path:
     program = shutil.which(name)
     if program is None:
         raise ToolMissing(
-            sentence(
-                f"{name} was not found on the PATH",
-                expected="Node.js 18 or newer, with npm",
-                hint=f"install it: {advice()}",
-            )
+            f"{name} was not found on the PATH",
+            expected="Node.js 18 or newer, with npm",
+            hint=f"install it: {advice()}",
         )
     return Path(program)
 

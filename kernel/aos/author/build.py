@@ -28,7 +28,7 @@ from aos.author.running import Console
 from aos.author.rust import compile_rust
 from aos.author.sections import AIR_SECTION, take_sections
 from aos.author.source_files import GENERATED_CODE
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 from aos.host.apply.manifest_files import read_manifest_files
 from aos.manifest.effective import Effective
 from aos.manifest.load import (
@@ -266,12 +266,10 @@ def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
     unused = [module.artifact for module in project.modules if module.artifact not in needed_paths]
     if unused:
         raise BuildFailed(
-            sentence(
-                f"no module of the manifest has its bytes in {', '.join(unused)}",
-                location=str(project.file),
-                expected='a defmodule with "path": "../' + unused[0] + '"',
-                hint="a Rust module has one once it has a #[workflow]",
-            )
+            f"no module of the manifest has its bytes in {', '.join(unused)}",
+            location=str(project.file),
+            expected='a defmodule with "path": "../' + unused[0] + '"',
+            hint="a Rust module has one once it has a #[workflow]",
         )
     return loaded
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aos.author.project import AIR, BUILD, PROJECT_FILE, Project, read_project
 from aos.author.source_files import source_files
-from aos.errors import Refused, Unavailable, sentence
+from aos.errors import Refused, Unavailable
 from aos.shell_text import shell_word
 from aos.values.digests import content_hash
 
@@ -148,10 +148,7 @@ def refuse_stale_build(project: Project) -> None:
     because = stale_because(project)
     if because is not None:
         raise Refused(
-            sentence(
-                f"the build of {project.name} is stale: {because}",
-                hint=f"run {build_command(project)}",
-            )
+            f"the build of {project.name} is stale: {because}", hint=f"run {build_command(project)}"
         )
 
 

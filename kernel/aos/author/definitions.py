@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from aos.author.errors import BuildFailed
 from aos.author.project import GENERATED_AIR, Project
-from aos.errors import sentence
 from aos.manifest.expressions import COMMENT, references, without_comments
 from aos.manifest.forms import ABI_DEFAULT
 from aos.manifest.names import is_system
@@ -58,24 +57,20 @@ class Definitions:
             return
         if kind not in SECTIONS or not isinstance(name, str):
             raise BuildFailed(
-                sentence(
-                    f"{origin}: a node of the sources",
-                    expected=f"$kind one of {', '.join(KINDS)}, and a name",
-                    actual=repr(node)[:80],
-                    hint="is sdk/ of the same release as this aos?",
-                )
+                f"{origin}: a node of the sources",
+                expected=f"$kind one of {', '.join(KINDS)}, and a name",
+                actual=repr(node)[:80],
+                hint="is sdk/ of the same release as this aos?",
             )
         first = self.nodes.setdefault((kind, name), node)
         self.origins.setdefault((kind, name), origin)
         if first is not node and not equal(first, node):
             first_origin = self.origins[kind, name]
             raise BuildFailed(
-                sentence(
-                    f"{name} has two different definitions in {origin}"
-                    if first_origin == origin
-                    else f"{name} is defined differently in {origin} and in {first_origin}",
-                    hint="definitions of one name must be equal; give one a new name or version",
-                )
+                f"{name} has two different definitions in {origin}"
+                if first_origin == origin
+                else f"{name} is defined differently in {origin} and in {first_origin}",
+                hint="definitions of one name must be equal; give one a new name or version",
             )
 
 
@@ -173,11 +168,9 @@ def _check_collision(definitions: Definitions, node: Node, file: str) -> None:
     if source_node is None or equal(source_node, node):
         return
     raise BuildFailed(
-        sentence(
-            f"the definition of {subject[1]} in {file} differs from that of the sources "
-            f"({definitions.origins[subject]})",
-            hint=f"remove it from {file}; aos build writes it to {GENERATED_AIR}",
-        )
+        f"the definition of {subject[1]} in {file} differs from that of the sources "
+        f"({definitions.origins[subject]})",
+        hint=f"remove it from {file}; aos build writes it to {GENERATED_AIR}",
     )
 
 
@@ -233,11 +226,9 @@ def _check_manifest(project: Project, definitions: Definitions, file: str, manif
     """Raise BuildFailed unless a handwritten manifest names all definitions of the sources."""
     if project.manifest:
         raise BuildFailed(
-            sentence(
-                f"there is a manifest in {file} and a table [manifest] in {project.file.name}",
-                expected="one of the two",
-                hint="move the table's fields into that node",
-            )
+            f"there is a manifest in {file} and a table [manifest] in {project.file.name}",
+            expected="one of the two",
+            hint="move the table's fields into that node",
         )
     lacks = []
     for kind, name in sorted(definitions.nodes, key=_sort_key):
@@ -253,10 +244,8 @@ def _check_manifest(project: Project, definitions: Definitions, file: str, manif
     ]
     if lacks:
         raise BuildFailed(
-            sentence(
-                f"{file}: the manifest lacks definitions of the sources: " + "; ".join(lacks),
-                hint="add them, or remove the manifest node and aos build writes one",
-            )
+            f"{file}: the manifest lacks definitions of the sources: " + "; ".join(lacks),
+            hint="add them, or remove the manifest node and aos build writes one",
         )
 
 

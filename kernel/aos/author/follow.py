@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
+from aos.closable import Closable
 from aos.core.journal.record_codec import from_bytes
 from aos.host.folder.reader import open_reader
 from aos.host.machine_clock import now_ns
@@ -45,7 +45,7 @@ TOLD: Final = frozenset(
 """Kinds of records that begin a tree, unless they belong to an earlier one."""
 
 
-class TraceFollower:
+class TraceFollower(Closable):
     """Reads the journal of a world while another process runs it."""
 
     def __init__(self, world: Path, *, after_seq: int | None = None) -> None:
@@ -104,17 +104,6 @@ class TraceFollower:
 
     def close(self) -> None:
         self._reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def shortened(root: Branch) -> Branch:

@@ -15,25 +15,23 @@ from typing import Final
 
 from aos.author.project import LANGUAGES, RUST
 from aos.author.sdk import copy_sdk
-from aos.errors import BadUsage, Refused, Unavailable, either, sentence
+from aos.errors import BadUsage, Refused, Unavailable, either
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 NAME_CHARS_MAX: Final = 40
 
-RESERVED: Final = frozenset(
-    {
-        *("sys", "aos", "aos-sdk", "aos-sdk-macros", "core", "alloc", "std", "proc-macro"),
-        *("test", "tests", "build", "target", "sdk", "node", "env", "assembly", "assemblyscript"),
-        *("as", "async", "await", "box", "break", "const", "continue", "crate", "dyn", "else"),
-        *("enum", "extern", "false", "fn", "for", "gen", "if", "impl", "in", "let", "loop"),
-        *("macro", "match", "mod", "move", "mut", "priv", "pub", "ref", "return", "self"),
-        *("static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe"),
-        *("unsized", "use", "virtual", "where", "while", "yield", "abstract", "become", "do"),
-        *("final", "override", "and", "assert", "class", "def", "del", "elif", "except"),
-        *("finally", "from", "global", "import", "is", "lambda", "nonlocal", "not", "or", "pass"),
-        *("raise", "with", "effects", "function", "var", "new", "this", "null", "namespace"),
-    }
-)
+RESERVED: Final = frozenset({
+    *("sys", "aos", "aos-sdk", "aos-sdk-macros", "core", "alloc", "std", "proc-macro"),
+    *("test", "tests", "build", "target", "sdk", "node", "env", "assembly", "assemblyscript"),
+    *("as", "async", "await", "box", "break", "const", "continue", "crate", "dyn", "else"),
+    *("enum", "extern", "false", "fn", "for", "gen", "if", "impl", "in", "let", "loop"),
+    *("macro", "match", "mod", "move", "mut", "priv", "pub", "ref", "return", "self"),
+    *("static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe"),
+    *("unsized", "use", "virtual", "where", "while", "yield", "abstract", "become", "do"),
+    *("final", "override", "and", "assert", "class", "def", "del", "elif", "except"),
+    *("finally", "from", "global", "import", "is", "lambda", "nonlocal", "not", "or", "pass"),
+    *("raise", "with", "effects", "function", "var", "new", "this", "null", "namespace"),
+})  # fmt: skip
 """Names with which a crate, a package or a namespace would collide."""
 
 IN_TEXT: Final = "project-name"
@@ -74,16 +72,14 @@ def new_project(folder: Path, *, lang: str, is_flow: bool = False) -> NewProject
     name = target.name
     check_name(name)
     if lang not in LANGUAGES:
-        raise BadUsage(sentence("--lang", expected=either(LANGUAGES), actual=repr(lang)))
+        raise BadUsage("--lang", expected=either(LANGUAGES), actual=repr(lang))
     if is_flow and lang != RUST:
         raise BadUsage(
-            sentence(
-                "--flow",
-                expected=f"--lang {RUST}",
-                actual=lang,
-                hint="only the SDK of Rust has flows; leave out --flow for a workflow that handles "
-                "one event at a time",
-            )
+            "--flow",
+            expected=f"--lang {RUST}",
+            actual=lang,
+            hint="only the SDK of Rust has flows; leave out --flow for a workflow that handles "
+            "one event at a time",
         )
     _check_free(target)
     try:
@@ -100,20 +96,16 @@ def check_name(name: str) -> None:
     """Raise BadUsage unless a project can have that name."""
     if NAME.fullmatch(name) is None or len(name) > NAME_CHARS_MAX:
         raise BadUsage(
-            sentence(
-                "the name of a project",
-                expected=f"lower-case letters and digits, beginning with a letter, with single "
-                f"hyphens between, at most {NAME_CHARS_MAX}",
-                actual=repr(name),
-                hint=_suggestion(name),
-            )
+            "the name of a project",
+            expected=f"lower-case letters and digits, beginning with a letter, with single "
+            f"hyphens between, at most {NAME_CHARS_MAX}",
+            actual=repr(name),
+            hint=_suggestion(name),
         )
     if name in RESERVED:
         raise BadUsage(
-            sentence(
-                f"the name of a project: {name!r} is already in use for something else",
-                hint=f"for example {name}-workflow",
-            )
+            f"the name of a project: {name!r} is already in use for something else",
+            hint=f"for example {name}-workflow",
         )
 
 
@@ -145,12 +137,10 @@ def _check_free(target: Path) -> None:
 
 def _not_empty(target: Path, entry_text: str) -> Refused:
     return Refused(
-        sentence(
-            "the folder is not empty",
-            location=str(target),
-            expected="a new or empty folder",
-            actual=f"{entry_text} in it",
-        )
+        "the folder is not empty",
+        location=str(target),
+        expected="a new or empty folder",
+        actual=f"{entry_text} in it",
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final
 
-from aos.errors import BadUsage, excerpt, sentence
+from aos.errors import BadUsage, excerpt
 from aos.manifest.forms import ABIS
 
 PROJECT_FILE: Final = "aos.toml"
@@ -84,12 +84,10 @@ def find_project(path: Path) -> Project:
         if (folder / PROJECT_FILE).is_file():
             return read_project(folder)
     raise BadUsage(
-        sentence(
-            f"there is no {PROJECT_FILE} in this folder or one above it",
-            location=str(path),
-            expected="the folder of a project",
-            hint="aos new NAME --lang rust creates one",
-        )
+        f"there is no {PROJECT_FILE} in this folder or one above it",
+        location=str(path),
+        expected="the folder of a project",
+        hint="aos new NAME --lang rust creates one",
     )
 
 
@@ -173,11 +171,9 @@ class _Reading:
         for field in table:
             if field in _OURS or field in _SECTIONS:
                 raise BadUsage(
-                    sentence(
-                        f"manifest.{field} is filled in by aos build",
-                        location=str(self.file),
-                        hint="leave it out; definitions of the sources and of air/ are listed",
-                    )
+                    f"manifest.{field} is filled in by aos build",
+                    location=str(self.file),
+                    hint="leave it out; definitions of the sources and of air/ are listed",
                 )
         return MappingProxyType(dict(table))
 
@@ -211,21 +207,17 @@ class _Reading:
                 continue
             near = difflib.get_close_matches(name, names, n=1)
             raise BadUsage(
-                sentence(
-                    excerpt(f"{within}.{name}" if within else name),
-                    location=str(self.file),
-                    expected="one of " + ", ".join(names),
-                    actual=excerpt(repr(name)),
-                    hint=f"did you mean {near[0]}?" if near else None,
-                )
+                excerpt(f"{within}.{name}" if within else name),
+                location=str(self.file),
+                expected="one of " + ", ".join(names),
+                actual=excerpt(repr(name)),
+                hint=f"did you mean {near[0]}?" if near else None,
             )
 
     def _invalid(self, field_path: str, expected: str, actual: str | None) -> BadUsage:
         return BadUsage(
-            sentence(
-                excerpt(field_path),
-                location=str(self.file),
-                expected=expected,
-                actual=None if actual is None else excerpt(actual),
-            )
+            excerpt(field_path),
+            location=str(self.file),
+            expected=expected,
+            actual=None if actual is None else excerpt(actual),
         )

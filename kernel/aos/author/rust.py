@@ -33,7 +33,7 @@ from aos.author.toolchain import (
     programs,
     sysroot_flags,
 )
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 
 TARGET_FOLDER: Final = "target"
 
@@ -168,11 +168,9 @@ def _package_name(project: Project, module: ModuleSource) -> str:
         document = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise BuildFailed(
-            sentence(
-                f"modules.{module.name}.source: {file} cannot be read: {error.strerror}",
-                location=str(project.file),
-                expected="the folder of a Rust package",
-            )
+            f"modules.{module.name}.source: {file} cannot be read: {error.strerror}",
+            location=str(project.file),
+            expected="the folder of a Rust package",
         ) from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BuildFailed(f"{file}: the file is not TOML: {error}") from error
@@ -210,11 +208,9 @@ def _module_bytes(
     files = artifacts.get(package, [])
     if not files:
         raise BuildFailed(
-            sentence(
-                f"the package {package} does not build a WASM module",
-                location=str(project.folder / module.source / "Cargo.toml"),
-                expected='crate-type = ["cdylib"] in [lib]',
-            )
+            f"the package {package} does not build a WASM module",
+            location=str(project.folder / module.source / "Cargo.toml"),
+            expected='crate-type = ["cdylib"] in [lib]',
         )
     return files[0].read_bytes()
 
@@ -317,11 +313,9 @@ class CargoTests:
         manifest = self.package / CARGO_FILE
         if self.file.is_relative_to(self.package / "src") and _has_no_tests(manifest):
             raise Unavailable(
-                sentence(
-                    f"the tests in {self.file} were not run, because [lib] has test = false",
-                    location=str(manifest),
-                    hint="remove that line, or run aos test --no-cargo",
-                )
+                f"the tests in {self.file} were not run, because [lib] has test = false",
+                location=str(manifest),
+                hint="remove that line, or run aos test --no-cargo",
             )
         cargo = next(programs("cargo"), None)
         if cargo is None:

@@ -18,7 +18,7 @@ from aos.author.screen import Screen
 from aos.core.decide.answers import Admitted, Answer, Blocker, Refusal, Rule
 from aos.core.decide.quiescence import FAILED_MIGRATION, MISFIT
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT
-from aos.errors import Refused, sentence
+from aos.errors import Refused
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import UNFINISHED_FILE, WORLD_FILE
 from aos.host.folder.making import init_world
@@ -47,12 +47,10 @@ def prepare(path: Path, *, fresh: bool) -> None:
     is_there = path.is_dir() and next(path.iterdir(), None) is not None
     if is_there and not _is_ours(path):
         raise Refused(
-            sentence(
-                "this is not a scratch world of aos dev, so it is not changed",
-                location=str(path),
-                expected="a new or empty folder, or a world that aos dev has created",
-                hint=f"choose another folder: world = … in {PROJECT_FILE}",
-            )
+            "this is not a scratch world of aos dev, so it is not changed",
+            location=str(path),
+            expected="a new or empty folder, or a world that aos dev has created",
+            hint=f"choose another folder: world = … in {PROJECT_FILE}",
         )
     if is_there and (fresh or not (path / WORLD_FILE).exists()):
         with WorldLock(path):  # no other process runs it

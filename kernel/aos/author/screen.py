@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from aos.author.build import Built
 from aos.core.decide.answers import Blocker
-from aos.errors import AosError, BadUsage, sentence
+from aos.errors import AosError, BadUsage
 from aos.host.door.writer import Item
 from aos.manifest.difference import Difference
 from aos.read.trace.render import Branch
@@ -45,15 +45,12 @@ class Screen(Protocol):
 
     def say(self, text: str) -> None:
         """Print what ``aos dev`` does now."""
-        ...
 
     def note(self, text: str) -> None:
         """Print a note, such as those of the world's process."""
-        ...
 
     def problem(self, problem: AosError) -> None:
         """Print a problem, after which ``aos dev`` continues."""
-        ...
 
     def built(self, built: Built) -> None: ...
 
@@ -87,11 +84,9 @@ def parse_line(line: str) -> Item | Command | None:
         except ValueError:
             commands = ", ".join(command.value for command in Command)
             raise BadUsage(
-                sentence(
-                    "a line",
-                    expected=f"SCHEMA JSON, such as shop/Placed@1 {{…}}, or {commands}",
-                    actual=repr(words[0][:80]),
-                )
+                "a line",
+                expected=f"SCHEMA JSON, such as shop/Placed@1 {{…}}, or {commands}",
+                actual=repr(words[0][:80]),
             ) from None
     schema, text = words
     try:

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from aos import __version__
 from aos.author.project import Project
-from aos.errors import Refused, Unavailable, sentence
+from aos.errors import Refused, Unavailable
 from aos.values.digests import content_hash, hash_text
 
 FOLDERS: Final[Mapping[str, str]] = {"rust": "sdk-rust", "assemblyscript": "sdk-assemblyscript"}
@@ -218,12 +218,10 @@ def _check_unedited(
         if all(new.files.get(name) == digest for name, digest in copy_hashes.items()):
             return
         raise Refused(
-            sentence(
-                f"its files may have been edited: the {RECORD} that aos new writes is missing or "
-                "invalid",
-                location=str(folder),
-                hint="save your changes elsewhere, then replace the folder with --force",
-            )
+            f"its files may have been edited: the {RECORD} that aos new writes is missing or "
+            "invalid",
+            location=str(folder),
+            hint="save your changes elsewhere, then replace the folder with --force",
         )
     edited = [
         f"{name} was {'changed' if name in was.files else 'added'}"
@@ -233,23 +231,19 @@ def _check_unedited(
     if edited:
         suffix = f" and {len(edited) - NAMED} more" if len(edited) > NAMED else ""
         raise Refused(
-            sentence(
-                f"edits would be lost: {', '.join(edited[:NAMED])}{suffix}",
-                location=str(folder),
-                hint="save your changes elsewhere, then replace the folder with --force",
-            )
+            f"edits would be lost: {', '.join(edited[:NAMED])}{suffix}",
+            location=str(folder),
+            hint="save your changes elsewhere, then replace the folder with --force",
         )
 
 
 def _no_copy(folder: Path) -> Refused:
     is_link = folder.is_symlink()
     return Refused(
-        sentence(
-            "this is a link, which is not changed" if is_link else "there is no such folder",
-            location=str(folder),
-            expected="a project's own copy of the SDK, as aos new creates it",
-            hint="update the folder that it points to" if is_link else None,
-        )
+        "this is a link, which is not changed" if is_link else "there is no such folder",
+        location=str(folder),
+        expected="a project's own copy of the SDK, as aos new creates it",
+        hint="update the folder that it points to" if is_link else None,
     )
 
 

@@ -20,16 +20,6 @@ from aos.core.decide.answers import Duplicate, Refusal, Rule
 from aos.host.door.writer import Item
 
 __all__ = [
-    "Accepted",
-    "AsyncClient",
-    "Client",
-    "Duplicate",
-    "Instance",
-    "Item",
-    "Refusal",
-    "Rule",
-    "SendAnswer",
-    "WaitTimedOut",
-    "WorldClient",
-    "connect",
-]
+    "Accepted", "AsyncClient", "Client", "Duplicate", "Instance", "Item", "Refusal", "Rule",
+    "SendAnswer", "WaitTimedOut", "WorldClient", "connect",
+]  # fmt: skip

@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import httpx
@@ -120,12 +119,7 @@ class AsyncClient(AwaitedClient, SharedRequests):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _run(self, todo: Steps[T]) -> T:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from aos.client.current import POLL_S, CurrentState, Instance, key_words, reached
 from aos.client.sending import SendAnswer, Sender
-from aos.errors import BadUsage, sentence
+from aos.closable import Closable
+from aos.errors import BadUsage
 from aos.host.door.writer import Item
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.reader import open_reader
@@ -23,7 +23,7 @@ from aos.store.store import Store
 TIMEOUT_S: Final = 30.0
 
 
-class WorldClient:
+class WorldClient(Closable):
     """Sends events to one world and reads it. Made by ``connect``; used by one thread at a time,
     and in the process that made it: connect again after a fork.
 
@@ -136,17 +136,6 @@ class WorldClient:
         self._sender.close()
         self._current.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 def connect(world: Path | str) -> WorldClient:
     """Open the world in the folder ``world`` for a service. No process need run it yet.
@@ -204,12 +193,10 @@ def _last_seq(store: Store) -> int:
 
 def _ends_before(path: Path, after_seq: int, last: int) -> BadUsage:
     return BadUsage(
-        sentence(
-            "the journal ends before the record to continue after",
-            location=str(path),
-            expected=f"0 to {last}",
-            actual=str(after_seq),
-            hint="the world may have been restored from an older backup, which lost the records "
-            f"after {last}",
-        )
+        "the journal ends before the record to continue after",
+        location=str(path),
+        expected=f"0 to {last}",
+        actual=str(after_seq),
+        hint="the world may have been restored from an older backup, which lost the records "
+        f"after {last}",
     )

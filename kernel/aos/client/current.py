@@ -172,9 +172,7 @@ def key_words(key: object) -> str | None:
     try:
         return json.dumps(key, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as problem:
-        raise BadUsage(
-            sentence("key", expected="a JSON value", actual=excerpt(repr(key)))
-        ) from problem
+        raise BadUsage("key", expected="a JSON value", actual=excerpt(repr(key))) from problem
 
 
 def _read_instance(view: View, workflow: str, key: object) -> Instance | None:

@@ -6,8 +6,6 @@ import os
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import httpx
 
@@ -17,10 +15,11 @@ from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tl
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
 from aos.client.requests import TIMEOUT_S, BlockingClient, SharedRequests
+from aos.closable import Closable
 from aos.read.views.record_view import Document
 
 
-class Client(BlockingClient, SharedRequests):
+class Client(BlockingClient, SharedRequests, Closable):
     """Sends events to a world and reads it, through its node. Used by one thread at a time;
     ``AsyncClient`` is the same for asyncio.
 
@@ -158,17 +157,6 @@ class Client(BlockingClient, SharedRequests):
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _run(self, todo: Steps[T]) -> T:
         """Carry out steps, and return what they return."""

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import httpx
 
-from aos.errors import BadUsage, Unavailable, sentence
+from aos.errors import BadUsage, Unavailable
 
 SOCKET: Final = Path("node") / "http.sock"
 """The socket of a node in its world's folder. It needs no token."""
@@ -98,9 +98,7 @@ def tls_of(
 
 def _unusable_file(name: str, files: Path | str, error: OSError) -> BadUsage:
     reason = error.strerror or str(error)
-    return BadUsage(
-        sentence(f"{files} cannot be used", location=name, expected="a PEM file", actual=reason)
-    )
+    return BadUsage(f"{files} cannot be used", location=name, expected="a PEM file", actual=reason)
 
 
 class AnswerParts:

@@ -1,23 +1,20 @@
-"""The requests of each method of a client and how their answers are read, without a connection:
-``Client`` and ``AsyncClient`` both carry out these steps (spec/guides/integrate.md)."""
+"""Shared by the requests of a client: what they ask a node, and how its answers are read, without a
+connection: ``Client`` and ``AsyncClient`` both carry out these steps (spec/guides/integrate.md)."""
 
 from __future__ import annotations
 
 import json
 import time
 import uuid
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from aos.client.current import Instance, WaitTimedOut, key_words, too_late
+from aos.client.current import Instance, key_words
 from aos.client.node_errors import NodeUnavailable, NoSuchInstance, error_of, read_json, refusal_of
 from aos.client.sending import Accepted, SendAnswer
-from aos.core.decide.answers import Admitted, Duplicate, Refusal
-from aos.core.journal.inputs import SETTLE
-from aos.errors import BadUsage, Refused, excerpt, sentence
-from aos.host.apply.signed_governance import declined
-from aos.host.door.writer import Item
+from aos.core.decide.answers import Duplicate, Refusal
+from aos.errors import BadUsage, Refused, excerpt
 from aos.manifest.load import Loaded
 from aos.read.views.record_view import Document
 from aos.values.cbor import Value, decode_ingress, encode
@@ -86,11 +83,36 @@ class NodeAnswer:
     content: bytes
     retry_after: str
 
+    def check(self) -> None:
+        """Raise the error of a problem document; see ``error_of``."""
+        if self.status != 200:
+            problem = read_json(self.content)
+            raise error_of(self.status, problem, retry_after=self.retry_after)
+
+    def document(self) -> Document:
+        """Return the document of the node. Raises as ``check``."""
+        self.check()
+        document = read_json(self.content)
+        if not isinstance(document, dict):
+            raise NodeUnavailable(NO_NODE)
+        return document
+
+    def refusal(self) -> Refusal | None:
+        """Return the refusal of the world, if it is one."""
+        return None if self.status == 200 else refusal_of(read_json(self.content))
+
 
 Step: TypeAlias = NodeRequest | Pause | NextRecord
 Steps: TypeAlias = Generator[Step, NodeAnswer | None, T]
 """Yields what to do next. It gets the answer to a request, or ``NodeUnavailable`` thrown in; and
 None after the two others."""
+
+
+def ask(request: NodeRequest) -> Steps[NodeAnswer]:
+    """Return the answer to one request."""
+    answer = yield request
+    assert answer is not None
+    return answer
 
 
 def read_document(path: str, query: Words) -> Steps[Document]:
@@ -99,14 +121,7 @@ def read_document(path: str, query: Words) -> Steps[Document]:
     Raises:
         AosError: As the problem document of the node; see ``error_of``.
     """
-    answer = yield NodeRequest(method="GET", path=path, query=query)
-    assert answer is not None
-    document = read_json(answer.content)
-    if answer.status != 200:
-        raise error_of(answer.status, document, retry_after=answer.retry_after)
-    if not isinstance(document, dict):
-        raise NodeUnavailable(NO_NODE)
-    return document
+    return (yield from ask(NodeRequest(method="GET", path=path, query=query))).document()
 
 
 def post_document(path: str, body: Mapping[str, object] | None) -> Steps[Document | Refusal]:
@@ -118,115 +133,23 @@ def post_document(path: str, body: Mapping[str, object] | None) -> Steps[Documen
             carried it out.
     """
     text = None if body is None else json.dumps(body, ensure_ascii=False).encode()
-    answer = yield NodeRequest(method="POST", path=path, query=[], body=text)
-    assert answer is not None
-    document = read_json(answer.content)
-    if answer.status != 200:
-        refusal = refusal_of(document)
-        if refusal is not None:
-            return refusal
-        raise error_of(answer.status, document, retry_after=answer.retry_after)
-    if not isinstance(document, dict):
-        raise NodeUnavailable(NO_NODE)
-    return document
+    answer = yield from ask(NodeRequest(method="POST", path=path, query=[], body=text))
+    refusal = answer.refusal()
+    return answer.document() if refusal is None else refusal
 
 
-def command(
-    action: str,
-    *,
-    workflow: str | None,
-    key: object,
-    intent: str | None,
-    status: str | None,
-    payload: object,
-    why: str | None,
-) -> Steps[Admitted | Refusal]:
-    """Submit an operator's command that the node signs. Raises as ``post_document``."""
-    fields = {"workflow": workflow, "key": key, "intent": intent, "status": status, "why": why}
-    body = {name: value for name, value in fields.items() if value is not None}
-    if action == SETTLE:
-        body["payload"] = payload  # null is a receipt, too
-    answer = yield from post_document("/v1/commands", {"action": action, **body})
-    if isinstance(answer, Refusal):
-        return answer
-    return Admitted(
-        seq=answer["seq"], dropped=answer.get("dropped", 0), abandoned=answer.get("abandoned", 0)
-    )
-
-
-def retry_effects(intents: Sequence[str]) -> Steps[list[str]]:
-    """Run held and parked effects again; return those that run. Raises as ``post_document``."""
-    runs: list[str] = []
-    for at in range(0, len(intents), RETRY_INTENTS):
-        answer = yield from post_document(
-            "/v1/work/retry", {"tasks": intents[at : at + RETRY_INTENTS]}
-        )
-        if isinstance(answer, Refusal):
-            raise Refused(answer.message)
-        runs += answer["tasks"]
-    return runs
-
-
-def snapshot() -> Steps[Document]:
-    """Have the node write a snapshot. Raises as ``post_document``, and Refused."""
-    answer = yield from post_document("/v1/snapshots", None)
-    if isinstance(answer, Refusal):
-        raise Refused(answer.message)
-    return answer
-
-
-def try_manifest(
-    manifest: Loaded | int, *, mode: str, leave_cells: bool, show: int
-) -> Steps[Document]:
-    """Send a manifest and its modules for a dry run, or the record of a proposal, which has its own
-    mode; return the report (H-71b), with ``leaves``.
-
-    Raises as ``post_document``, and Refused, or BadUsage if there is no such proposal.
-    """
-    body = yield from _manifest_body(manifest, mode=mode, leave_cells=leave_cells)
-    answer = yield from post_document("/v1/manifests/try", body | {"show": show})
-    if isinstance(answer, Refusal):
-        raise declined(answer)
-    return answer
-
-
-def apply_manifest(
-    manifest: Loaded | int, *, mode: str, leaves: Sequence[str], allow_diverged: bool
-) -> Steps[Admitted | Refusal]:
-    """Put a manifest in force that the node signs, or that of an approved proposal. Raises as
-    ``post_document``."""
-    body = yield from _manifest_body(manifest, mode=mode, leaves=list(leaves))
-    options = {"allow_diverged": allow_diverged}
-    answer = yield from post_document("/v1/manifests", body | options)
-    return answer if isinstance(answer, Refusal) else Admitted(seq=answer["seq"])
-
-
-def govern(
-    action: str, loaded: Loaded | None, body: Mapping[str, object]
-) -> Steps[Admitted | Refusal]:
-    """Send a proposal with its modules, or a report, vote or withdrawal. Raises as
-    ``post_document``."""
-    fields: dict[str, object] = {"action": action, **body}
-    if loaded is not None:
-        fields = (yield from _manifest_body(loaded)) | fields
-    sent = {name: value for name, value in fields.items() if value is not None}
-    answer = yield from post_document("/v1/governance", sent)
-    return answer if isinstance(answer, Refusal) else Admitted(seq=answer["seq"])
-
-
-def _manifest_body(manifest: Loaded | int, **fields: object) -> Steps[dict[str, object]]:
+def manifest_body(manifest: Loaded | int, **fields: object) -> Steps[dict[str, object]]:
     """Send the modules of a manifest; return the body that names them, with ``fields``. Of a
     proposal only its record is sent: everything else is its own."""
     if isinstance(manifest, int):
         return {"proposal": manifest}
     for wasm in manifest.modules.values():
-        answer = yield NodeRequest(
-            method="POST", path="/v1/modules", query=[], body=wasm, media="application/wasm"
+        answer = yield from ask(
+            NodeRequest(
+                method="POST", path="/v1/modules", query=[], body=wasm, media="application/wasm"
+            )
         )
-        assert answer is not None
-        if answer.status != 200:
-            problem = read_json(answer.content)
-            raise error_of(answer.status, problem, retry_after=answer.retry_after)
+        answer.check()
     return {
         "document": base64_text(manifest.effective.document),
         "modules": [hash_text(module) for module in manifest.modules],
@@ -234,30 +157,20 @@ def _manifest_body(manifest: Loaded | int, **fields: object) -> Steps[dict[str, 
     }
 
 
-def linear(operation: str, body: Mapping[str, object]) -> Steps[Document]:
-    """Start, wake or cancel a linear instance (``/v1/linear/OPERATION``).
+def operated(path: str, body: Mapping[str, object] | None) -> Steps[Document]:
+    """Send a JSON document without its fields that are None; return the node's document.
 
-    Raises as ``post_document``, and Refused if the instance or the world refuses it.
+    Raises as ``post_document``, and Refused if the world refuses it.
     """
-    return (yield from _operated(f"/v1/linear/{operation}", body))
-
-
-def _operated(path: str, body: Mapping[str, object]) -> Steps[Document]:
-    fields = {name: value for name, value in body.items() if value is not None}
-    answer = yield from post_document(path, fields)
+    answer = yield from post_document(path, None if body is None else without_none(body))
     if isinstance(answer, Refusal):
         raise Refused(answer.message)
     return answer
 
 
-def schedule(operation: str, body: Mapping[str, object]) -> Steps[Document]:
-    """Create or command a schedule (``/v1/schedules/OPERATION``). Raises as ``linear``."""
-    return (yield from _operated(f"/v1/schedules/{operation}", body))
-
-
-def batch(operation: str, body: Mapping[str, object]) -> Steps[Document]:
-    """Begin or stop a batch (``/v1/batchesOPERATION``). Raises as ``linear``."""
-    return (yield from _operated(f"/v1/batches{operation}", body))
+def without_none(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def query_words(query: Mapping[str, object]) -> Words:
@@ -270,65 +183,18 @@ def query_words(query: Mapping[str, object]) -> Words:
     ]
 
 
-def read_blob(value: str) -> Steps[bytes]:
-    """Return the bytes of a value. Raises as ``read_document``."""
-    answer = yield NodeRequest(method="GET", path="/v1/blob", query=[("value", value)])
-    assert answer is not None
-    if answer.status != 200:
-        raise error_of(answer.status, read_json(answer.content), retry_after=answer.retry_after)
-    return answer.content
-
-
-def send(schema: str, value: object, id: str | None, timeout_s: float) -> Steps[SendAnswer]:
-    """Send one event, again under the same submission id until the node answers."""
-    media, body = event_body({"schema": schema, "value": value, "submission_id": id or _own_id()})
-    answer = yield from _accepted(media, body, timeout_s)
-    document = read_json(answer.content)
-    if answer.status != 200:
-        refusal = refusal_of(document)
-        if refusal is not None:
-            return refusal
-        raise error_of(answer.status, document, retry_after=answer.retry_after)
-    return _send_answer(document, is_own_id=id is None)
-
-
-def send_batch(items: Sequence[Item], timeout_s: float) -> Steps[list[SendAnswer]]:
-    """Send several events in one request, again under the same ids until the node answers."""
-    events = [
-        {
-            "schema": item.schema,
-            "value": item.value,
-            "submission_id": item.submission_id or _own_id(),
-        }
-        for item in items
-    ]
-    media, body = event_body({"items": events})
-    answer = yield from _accepted(media, body, timeout_s)
-    document = read_json(answer.content)
-    if answer.status != 200:
-        raise error_of(answer.status, document, retry_after=answer.retry_after)
-    answers = document.get("items") if isinstance(document, dict) else None
-    if not isinstance(answers, list) or len(answers) != len(items):
-        raise NodeUnavailable(NO_NODE)
-    return [
-        _item_answer(reply, is_own_id=item.submission_id is None)
-        for reply, item in zip(answers, items, strict=True)
-    ]
-
-
-def _accepted(media: str, body: bytes, timeout_s: float) -> Steps[NodeAnswer]:
+def accepted(media: str, body: bytes, timeout_s: float) -> Steps[NodeAnswer]:
     """Return the answer to events, once the node is there and has room for them."""
 
-    def ask() -> Steps[NodeAnswer]:
-        answer = yield NodeRequest(
-            method="POST", path="/v1/events", query=[], body=body, media=media
+    def send() -> Steps[NodeAnswer]:
+        answer = yield from ask(
+            NodeRequest(method="POST", path="/v1/events", query=[], body=body, media=media)
         )
-        assert answer is not None
         if answer.status in (408, 429) or answer.status >= 500:
-            raise error_of(answer.status, read_json(answer.content), retry_after=answer.retry_after)
+            answer.check()
         return answer
 
-    return (yield from once_there(ask, timeout_s))
+    return (yield from once_there(send, timeout_s))
 
 
 def once_there(begin: Callable[[], Steps[T]], timeout_s: float) -> Steps[T]:
@@ -348,22 +214,24 @@ def once_there(begin: Callable[[], Steps[T]], timeout_s: float) -> Steps[T]:
         yield Pause(pause_s)
 
 
-def _own_id() -> str:
+def own_id() -> str:
     """The submission id of an event that the caller gave none."""
     return f"client-{uuid.uuid4()}"
 
 
-def _item_answer(document: object, *, is_own_id: bool) -> SendAnswer:
+def item_answer(document: object, *, is_own_id: bool) -> SendAnswer:
+    """Return the answer to one event of a batch. Raises the error of another problem."""
     problem = document.get("problem") if isinstance(document, dict) else None
     if problem is None:
-        return _send_answer(document, is_own_id=is_own_id)
+        return send_answer(document, is_own_id=is_own_id)
     refusal = refusal_of(problem, may_be_busy=True)
     if refusal is None:
         raise error_of(problem.get("status", 500), problem)
     return refusal
 
 
-def _send_answer(document: object, *, is_own_id: bool) -> SendAnswer:
+def send_answer(document: object, *, is_own_id: bool) -> SendAnswer:
+    """Return the answer to an event that the world took, now or earlier."""
     if not isinstance(document, dict) or "seq" not in document:
         raise NodeUnavailable(NO_NODE)
     # The client made the id, so a duplicate is the same event, sent again after a lost answer.
@@ -392,7 +260,7 @@ def event_body(event: Mapping[str, Any]) -> tuple[str, bytes]:
     except (TypeError, ValueError, ValueProblem) as problem:
         actual = excerpt(repr(events[0]["value"]))
         raise BadUsage(
-            sentence("event", expected="a JSON value, or CBOR as bytes", actual=actual)
+            "event", expected="a JSON value, or CBOR as bytes", actual=actual
         ) from problem
 
 
@@ -413,32 +281,6 @@ def read_instance(workflow: str, key: object) -> Steps[Instance | None]:
     return Instance.of(document, seq=seq)
 
 
-def wait_for(
-    workflow: str, key: object, until: Callable[[Instance], bool], timeout_s: float
-) -> Steps[Instance]:
-    """Wait for an instance, also while the node restarts."""
-    deadline = time.monotonic() + timeout_s
-    instance: Instance | None = None
-    while True:
-        step: Step = Pause(RETRY_S)
-        try:
-            seq = yield from read_seq()
-            instance = yield from read_instance(workflow, key)
-            if instance is not None and until(instance):
-                return instance
-            query = [("from", str(seq + 1)), *cell_words(workflow, key)]
-            step = NextRecord(query, min(deadline - time.monotonic(), SILENCE_S))
-        except NodeUnavailable:
-            if time.monotonic() >= deadline:
-                raise
-        if time.monotonic() >= deadline:
-            raise WaitTimedOut(too_late(workflow, key, instance, timeout_s), instance)
-        try:
-            yield step
-        except NodeUnavailable:
-            yield Pause(RETRY_S)
-
-
 def cell_words(workflow: str | None, key: object) -> Words:
     """The query of a workflow and a key."""
     words: Words = [] if workflow is None else [("workflow", workflow)]
@@ -456,11 +298,6 @@ def list_instances(
     document = yield from read_document("/v1/cells", query)
     rows: list[Document] = document["cells"]
     return rows
-
-
-def count_cells(**query: str | None) -> Steps[Document]:
-    """Return the numbers of instances."""
-    return read_document("/v1/cells/count", query_words(query))
 
 
 def record_words(
@@ -526,10 +363,8 @@ def newest_record(words: Words) -> Steps[int]:
 def ends_before(after_seq: int, last: int) -> BadUsage:
     """The journal of the node ends before the record to continue after."""
     return BadUsage(
-        sentence(
-            "the journal ends before the record to continue after",
-            expected=f"0 to {last}",
-            actual=str(after_seq),
-            hint="the world may have been restored from an older backup",
-        )
+        "the journal ends before the record to continue after",
+        expected=f"0 to {last}",
+        actual=str(after_seq),
+        hint="the world may have been restored from an older backup",
     )

@@ -6,6 +6,7 @@ returns the answer itself; called on one for asyncio, a coroutine.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import wraps
@@ -13,11 +14,13 @@ from types import MethodType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
 from aos.client import node_steps as steps
-from aos.client.current import Instance, reached
+from aos.client.current import Instance, WaitTimedOut, reached, too_late
+from aos.client.node_errors import NodeUnavailable
 from aos.client.node_steps import Steps
 from aos.client.sending import SendAnswer
 from aos.core.decide.answers import Admitted, Refusal
-from aos.core.journal.inputs import STRICT
+from aos.core.journal.inputs import SETTLE, STRICT
+from aos.host.apply.signed_governance import declined
 from aos.host.door.writer import Item
 from aos.manifest.load import Loaded
 from aos.read.views.record_view import Document
@@ -92,7 +95,13 @@ class SharedRequests:
             value: A JSON value that fits the schema, or ingress CBOR as bytes.
             id: The submission id; by default a random one for each call.
         """
-        return steps.send(schema, value, id, timeout_s)
+        event = {"schema": schema, "value": value, "submission_id": id or steps.own_id()}
+        media, body = steps.event_body(event)
+        answer = yield from steps.accepted(media, body, timeout_s)
+        refusal = answer.refusal()
+        if refusal is not None:
+            return refusal
+        return steps.send_answer(answer.document(), is_own_id=id is None)
 
     @request
     def send_batch(
@@ -100,7 +109,22 @@ class SharedRequests:
     ) -> Steps[list[SendAnswer]]:
         """Send at most 1,024 events, of 16 MiB together, in one request, and return their answers
         in order. A refused event does not stop the others. Repeated as ``send``."""
-        return steps.send_batch(events, timeout_s)
+        items = [
+            {
+                "schema": event.schema,
+                "value": event.value,
+                "submission_id": event.submission_id or steps.own_id(),
+            }
+            for event in events
+        ]
+        media, body = steps.event_body({"items": items})
+        answers = (yield from steps.accepted(media, body, timeout_s)).document().get("items")
+        if not isinstance(answers, list) or len(answers) != len(events):
+            raise NodeUnavailable(steps.NO_NODE)
+        return [
+            steps.item_answer(reply, is_own_id=event.submission_id is None)
+            for reply, event in zip(answers, events, strict=True)
+        ]
 
     @request
     def instance(self, workflow: str, key: object = None) -> Steps[Instance | None]:
@@ -132,7 +156,8 @@ class SharedRequests:
         Raises:
             BadUsage: The condition or ``group_by`` is invalid.
         """
-        return steps.count_cells(workflow=workflow, status=status, where=where, group_by=group_by)
+        query = {"workflow": workflow, "status": status, "where": where, "group_by": group_by}
+        return steps.read_document("/v1/cells/count", steps.query_words(query))
 
     @request
     def wait(
@@ -153,7 +178,27 @@ class SharedRequests:
             WaitTimedOut: It did not get there within ``timeout_s`` seconds; the message gives the
                 reasons.
         """
-        return steps.wait_for(workflow, key, reached(until), timeout_s)
+        has_arrived = reached(until)
+        deadline = time.monotonic() + timeout_s
+        instance: Instance | None = None
+        while True:
+            step: steps.Step = steps.Pause(steps.RETRY_S)
+            try:
+                seq = yield from steps.read_seq()
+                instance = yield from steps.read_instance(workflow, key)
+                if instance is not None and has_arrived(instance):
+                    return instance
+                query = [("from", str(seq + 1)), *steps.cell_words(workflow, key)]
+                step = steps.NextRecord(query, min(deadline - time.monotonic(), steps.SILENCE_S))
+            except NodeUnavailable:
+                if time.monotonic() >= deadline:
+                    raise
+            if time.monotonic() >= deadline:
+                raise WaitTimedOut(too_late(workflow, key, instance, timeout_s), instance)
+            try:
+                yield step
+            except NodeUnavailable:
+                yield steps.Pause(steps.RETRY_S)
 
     @request
     def document(self, /, path: str, **query: object) -> Steps[Document]:
@@ -168,7 +213,10 @@ class SharedRequests:
     @request
     def blob(self, value: str) -> Steps[bytes]:
         """Return the bytes of a value that is stored outside its records, by its content hash."""
-        return steps.read_blob(value)
+        request = steps.NodeRequest(method="GET", path="/v1/blob", query=[("value", value)])
+        answer = yield from steps.ask(request)
+        answer.check()
+        return answer.content
 
     @request
     def command(
@@ -197,26 +245,33 @@ class SharedRequests:
         Raises:
             NodeUnavailable: The node went away. It is unknown whether the command is a record.
         """
-        return steps.command(
-            action,
-            workflow=workflow,
-            key=key,
-            intent=intent,
-            status=status,
-            payload=payload,
-            why=why,
+        fields = {"workflow": workflow, "key": key, "intent": intent, "status": status, "why": why}
+        body = steps.without_none(fields)
+        if action == SETTLE:
+            body["payload"] = payload  # null is a receipt, too
+        answer = yield from steps.post_document("/v1/commands", {"action": action, **body})
+        if isinstance(answer, Refusal):
+            return answer
+        return Admitted(
+            seq=answer["seq"],
+            dropped=answer.get("dropped", 0),
+            abandoned=answer.get("abandoned", 0),
         )
 
     @request
     def retry_effects(self, intents: Sequence[str]) -> Steps[list[str]]:
         """Run held and parked effects again, in the node or at its workers; return the hashes of
         those that run. Needs a token with the scope ``operate``."""
-        return steps.retry_effects(intents)
+        runs: list[str] = []
+        for at in range(0, len(intents), steps.RETRY_INTENTS):
+            tasks = intents[at : at + steps.RETRY_INTENTS]
+            runs += (yield from steps.operated("/v1/work/retry", {"tasks": tasks}))["tasks"]
+        return runs
 
     @request
     def snapshot(self) -> Steps[Document]:
         """Have the node write a snapshot; return the document of ``aos snapshot --json``."""
-        return steps.snapshot()
+        return steps.operated("/v1/snapshots", None)
 
     @request
     def try_manifest(
@@ -235,7 +290,11 @@ class SharedRequests:
         Raises:
             Refused: A module is refused.
         """
-        return steps.try_manifest(manifest, mode=mode, leave_cells=leave_cells, show=show)
+        body = yield from steps.manifest_body(manifest, mode=mode, leave_cells=leave_cells)
+        answer = yield from steps.post_document("/v1/manifests/try", body | {"show": show})
+        if isinstance(answer, Refusal):
+            raise declined(answer)
+        return answer
 
     @request
     def apply_manifest(
@@ -257,9 +316,10 @@ class SharedRequests:
         Raises:
             NodeUnavailable: The node went away. It is unknown whether the manifest is a record.
         """
-        return steps.apply_manifest(
-            manifest, mode=mode, leaves=leaves, allow_diverged=allow_diverged
-        )
+        body = yield from steps.manifest_body(manifest, mode=mode, leaves=list(leaves))
+        options = {"allow_diverged": allow_diverged}
+        answer = yield from steps.post_document("/v1/manifests", body | options)
+        return answer if isinstance(answer, Refusal) else Admitted(seq=answer["seq"])
 
     @request
     def govern(
@@ -276,7 +336,11 @@ class SharedRequests:
         Raises:
             NodeUnavailable: The node went away. It is unknown whether it is a record.
         """
-        return steps.govern(action, loaded, body)
+        fields: dict[str, object] = {"action": action, **body}
+        if loaded is not None:
+            fields = (yield from steps.manifest_body(loaded)) | fields
+        answer = yield from steps.post_document("/v1/governance", steps.without_none(fields))
+        return answer if isinstance(answer, Refusal) else Admitted(seq=answer["seq"])
 
     @request
     def linear(self, /, operation: str, **body: object) -> Steps[Document]:
@@ -293,7 +357,7 @@ class SharedRequests:
             NodeUnavailable: The node went away. It is unknown whether it was taken: look at the
                 instance.
         """
-        return steps.linear(operation, body)
+        return steps.operated(f"/v1/linear/{operation}", body)
 
     @request
     def schedule(self, /, operation: str, **body: object) -> Steps[Document]:
@@ -309,7 +373,7 @@ class SharedRequests:
             NodeUnavailable: The node went away. It is unknown whether it was taken: look at the
                 schedule.
         """
-        return steps.schedule(operation, body)
+        return steps.operated(f"/v1/schedules/{operation}", body)
 
     @request
     def batch(self, /, operation: str = "", **body: object) -> Steps[Document]:
@@ -324,7 +388,7 @@ class SharedRequests:
             NodeUnavailable: The node went away. With the same ``id`` it can be sent again: there
                 is one batch of an id.
         """
-        return steps.batch(operation, body)
+        return steps.operated(f"/v1/batches{operation}", body)
 
     @request
     def seq(self) -> Steps[int]:

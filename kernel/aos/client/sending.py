@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.records import CellId
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 from aos.host.door.remote import NotSent, connect
 from aos.host.door.writer import Item, Writer
 from aos.host.errors import Busy
@@ -76,11 +76,9 @@ class Sender:
             remote = connect(self._folder, 0.0)
             if remote is None:
                 raise Unavailable(
-                    sentence(
-                        "no process runs this world",
-                        location=str(self._folder.path),
-                        hint=f"start one: aos run --world {shell_word(self._folder.path)}",
-                    )
+                    "no process runs this world",
+                    location=str(self._folder.path),
+                    hint=f"start one: aos run --world {shell_word(self._folder.path)}",
                 )
             self._writer = Writer(self._folder, remote, is_direct=False)
             self._writer.signed_state()  # values are encoded by the schemas of its manifest

@@ -1,28 +1,27 @@
-"""The core as one object: it turns inputs and the ring into frames (spec/kernel.md, K-1 to K-6).
+"""The reference kernel: it turns inputs and the ring into frames (spec/kernel.md, K-1 to K-6).
 
-    admit(input, stamp)   decide, record, fold
-    step()                run the ring's head once: decide, record, fold
-    seal(salt)            make one frame of all records since the last seal
+    admit(input, stamp)      decide, then enter
+    next(), ran(how it ended)   decide a step of the ring's head, or a receipt that is owed
+    enter(decided)           record and fold
+    seal(salt)               make one frame of all records since the last seal
 
-The kernel does no I/O: the host passes it a runner for modules and a reader for blobs, and both
-are deterministic. The same object runs live, in tests and under replay.
+The kernel does no I/O and runs no module: ``kernel_protocol`` says what it asks of its host. The
+same object runs live, in tests and under replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from aos.core.decide.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
-from aos.core.decide.answers import Admitted, Answer, Decided, Duplicate, Refusal
-from aos.core.decide.control import admit_control
+from aos.core.decide.answers import Answer, Decided, Decision, Refusal, admission
+from aos.core.decide.control import admit_control, uses_in_state
 from aos.core.decide.governed import admit_governance
-from aos.core.decide.migration import Failed, Keep, MigratedCells, Puts, migrate
+from aos.core.decide.migration import Asking
 from aos.core.decide.owed import decide_owed
-from aos.core.decide.quiescence import Change
 from aos.core.decide.settle import admit_attempt, admit_receipt, admit_stream
-from aos.core.decide.step import decide_step
-from aos.core.journal.frame import Tip
+from aos.core.decide.step import StepRun, begin_step, end_step
+from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.identity import ENTROPY_BYTES, world_id
 from aos.core.journal.inputs import (
@@ -38,34 +37,68 @@ from aos.core.journal.inputs import (
     StartInput,
     StreamInput,
 )
-from aos.core.journal.ports import BlobReader, Runner, Verify
+from aos.core.journal.ports import BlobReader, Call, Ran, Verify
 from aos.core.journal.record_codec import to_bytes
-from aos.core.journal.records import (
-    Control,
-    Event,
-    Faulted,
-    Genesis,
-    KernelReceipt,
-    Receipt,
-    Record,
-    Stamp,
-    Step,
-)
+from aos.core.journal.records import CellId, Genesis, Record, Stamp
 from aos.core.journal.signing import is_signed
+from aos.core.kernel_protocol import KernelFigures, KernelProtocol, Request, RingHead
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Pending, Sealed
-from aos.core.state.fold import fold
+from aos.core.snapshot.load import layers, load
+from aos.core.snapshot.take import rebase, take
+from aos.core.state.cell import Cell
+from aos.core.state.eras import ManifestOf
+from aos.core.state.fold import fold, fold_frame
+from aos.core.state.intent_progress import IntentProgress, open_intents, progress_of
 from aos.core.state.state import State, empty
+from aos.core.state.submissions import Find
+from aos.core.state.version import manifest_under, writer_of
 from aos.errors import Refused
+from aos.manifest.effective import Effective, Workflow
 from aos.values.digests import Hash
 
-_OF_A_STEP: Final = (Step, Faulted, KernelReceipt)
+
+def open_kernel(
+    *,
+    world: Hash | None = None,
+    snapshot: Hash | None = None,
+    read: BlobReader,
+    find: Find | None = None,
+    verify: Verify = is_signed,
+    limits: Limits = LIMITS,
+    manifest_of: ManifestOf = Effective.from_document,
+    keeps: bool = False,
+) -> KernelProtocol:
+    """Return a kernel: of ``world`` before its genesis, or of the world in a snapshot, which its
+    document names. ``follow`` brings it to the end of a journal.
+
+    Args:
+        read: Must find every blob of every frame that the kernel sealed or folded, durable or not.
+        find: Returns the record of a submission id in the store.
+        verify: ``is_signed``, or a cache of its answers.
+        manifest_of: ``judge`` for the journal of another world, which may be forged.
+        keeps: Whether the host makes blobs of a migration durable as they come (``Keep``). Without
+            it they are committed with the frame.
+
+    Raises:
+        Damage: The snapshot cannot be read.
+    """
+    if snapshot is None:
+        assert world is not None
+        state = empty(Tip(world=world), read, find=find, limits=limits, manifest_of=manifest_of)
+    else:
+        state = load(snapshot, read, find=find, limits=limits, manifest_of=manifest_of)
+    return Kernel(state, read=read, verify=verify, keeps=keeps)
 
 
-def genesis(
-    genesis_input: GenesisInput, stamp: Stamp, salt: bytes, *, limits: Limits = LIMITS
-) -> tuple[State, Sealed]:
-    """Make a world: its state after the genesis record, and the frame that holds it.
+def world_state(kernel: KernelProtocol) -> State:
+    """Return the state of a kernel, for code that reads a world as data and changes nothing."""
+    assert isinstance(kernel, Kernel)
+    return kernel.state
+
+
+def genesis(genesis_input: GenesisInput, stamp: Stamp, salt: bytes) -> Sealed:
+    """Make a world: the frame of its genesis, which a kernel follows.
 
     Raises:
         Refused: The world's key did not sign the genesis.
@@ -76,8 +109,7 @@ def genesis(
     if not is_signed(message, genesis_input.signature, genesis_input.world_key):
         raise Refused("genesis: the signature is not the world key's")
     world = world_id(genesis_input.nonce, genesis_input.world_key)
-    state = empty(Tip(world=world), _no_blobs, limits=limits)
-    kernel = Kernel(state, runner=None, read=_no_blobs)
+    kernel = open_kernel(world=world, read=_no_blobs)
     kernel.append(
         Genesis(
             seq=1,
@@ -92,88 +124,83 @@ def genesis(
     )
     sealed = kernel.seal(salt)
     assert sealed is not None
-    return kernel.state, sealed
+    return sealed
 
 
-class Kernel:
-    """Own the state of one world, and change it record by record. One thread calls it.
-
-    ``runner`` runs modules; without one, the kernel only admits. ``read`` must find every blob of
-    every frame that this kernel sealed or folded, durable or not. ``verify`` is ``is_signed``, or a
-    cache of its answers. ``migrator`` runs migrations, for a kernel that has no runner. ``keep``
-    commits a migration's blobs in their own transactions; without it they are committed with the
-    frame.
-    """
+class Kernel(KernelProtocol):
+    """Owns the state of one world; see ``KernelProtocol`` for its methods, ``open_kernel`` for its
+    arguments."""
 
     def __init__(
         self,
         state: State,
         *,
-        runner: Runner | None,
         read: BlobReader,
         verify: Verify = is_signed,
-        migrator: Runner | None = None,
-        keep: Keep | None = None,
+        keeps: bool = False,
     ) -> None:
         self.state = state
-        self._runner = runner
-        self._migrator = migrator or runner
-        self._keep = keep
         self._host_read = read
         state.cells.read_with(self.read)
         state.submissions.read_with(self.read)
         self._verify = verify
+        self._keeps = keeps
         self._pending = Pending()
-        self.last_engine_text: str | None = None
+        self._step: StepRun | None = None
+        """The step whose call runs."""
+        self._asking: Asking[Decided | Refusal] | None = None
+        """The manifest whose migration runs."""
+
+    # The world after the last record
 
     @property
-    def pending_records(self) -> int:
-        """Records since the last seal."""
-        return len(self._pending.records)
+    def tip(self) -> Tip:
+        return self.state.tip
 
     @property
-    def pending_bytes(self) -> int:
-        """Bytes of the records since the last seal."""
-        return self._pending.size
+    def next_seq(self) -> int:
+        return self.state.next_seq
+
+    @property
+    def manifest(self) -> Effective | None:
+        return self.state.manifest
+
+    def figures(self) -> KernelFigures:
+        state = self.state
+        proposals = state.proposals
+        return KernelFigures(
+            clock_ns=state.clock_ns,
+            world_key=state.world_key,
+            operators=state.operators,
+            manifest=state.manifest,
+            manifest_seq=state.manifest_seq,
+            serial=state.serial,
+            controls=state.controls,
+            cells=len(state.cells),
+            ready_cells=len(state.ring),
+            open_intents=len(state.intents),
+            snapshot=state.snapshot,
+            proposed=proposals.count,
+            proposals=proposals.open_proposals() if proposals.open else (),
+        )
+
+    def manifests(self) -> Sequence[Effective]:
+        return [manifest_under(self.state, era.seq) for era in self.state.eras.all]
+
+    # Inputs
 
     def admit(self, input: Input, stamp: Stamp) -> Answer:
-        """Decide an input and, unless it is refused, fold its record. The answer may leave the
-        process once the frame of that record is durable, not before.
+        decision = self.decide(input, stamp)
+        if isinstance(decision, Decided):
+            self.enter(decision)
+            return admission(decision.record)
+        assert isinstance(decision, Answer), "a manifest that migrates is not admitted at once"
+        return decision
 
-        Raises:
-            Damage: A blob that the decision needs is missing or altered. Nothing has changed.
-        """
-        decided = self.decide(input, stamp)
-        return self.enter(decided) if isinstance(decided, Decided) else decided
-
-    def enter(self, decided: Decided) -> Admitted:
-        """Fold the record that ``decide`` returned; nothing else may have changed the state since.
-
-        The answer may leave the process once the frame of that record is durable, not before.
-        """
-        record = decided.record
-        self.append(record, decided.blobs)
-        match record:
-            case Event(to=to):
-                return Admitted(seq=record.seq, to=to)
-            case Receipt(outcome=came):
-                return Admitted(seq=record.seq, outcome=came)
-            case Control():
-                return Admitted(
-                    seq=record.seq, dropped=record.dropped or 0, abandoned=len(record.abandoned)
-                )
-            case _:
-                return Admitted(seq=record.seq)
-
-    def decide(self, input: Input, stamp: Stamp) -> Decided | Duplicate | Refusal:
-        """Decide an input: the record that admits it, or the answer if there is none. Nothing
-        changes, so a host may still refuse what the rules of the kernel admit.
-
-        Raises:
-            Damage: As ``admit``.
-        """
+    def decide(self, input: Input, stamp: Stamp) -> Request | Decision:
         assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
         assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
+        self._step = self._asking = None
         state = self.state
         match input:
             case EventInput():
@@ -191,61 +218,93 @@ class Kernel:
             case GovernanceInput():
                 return admit_governance(state, input, stamp, self.read)
             case ManifestInput():
-                return admit_manifest(state, input, stamp, read=self.read, migrator=self._migrate)
+                kept_bytes = state.limits.kept_bytes if self._keeps else None
+                decision = admit_manifest(
+                    state, input, stamp, read=self.read, kept_bytes=kept_bytes
+                )
+                if isinstance(decision, Decided | Refusal):
+                    return decision
+                self._asking = decision
+                return self._asked(None)
             case StartInput():
                 return admit_start(state, input, stamp)
             case GenesisInput():
                 raise AssertionError("a world has one genesis: see genesis()")
 
-    def _migrate(self, change: Change) -> MigratedCells | Failed:
-        assert self._migrator is not None, "this kernel runs no module"
-        puts = Puts(self.read, self._keep, kept_bytes=self.state.limits.kept_bytes)
-        result = migrate(self.state, change, self._migrator, self.read, puts)
-        return result if isinstance(result, Failed) else MigratedCells(result, puts.uncommitted)
+    # Steps, and receipts that the core owes
+
+    def has_work(self, *, steps: bool = True) -> bool:
+        return bool(self.state.owed) or (steps and bool(self.state.ring))
 
     @property
-    def has_work(self) -> bool:
-        """Whether ``step`` has something to do. A receipt that the core owes needs no runner."""
+    def ready_cells(self) -> int:
+        return len(self.state.ring)
+
+    def ring_head(self) -> RingHead | None:
         state = self.state
-        return bool(state.owed) or (self._runner is not None and bool(state.ring))
-
-    def step(self) -> Step | Faulted | KernelReceipt | None:
-        """Make the first receipt that the core owes, or else run the ring's head once; None when
-        there is neither.
-
-        Raises:
-            Damage: A blob that the step needs is missing or altered. Nothing has changed.
-        """
-        if self.state.owed:
-            decided = decide_owed(self.state, self.read)
-        elif self.state.ring:
-            assert self._runner is not None, "this kernel only admits"
-            decided = decide_step(self.state, self._runner, self.read)
-            self.last_engine_text = decided.engine_text
-        else:
+        if not state.ring:
             return None
-        record = decided.record
-        assert isinstance(record, _OF_A_STEP)
-        self.append(record, decided.blobs)
-        return record
+        mail = state.cells[state.ring[0]].mailbox[0]
+        return RingHead(state.ring[0], mail.entry, mail.root.seq, mail.depth)
+
+    def next(self, *, steps: bool = True) -> Call | Decided | None:
+        self._step = self._asking = None
+        if self.state.owed:
+            return decide_owed(self.state, self.read)
+        if not steps or not self.state.ring:
+            return None
+        run = begin_step(self.state, self.read)
+        if isinstance(run, Decided):
+            return run
+        self._step = run
+        return run.call
+
+    def ran(self, ran: Ran) -> Request | Decision:
+        run, self._step = self._step, None
+        return self._asked(ran) if run is None else end_step(run, ran)
+
+    def kept(self) -> Request | Decision:
+        return self._asked(None)
+
+    def _asked(self, answer: Ran | None) -> Request | Decision:
+        asking, self._asking = self._asking, None
+        assert asking is not None, "no decision waits for an answer"
+        try:
+            request = asking.send(answer)
+        except StopIteration as end:
+            decision: Decided | Refusal = end.value
+            return decision
+        self._asking = asking
+        return request
+
+    # Records and frames
+
+    @property
+    def pending_records(self) -> int:
+        return len(self._pending.records)
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._pending.size
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
-        """Fold a decided record and add it to the frame that is being filled. Replay calls this
-        for the records that it does not decide again.
+        self.enter(Decided(record=record, blobs=blobs))
 
-        Raises:
-            Damage: The record cannot follow. The state must not be used any more.
-        """
+    def enter(self, decided: Decided) -> None:
+        record = decided.record
         # Encode first: a record that cannot be written must not be folded (K-2).
         data = to_bytes(record)
-        if blobs:
-            self._pending.keep(blobs)
+        if decided.blobs:
+            self._pending.keep(decided.blobs)
             self._pending.replace(record, self.state)
         fold(self.state, record, self.read)
         self._pending.add(record, data, self.state)
 
+    def follow(self, frame: Frame) -> None:
+        assert not self._pending.records, "a frame is being filled"
+        fold_frame(self.state, frame, self.read)
+
     def seal(self, salt: bytes) -> Sealed | None:
-        """Make one frame of all records since the last seal; None when there are none."""
         pending = self._pending
         if not pending.records:
             return None
@@ -255,10 +314,59 @@ class Kernel:
         self._pending = Pending()
         return sealed
 
-    def read(self, hash: Hash) -> bytes:
-        """Return a blob of the frame that is being filled, or else one of the host's."""
+    # Reading
+
+    def read(self, hash: Hash, /) -> bytes:
         pending_blob = self._pending.blobs.get(hash)
         return self._host_read(hash) if pending_blob is None else pending_blob
+
+    def cell(self, id: CellId) -> Cell | None:
+        return self.state.cells.get(id)
+
+    def cells_of(self, workflow: str) -> Iterator[Cell]:
+        return self.state.cells.of(workflow)
+
+    def writer_of(self, id: CellId) -> Workflow | None:
+        return writer_of(self.state, id)
+
+    def takes_receipt(self, intent: Hash) -> bool:
+        return intent in self.state.intents or intent in self.state.abandoned
+
+    def progress_of(self, intent: Hash) -> IntentProgress | None:
+        return progress_of(self.state, intent)
+
+    def open_intents(self) -> Iterator[IntentProgress]:
+        return open_intents(self.state)
+
+    def uses(self, value: Hash) -> Iterator[str]:
+        return uses_in_state(self.state, value, self.read)
+
+    # Memory and snapshots
+
+    @property
+    def base(self) -> int:
+        return self.state.cells.at
+
+    @property
+    def pins(self) -> Container[Hash]:
+        return self.state.cells.spilling.pins
+
+    def spill(self, *, resting_max: int | None = None) -> None:
+        self.state.cells.spilling.is_on = True
+        if resting_max is not None:
+            self.state.cells.keep(resting_max)
+
+    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
+        snapshot = take(self.state, put)
+        return SnapshotInput(
+            at=snapshot.at,
+            frame=snapshot.frame,
+            document=snapshot.document,
+            size=snapshot.size,
+        )
+
+    def rebase(self, document: Hash) -> None:
+        rebase(self.state, layers(document, self.read))
 
 
 def _no_blobs(hash: Hash) -> bytes:

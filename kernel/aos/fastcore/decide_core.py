@@ -43,8 +43,7 @@ _U64: Final = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDecided:
-    """The canonical bytes of the next record, which ``enter`` folds, and the blobs to store with
-    it."""
+    """The canonical bytes of the next record, and its blobs. ``enter`` folds it."""
 
     record: bytes
     blobs: Mapping[Hash, bytes]
@@ -52,7 +51,7 @@ class RecordDecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDue:
-    """A module must run for the decision; before that the host makes ``keep`` durable."""
+    """A module must run next; before that, the host makes ``keep`` durable."""
 
     call: Call
     keep: Mapping[Hash, bytes]

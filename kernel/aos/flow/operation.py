@@ -70,16 +70,10 @@ class OperationKind(enum.IntEnum):
         return self.name.lower()
 
 
-SCOPES: Final = frozenset(
-    {
-        OperationKind.JOIN,
-        OperationKind.RACE,
-        OperationKind.BRANCH,
-        OperationKind.SCOPE,
-        OperationKind.LOOP,
-        OperationKind.ITERATION,
-    }
-)
+SCOPES: Final = frozenset({
+    OperationKind.JOIN, OperationKind.RACE, OperationKind.BRANCH, OperationKind.SCOPE,
+    OperationKind.LOOP, OperationKind.ITERATION,
+})  # fmt: skip
 """The kinds that have operations of their own. One that is over has collapsed into its result."""
 
 

@@ -7,23 +7,19 @@ recorded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from aos.core.decide.answers import Answer, Decided, Refusal, Rule
+from aos.core.decide.answers import Answer, Decided, Refusal, Rule, admission
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.ports import BlobReader
-from aos.core.journal.records import CellId, Event, Stamp, slot_bytes
-from aos.core.state.state import State
-from aos.core.state.version import home, workflow_under
-from aos.manifest.effective import Effective
+from aos.core.journal.records import CellId, Event, Record, Stamp, slot_bytes
+from aos.core.kernel_protocol import CellView, KernelProtocol
+from aos.manifest.effective import Effective, Workflow
 from aos.read.lens.json_values import as_json
 from aos.read.lens.words import key_text
 from aos.read.views.reason import command_words
 from aos.values.errors import ValueProblem
-
-if TYPE_CHECKING:  # a command that only asks about a flow has no kernel
-    from aos.core.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,40 +43,64 @@ class EndedFlow:
         )
 
 
-def admit_from_outside(kernel: Kernel, event: EventInput, stamp: Stamp) -> Answer:
-    """As ``Kernel.admit``, but refuse an event whose only receivers are flows that have ended. If
+def admit_from_outside(kernel: KernelProtocol, event: EventInput, stamp: Stamp) -> Answer:
+    """As ``kernel.admit``, but refuse an event whose only receivers are flows that have ended. If
     other cells receive it too, the answer has these flows in ``ended``.
 
     Raises:
-        Damage: As ``Kernel.admit``.
+        Damage: As ``admit``.
     """
-    manifest = kernel.state.manifest
+    manifest = kernel.manifest
     if manifest is None or event.schema not in manifest.flow_events:
         return kernel.admit(event, stamp)
-    decided = kernel.decide(event, stamp)
-    if not isinstance(decided, Decided):
-        return decided
-    record = decided.record
+    decision = kernel.decide(event, stamp)
+    if not isinstance(decision, Decided):
+        assert isinstance(decision, Answer)
+        return decision
+    ended = ended_receivers(kernel, decision.record)
+    if isinstance(ended, Refusal):
+        return ended
+    kernel.enter(decision)
+    return replace(admission(decision.record), ended=ended)
+
+
+def ended_receivers(kernel: KernelProtocol, record: Record) -> Refusal | tuple[CellId, ...]:
+    """The receivers of a decided event that are flows and have ended; or the refusal of the event,
+    if it has no others. Raises as ``ended_flow``."""
+    manifest = kernel.manifest
     assert isinstance(record, Event)
-    receivers = (ended_flow(kernel.state, id, record.schema, kernel.read) for id in record.to)
+    if manifest is None or record.schema not in manifest.flow_events:
+        return ()
+    receivers = (
+        ended_flow(manifest, kernel.cell(id), record.schema, kernel.writer_of, kernel.read)
+        for id in record.to
+        if manifest.workflows[id[0]].is_flow
+    )
     ended = [flow for flow in receivers if flow is not None]
-    if not ended:
-        return kernel.enter(decided)
-    if len(ended) == len(record.to) and not record.overloaded:
+    if ended and len(ended) == len(record.to) and not record.overloaded:
         return ended[0].refusal(manifest)
-    return replace(kernel.enter(decided), ended=tuple(flow.id for flow in ended))
+    return tuple(flow.id for flow in ended)
 
 
-def ended_flow(state: State, id: CellId, schema: str, read: BlobReader) -> EndedFlow | None:
-    """Return the flow ``id`` if it has ended and ignores events of ``schema``; None otherwise, also
-    for a cell that does not exist or is no flow.
+def ended_flow(
+    manifest: Effective,
+    cell: CellView | None,
+    schema: str,
+    writer_of: Callable[[CellId], Workflow | None],
+    read: BlobReader,
+) -> EndedFlow | None:
+    """Return the flow of ``cell`` if it has ended and ignores events of ``schema``; None otherwise,
+    also for a cell that does not exist or is no flow. ``writer_of`` returns the workflow under
+    which a cell came in flight.
 
     Raises:
         Damage: Its state, or the manifest under which it was written, cannot be read.
     """
-    workflow, cell = state.effective.workflows[id[0]], state.cells.get(id)
     # Every flow that has ended declares it, and few others do (FL-7): only their states are read.
-    if not workflow.is_flow or cell is None or cell.declared is None or cell.state is None:
+    if cell is None or cell.declared is None or cell.state is None:
+        return None
+    workflow = manifest.workflows[cell.id[0]]
+    if not workflow.is_flow:
         return None
     # A world without flows needs nothing that reads them.
     from aos.flow.declaration import CALL_ARM, CONTROL_ARM  # noqa: PLC0415
@@ -89,11 +109,11 @@ def ended_flow(state: State, id: CellId, schema: str, read: BlobReader) -> Ended
     arm = workflow.arms.get(schema)
     if arm is None or arm == CALL_ARM or (arm == CONTROL_ARM and cell.fault is not None):
         return None
-    wrote = workflow_under(state, id, home(state, cell))
+    wrote = writer_of(cell.id)
     if wrote is None or not wrote.is_flow:
         return None
     try:
         status = read_status(slot_bytes(cell.state, read))
     except ValueProblem:
         return None  # the step meets it
-    return EndedFlow(id=id, status=status, last_seq=cell.last_seq) if status in ENDED else None
+    return EndedFlow(id=cell.id, status=status, last_seq=cell.last_seq) if status in ENDED else None

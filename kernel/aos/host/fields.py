@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aos.errors import BadUsage
-from aos.values.digests import HASH_BYTES, Hash, content_hash
+from aos.values.digests import Hash, content_hash
 
 Message = dict[str, Any]
 
@@ -20,11 +20,6 @@ def field(message: Message, name: str, kind: type) -> Any:
     if type(value) is not kind:
         raise BadUsage(f"{name}: expected {kind.__name__}, found {type(value).__name__}")
     return value
-
-
-def is_hash(value: object) -> bool:
-    """Whether a field of a message is a content hash."""
-    return isinstance(value, bytes) and len(value) == HASH_BYTES
 
 
 def blobs_by_hash(value: object) -> dict[Hash, bytes] | None:

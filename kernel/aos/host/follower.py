@@ -34,12 +34,10 @@ class RecordListener(Protocol):
 
         After a ``restart``, records may have been passed over: compare ``state.next_seq``.
         """
-        ...
 
     def on_record(self, record: Record, state: State) -> None:
         """Take the next record, which ``state`` has just folded. Never waits; must not change the
         state."""
-        ...
 
 
 class Follower:

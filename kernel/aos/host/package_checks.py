@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from shlex import join
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.inputs import END, REMOVE, ControlInput, EventInput
 from aos.core.journal.records import CellId, slot_bytes
-from aos.core.state.cell import Cell
-from aos.core.state.state import State
+from aos.core.kernel_protocol import CellView
 from aos.errors import excerpt
 from aos.host.schedules import refused_schedule
 from aos.linear.rows import RUNNING, status_of
@@ -30,22 +28,23 @@ from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
 Read: TypeAlias = Callable[[Hash], bytes]
-_Check: TypeAlias = Callable[[State, Cell, str, Read], Refusal | None]
+CellOf: TypeAlias = Callable[[CellId], CellView | None]
+_Check: TypeAlias = Callable[[Effective, CellOf, CellView, str, Read], Refusal | None]
 
-OWN_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        LINEAR: "aos linear cancel INSTANCE",
-        BIZ_KEY: "aos linear cancel INSTANCE",
-        SCHEDULE: "aos schedule delete ID",
-    }
-)
+OWN_COMMANDS: Final[Mapping[str, str]] = {
+    LINEAR: "aos linear cancel INSTANCE",
+    BIZ_KEY: "aos linear cancel INSTANCE",
+    SCHEDULE: "aos schedule delete ID",
+}
 """The command of a package that ends a cell of the workflow, with what the cell holds elsewhere."""
 
 GUARDED: Final = frozenset({SET, DELETE, RESULT})
 """Events of senders that ``refused_event`` looks at."""
 
 
-def refused_command(state: State, control: ControlInput, read: Read) -> Refusal | None:
+def refused_command(
+    manifest: Effective | None, control: ControlInput, cell_of: CellOf, read: Read
+) -> Refusal | None:
     """Why an operator must not end or remove a cell of a package; None if it may be, or if the
     kernel refuses the command anyway.
 
@@ -60,15 +59,15 @@ def refused_command(state: State, control: ControlInput, read: Read) -> Refusal 
     if control.action not in (END, REMOVE) or control.cell is None:
         return None
     check = _CHECKS.get(control.cell[0])
-    manifest, cell = state.manifest, state.cells.get(control.cell)
-    if check is None or cell is None or manifest is None:
+    if check is None or manifest is None or control.cell[0] not in manifest.workflows:
         return None
-    return (
-        check(state, cell, control.action, read) if control.cell[0] in manifest.workflows else None
-    )
+    cell = cell_of(control.cell)
+    return None if cell is None else check(manifest, cell_of, cell, control.action, read)
 
 
-def _check_linear(_: State, cell: Cell, action: str, read: Read) -> Refusal | None:
+def _check_linear(
+    _manifest: Effective, _cell_of: CellOf, cell: CellView, action: str, read: Read
+) -> Refusal | None:
     """L-52."""
     id = _key_text(cell.id)
     status = RUNNING if cell.state is None else status_of(_state_fields(cell, read))
@@ -87,10 +86,12 @@ def _check_linear(_: State, cell: Cell, action: str, read: Read) -> Refusal | No
     )
 
 
-def _check_biz_key(state: State, cell: Cell, action: str, read: Read) -> Refusal | None:
+def _check_biz_key(
+    _manifest: Effective, cell_of: CellOf, cell: CellView, action: str, read: Read
+) -> Refusal | None:
     """L-53."""
     key = excerpt(_key_text(cell.id))
-    holder = _holder(state, cell, read)
+    holder = _holder(cell_of, cell, read)
     if holder is not None:
         instance = _key_text(holder.id)
         return _own_command(
@@ -107,11 +108,11 @@ def _check_biz_key(state: State, cell: Cell, action: str, read: Read) -> Refusal
     )
 
 
-def _holder(state: State, cell: Cell, read: Read) -> Cell | None:
+def _holder(cell_of: CellOf, cell: CellView, read: Read) -> CellView | None:
     """The instance that runs, or is about to start, under a business key."""
     if cell.state is None:
         return None
-    holder = state.cells.get((LINEAR, encode(_state_fields(cell, read)["instance"])))
+    holder = cell_of((LINEAR, encode(_state_fields(cell, read)["instance"])))
     if holder is None or holder.state is None:
         return holder
     instance = _state_fields(holder, read)
@@ -119,11 +120,12 @@ def _holder(state: State, cell: Cell, read: Read) -> Cell | None:
     return holder if has_it else None
 
 
-def _check_schedule(state: State, cell: Cell, action: str, _: Read) -> Refusal | None:
+def _check_schedule(
+    manifest: Effective, _cell_of: CellOf, cell: CellView, action: str, _read: Read
+) -> Refusal | None:
     """SC-25."""
     id = _key_text(cell.id)
-    assert state.manifest is not None
-    if any(schedule.id == id for schedule in state.manifest.schedules):
+    if any(schedule.id == id for schedule in manifest.schedules):
         return _own_command(
             f"{excerpt(id)} is a schedule of the manifest in force: a changed manifest removes it",
             cell,
@@ -138,12 +140,14 @@ def _check_schedule(state: State, cell: Cell, action: str, _: Read) -> Refusal |
     )
 
 
-_CHECKS: Final[Mapping[str, _Check]] = MappingProxyType(
-    {LINEAR: _check_linear, BIZ_KEY: _check_biz_key, SCHEDULE: _check_schedule}
-)
+_CHECKS: Final[Mapping[str, _Check]] = {
+    LINEAR: _check_linear,
+    BIZ_KEY: _check_biz_key,
+    SCHEDULE: _check_schedule,
+}
 
 
-def _own_command(text: str, cell: Cell | None, command: str) -> Refusal:
+def _own_command(text: str, cell: CellView | None, command: str) -> Refusal:
     """A refusal that names the command of the package. A cell that failed by a fault must be
     resumed before it can take that command."""
     hint = command
@@ -159,7 +163,7 @@ def _aos_command(*words: str) -> str:
     return join(("aos", *first, *(["--"] if id.startswith("-") else []), id))
 
 
-def _state_fields(cell: Cell, read: Read) -> dict[str, Any]:
+def _state_fields(cell: CellView, read: Read) -> dict[str, Any]:
     assert cell.state is not None
     fields: Any = decode_record(slot_bytes(cell.state, read))
     assert isinstance(fields, dict), "the states of the packages are records"
@@ -173,7 +177,7 @@ def _key_text(cell: CellId) -> str:
     return key
 
 
-def refused_event(state: State, event: EventInput) -> Refusal | None:
+def refused_event(manifest: Effective | None, event: EventInput) -> Refusal | None:
     """Why an event of ``GUARDED`` must not be admitted; None if it may, or if the kernel refuses it
     anyway.
 
@@ -182,7 +186,6 @@ def refused_event(state: State, event: EventInput) -> Refusal | None:
     does not ask whether these events are open at ingress. It is asked here, just before the
     kernel's own checks (spec/schedule.md, SC-22; spec/linear.md, L-34).
     """
-    manifest = state.manifest
     schema = None if manifest is None else manifest.schemas.get(event.schema)
     if manifest is None or schema is None or not manifest.is_open(event.schema):
         return None

@@ -28,7 +28,6 @@ from aos.core.decide.fits import completed
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, slot_bytes
 from aos.core.state.cell import OpenIntent
-from aos.core.state.state import State
 from aos.errors import AosError, BadUsage
 from aos.host.door.server import Server
 from aos.host.errors import Stopping
@@ -47,13 +46,13 @@ from aos.host.executors.task import (
 )
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.lock_waiting import acquire_to_run
-from aos.host.folder.restore import Progress, check_key, restore
+from aos.host.folder.restore import Progress, check_key
 from aos.host.open_work import OpenEffect, OpenEffects, work_fields
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.stamps import Sources
 from aos.host.world.engine import Engine, EngineStats
 from aos.host.world.fault_reports import FaultReports
-from aos.host.world.overlay import Overlay
+from aos.host.world.restored_world import RestoredWorld, restored_world
 from aos.host.world.snapshots import Every, Snapshots
 from aos.host.world.unit import Published
 from aos.manifest.builtins import KERNEL_EFFECTS
@@ -210,17 +209,12 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
         end = _End(settings.report)
         if settings.handle_signals:
             stack.enter_context(_signals(end))
-        state = await _restored(store, folder, end, settings.on_fold)
-        check_key(state, key)
-        if settings.cells_kept is not None:
-            state.cells.keep(settings.cells_kept)
+        world = await _restored(store, folder, end, settings.on_fold)
+        check_key(world.kernel.figures().world_key, key)
         gc.freeze()
-        blobs = Overlay(store.blob)
-        sandbox = Sandbox(blobs.read, cache=standard_cache(end.note, outside=path))
+        sandbox = Sandbox(world.blobs.read, cache=standard_cache(end.note, outside=path))
         stack.callback(sandbox.close)
-        opened = _OpenedWorld(
-            folder=folder, store=store, state=state, key=key, blobs=blobs, sandbox=sandbox
-        )
+        opened = _OpenedWorld(folder=folder, store=store, world=world, key=key, sandbox=sandbox)
         run = _Run(opened, settings, end, leases)
         async with run.at_work() as started:
             if settings.on_started is not None:
@@ -278,7 +272,7 @@ class _End:
 
 async def _restored(
     store: Store, folder: WorldFolder, end: _End, progress: Progress | None
-) -> State:
+) -> RestoredWorld:
     """Fold the journal on another thread, so that signals are handled meanwhile.
 
     Raises:
@@ -292,7 +286,7 @@ async def _restored(
             progress(seq, total)
 
     try:
-        return await asyncio.to_thread(restore, store, folder.world, progress=tell)
+        return await asyncio.to_thread(restored_world, store, folder.world, progress=tell)
     except asyncio.CancelledError:
         end.over.set()  # the thread ends after its frame
         raise
@@ -304,9 +298,8 @@ class _OpenedWorld:
 
     folder: WorldFolder
     store: Store
-    state: State
+    world: RestoredWorld
     key: SigningKey
-    blobs: Overlay
     sandbox: Sandbox
 
 
@@ -316,10 +309,11 @@ class _Run:
     def __init__(
         self, opened: _OpenedWorld, settings: RunSettings, end: _End, leases: Mapping[Hash, int]
     ) -> None:
-        folder, store, state = opened.folder, opened.store, opened.state
+        folder, store, kernel = opened.folder, opened.store, opened.world.kernel
+        world, operators = kernel.tip.world, kernel.figures().operators
         self._folder = folder
         self._store = store
-        self._state = state
+        self._kernel = kernel
         self._end = end
         self._leases = leases
         self._settings = settings
@@ -332,22 +326,20 @@ class _Run:
         self._is_idle = False
         self._takes_tasks = True
         self._engine = Engine(
-            state=state,
+            opened.world,
             store=store,
             key=opened.key,
-            blobs=opened.blobs,
             runner=opened.sandbox,
             host={"kernel": __version__, **opened.sandbox.fingerprint},
             sources=settings.sources,
+            cells_kept=settings.cells_kept,
             on_published=self._from_committer,
             on_quiet=self._quiet,
             on_stopped=end.stopped,
         )
-        self._receipts = Receipts(
-            self._engine, world=state.world, key=opened.key, is_open=self._is_open
-        )
+        self._receipts = Receipts(self._engine, world=world, key=opened.key, is_open=self._is_open)
         self._pool = Pool(
-            settings.executors(StoredBlobs(store.blob, store.hash_by_sha256), state.world),
+            settings.executors(StoredBlobs(store.blob, store.hash_by_sha256), world),
             report=settings.report,
             on_waiting=self._quiet,
             failed=end.failed,
@@ -357,8 +349,8 @@ class _Run:
         )
         self._server = Server(
             self._engine,
-            world=state.world,
-            operators=state.operators,
+            world=world,
+            operators=operators,
             stop=end.stop,
             retry=self._pool.retry,
             receipts=self._receipts,
@@ -401,8 +393,8 @@ class _Run:
 
         A problem that stopped the engine is raised at the end, when everything has stopped.
         """
-        state, server = self._state, self._server
-        seq, clock_ns, manifest = state.tip.seq, state.clock_ns, state.manifest
+        kernel, server = self._kernel, self._server
+        seq, clock_ns, manifest = kernel.tip.seq, kernel.figures().clock_ns, kernel.manifest
         async with contextlib.AsyncExitStack() as stack:
             # Stopped from the last line up: first requests, then tasks, steps and answers.
             stack.callback(self._faults.flush)
@@ -412,17 +404,15 @@ class _Run:
             stack.push_async_callback(self._pool.stop)
             stack.callback(self._take_no_tasks)
             self._manifest = manifest
-            self._intent_abis.start(state)
+            self._intent_abis.start(kernel.manifests())
             if manifest is not None:
                 self._use(manifest)
-            lost = await self._publish_again(state)
+            lost, ending = await self._publish_again()
             started = Started(
                 folder=self._folder,
                 seq=seq,
                 clock_ns=clock_ns,
-                open_intents=len(self._open)
-                - len(lost)
-                - len({debt.intent for debt in state.owed if debt.intent in self._open}),
+                open_intents=len(self._open) - len(lost) - ending,
                 manifest=manifest,
             )
             await stack.enter_async_context(telling_losses(lost, self._receipts, self._report))
@@ -436,13 +426,16 @@ class _Run:
     def _take_no_tasks(self) -> None:
         self._takes_tasks = False
 
-    async def _publish_again(self, state: State) -> list[Redelivery]:
-        """Publish again what was open when the last process ended; return lost intents (H-42)."""
-        self._open.add(
-            intent for intent in state.intents.values() if not state.is_inherited(intent)
-        )
+    async def _publish_again(self) -> tuple[list[Redelivery], int]:
+        """Publish again what was open when the last process ended (H-42). Return lost intents, and
+        how many others the core itself is about to end. The engine has not started yet."""
+        ending = 0
+        for work in self._kernel.open_intents():
+            if not work.is_inherited:
+                self._open.add((work.intent,))
+                ending += work.is_owed
         lost: list[Redelivery] = []
-        remaining = left_open(state, self._leases)
+        remaining = left_open(self._kernel.open_intents(), self._leases)
         while redeliveries := list(islice(remaining, PUBLISH_SLICE)):
             some = [redelivery for redelivery in redeliveries if self._is_ours(redelivery.intent)]
             lost += [redelivery for redelivery in some if redelivery.is_lost]
@@ -454,7 +447,7 @@ class _Run:
             ]
             self._pool.publish([self._task_again(redelivery) for redelivery in runs])
             await asyncio.sleep(0)
-        return lost
+        return lost, ending
 
     def _task_again(self, redelivery: Redelivery) -> Task:
         task = self._task(redelivery.intent)

@@ -6,16 +6,15 @@ like any other. Everything runs on the core's thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.core.decide.answers import Blocker, Refusal, Rule
-from aos.core.decide.quiescence import Change, blockers
 from aos.core.decide.routing import route
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import CellId, slot_bytes
+from aos.core.kernel_protocol import CellView
 from aos.core.limits import LIMITS
-from aos.core.state.state import State
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.manifest.schedule_setting import changes, check_set_value, set_value
 from aos.manifest.schedules import DELETE, SCHEDULE, SET, ScheduleInvalid
@@ -51,33 +50,27 @@ def refused_schedule(manifest: Effective, schema: str, value: Any) -> Refusal | 
     return None
 
 
-def refused_manifest(state: State, new: Effective, read: Read) -> Refusal | None:
+def refused_manifest(cells: Iterable[CellView], new: Effective, read: Read) -> Refusal | None:
     """Why a manifest must not come into force: a schedule of its own is invalid, or one that a user
-    made emits what no longer fits (SC-33)."""
+    made emits what no longer fits (SC-33). ``cells`` are those of the workflow ``SCHEDULE``."""
     try:
         for entry in new.schedules:
             _check(set_value(entry, new.schemas, new.plans, by_manifest=True), new)
     except ScheduleInvalid as problem:
         return Refusal(rule=Rule.MANIFEST_IS_INVALID, message=f"schedule {entry.id}: {problem}")
-    blockers = tuple(schedule_blockers(state, new, read))
+    blockers = tuple(schedule_blockers(cells, new, read))
     if not blockers:
         return None
     detail = "; ".join(blocker.detail for blocker in blockers[:3])
     return Refusal(rule=Rule.WORLD_IS_NOT_QUIESCENT, message=detail, blockers=blockers)
 
 
-def standing_blockers(state: State, change: Change, read: Read) -> tuple[Blocker, ...]:
-    """Everything that keeps a manifest from being applied now: the kernel's blockers, and schedules
-    that do not fit."""
-    return (*blockers(state, change, read), *schedule_blockers(state, change.effective, read))
-
-
-def schedule_blockers(state: State, new: Effective, read: Read) -> Iterator[Blocker]:
+def schedule_blockers(cells: Iterable[CellView], new: Effective, read: Read) -> Iterator[Blocker]:
     """The schedules that users made and whose event does not fit a new manifest (SC-33)."""
     manifest_ids = {schedule.id for schedule in new.schedules}
     if SCHEDULE not in new.workflows:
         return
-    for cell, value in _schedules(state, read):
+    for cell, value in _schedules(cells, read):
         if value["by_manifest"] or value["id"] in manifest_ids:
             continue
         try:
@@ -92,9 +85,11 @@ def schedule_blockers(state: State, new: Effective, read: Read) -> Iterator[Bloc
             )
 
 
-def schedule_events(state: State, read: Read) -> list[EventInput]:
-    """The events that bring the schedules of a world to those of its manifest (SC-30, SC-31)."""
-    manifest = state.manifest
+def schedule_events(
+    manifest: Effective | None, cells: Iterable[CellView], read: Read
+) -> list[EventInput]:
+    """The events that bring the schedules of a world, in ``cells``, to those of its manifest
+    (SC-30, SC-31)."""
     if manifest is None or SCHEDULE not in manifest.workflows:
         return []
     try:
@@ -104,7 +99,7 @@ def schedule_events(state: State, read: Read) -> list[EventInput]:
         ]
     except ScheduleInvalid:
         return []  # ``refused_manifest`` keeps such a manifest out of this world
-    to_set, to_delete = changes(definitions, (value for _, value in _schedules(state, read)))
+    to_set, to_delete = changes(definitions, (value for _, value in _schedules(cells, read)))
     event_values: list[tuple[str, Any]] = [(SET, definition) for definition in to_set]
     event_values += [(DELETE, {"id": id}) for id in to_delete]
     return [
@@ -113,9 +108,9 @@ def schedule_events(state: State, read: Read) -> list[EventInput]:
     ]
 
 
-def _schedules(state: State, read: Read) -> Iterator[tuple[CellId, Any]]:
+def _schedules(cells: Iterable[CellView], read: Read) -> Iterator[tuple[CellId, Any]]:
     """The cells of schedules, each with its definition."""
-    for cell in state.cells.of(SCHEDULE):
+    for cell in cells:
         if cell.state is None:
             continue
         fields: Any = decode_record(slot_bytes(cell.state, read))

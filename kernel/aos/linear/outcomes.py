@@ -20,7 +20,6 @@ from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema
 
-OUTBOUND_MAX: Final = 64
 _MS: Final = 10**6
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from aos.manifest.builtin_types.host_types import HOST_TYPES
@@ -32,20 +31,14 @@ from aos.manifest.builtin_types.type_notation import (
 )
 from aos.manifest.builtin_types.workspace_types import WORKSPACE_TYPES
 from aos.manifest.builtins import (
+    ANSWERED_EFFECTS,
     BLOB_GET,
     BLOB_PUT,
     CRON,
-    EFFECT_CANCEL,
     HTTP,
-    INTROSPECT_CELLS,
-    INTROSPECT_HEAD,
-    INTROSPECT_MANIFEST,
-    INTROSPECT_STATE,
     KERNEL_EFFECTS,
     PROVIDED_EFFECTS,
     TIMER,
-    TIMER_CANCEL,
-    WORKSPACE_RESOLVE,
 )
 from aos.manifest.names import KERNEL, NODE, SYSTEM
 
@@ -95,43 +88,24 @@ _TYPES: Final[Mapping[str, Type]] = {
     ),
     # Continuations.
     "EffectReceiptEnvelope": record(
-        **_BLOCK,
-        receipt_payload=BYTES,
-        status=TEXT,
-        emitted_at_seq=NAT,
-        cost_cents=option(NAT),
-        signature=BYTES,
-        payload_schema=option(TEXT),
+        **_BLOCK, receipt_payload=BYTES, status=TEXT, emitted_at_seq=NAT, cost_cents=option(NAT),
+        signature=BYTES, payload_schema=option(TEXT),
     ),
     "EffectStreamFrame": record(
-        **_BLOCK,
-        emitted_at_seq=NAT,
-        seq=NAT,
-        kind=TEXT,
-        payload=BYTES,
-        payload_ref=option(HASH),
+        **_BLOCK, emitted_at_seq=NAT, seq=NAT, kind=TEXT, payload=BYTES, payload_ref=option(HASH),
         signature=BYTES,
     ),
     "EffectReceiptRejected": record(
-        **_BLOCK,
-        status=TEXT,
-        error_code=TEXT,
-        error_message=TEXT,
-        payload_hash=HASH,
-        payload_size=NAT,
-        emitted_at_seq=NAT,
+        **_BLOCK, status=TEXT, error_code=TEXT, error_message=TEXT, payload_hash=HASH,
+        payload_size=NAT, emitted_at_seq=NAT,
     ),
     "TimerFired": _legacy("TimerSetParams", "TimerSetReceipt"),
     "BlobPutResult": _legacy("BlobPutParams", "BlobPutReceipt"),
     "BlobGetResult": _legacy("BlobGetParams", "BlobGetReceipt"),
     # Types of AIR 2 for states of the AgentOS SDK; our own definitions do not use them.
     "PendingEffect": record(
-        effect=TEXT,
-        params_hash=HASH,
-        intent_id=option(HASH),
-        issuer_ref=option(TEXT),
-        emitted_at_ns=TIME,
-        last_stream_seq=NAT,
+        effect=TEXT, params_hash=HASH, intent_id=option(HASH), issuer_ref=option(TEXT),
+        emitted_at_ns=TIME, last_stream_seq=NAT,
     ),
     "PendingEffectSetText": map_of(ref("PendingEffect")),
     "PendingBatchGroupText": record(keys=list_of(TEXT), terminal_keys=list_of(TEXT)),
@@ -144,17 +118,11 @@ _TYPES: Final[Mapping[str, Type]] = {
     "TimerSetParams": record(deliver_at_ns=NAT, key=option(TEXT)),
     "TimerSetReceipt": record(delivered_at_ns=NAT, key=option(TEXT)),
     "HttpRequestParams": record(
-        method=TEXT,
-        url=TEXT,
-        headers=map_of(ref("TextOrSecretRef")),
-        body_ref=option(HASH),
+        method=TEXT, url=TEXT, headers=map_of(ref("TextOrSecretRef")), body_ref=option(HASH),
         body=option(BYTES),
     ),
     "HttpRequestReceipt": record(
-        status=INT,
-        headers=map_of(TEXT),
-        body_ref=option(HASH),
-        body=option(BYTES),
+        status=INT, headers=map_of(TEXT), body_ref=option(HASH), body=option(BYTES),
         timings=record(start_ns=NAT, end_ns=NAT),
     ),
     "BlobPutParams": record(bytes=BYTES, blob_ref=option(HASH), refs=option(list_of(HASH))),
@@ -172,19 +140,19 @@ _TYPES: Final[Mapping[str, Type]] = {
     "IntrospectManifestParams": record(consistency=option(TEXT)),
     "IntrospectManifestReceipt": record(manifest=BYTES, meta=ref("ReadMeta")),
     "IntrospectWorkflowStateParams": record(
-        workflow=TEXT, key=option(BYTES), consistency=option(TEXT)
+        workflow=TEXT, key=option(BYTES), consistency=option(TEXT),
     ),
     "IntrospectWorkflowStateReceipt": record(state=option(BYTES), meta=ref("ReadMeta")),
     "IntrospectJournalHeadParams": record(),
     "IntrospectJournalHeadReceipt": record(meta=ref("ReadMeta")),
     "IntrospectListCellsParams": record(
-        workflow=TEXT, after=option(BYTES), limit=option(NAT), consistency=option(TEXT)
+        workflow=TEXT, after=option(BYTES), limit=option(NAT), consistency=option(TEXT),
     ),
     "IntrospectCellInfo": record(key=BYTES, state_hash=HASH, size=NAT, last_active_ns=NAT),
     "IntrospectListCellsReceipt": record(
-        cells=list_of(ref("IntrospectCellInfo")), next=option(BYTES), meta=ref("ReadMeta")
+        cells=list_of(ref("IntrospectCellInfo")), next=option(BYTES), meta=ref("ReadMeta"),
     ),
-}
+}  # fmt: skip
 
 
 def _effect(name: str) -> Node:
@@ -198,38 +166,13 @@ def _effect(name: str) -> Node:
     }
 
 
-SCHEMAS: Final[Mapping[str, Node]] = MappingProxyType(
-    {
-        full_name(short): {"$kind": "defschema", "name": full_name(short), "type": expression}
-        for types in (
-            _TYPES,
-            WORKSPACE_TYPES,
-            HOST_TYPES,
-            LLM_TYPES,
-            VAULT_TYPES,
-            GOVERNANCE_TYPES,
-        )
-        for short, expression in types.items()
-    }
-)
+SCHEMAS: Final[Mapping[str, Node]] = {
+    full_name(short): {"$kind": "defschema", "name": full_name(short), "type": expression}
+    for types in (_TYPES, WORKSPACE_TYPES, HOST_TYPES, LLM_TYPES, VAULT_TYPES, GOVERNANCE_TYPES)
+    for short, expression in types.items()
+}
 
-EFFECTS: Final[Mapping[str, Node]] = MappingProxyType(
-    {
-        name: _effect(name)
-        for name in (
-            TIMER,
-            HTTP,
-            BLOB_PUT,
-            BLOB_GET,
-            CRON,
-            TIMER_CANCEL,
-            EFFECT_CANCEL,
-            INTROSPECT_MANIFEST,
-            INTROSPECT_STATE,
-            INTROSPECT_HEAD,
-            INTROSPECT_CELLS,
-            WORKSPACE_RESOLVE,
-            *PROVIDED_EFFECTS,
-        )
-    }
-)
+EFFECTS: Final[Mapping[str, Node]] = {
+    name: _effect(name)
+    for name in (TIMER, HTTP, BLOB_PUT, BLOB_GET, CRON, *ANSWERED_EFFECTS, *PROVIDED_EFFECTS)
+}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from aos.manifest.names import SYSTEM, is_system
@@ -14,36 +13,15 @@ from aos.manifest.names import SYSTEM, is_system
 PROVIDED_EFFECTS: Final = tuple(
     f"{SYSTEM}{short}@1"
     for short in (
-        "workspace.empty_root",
-        "workspace.list",
-        "workspace.read_ref",
-        "workspace.read_bytes",
-        "workspace.write_bytes",
-        "workspace.write_ref",
-        "workspace.remove",
-        "workspace.diff",
-        "workspace.annotations_get",
-        "workspace.annotations_set",
-        "host.session.open",
-        "host.session.signal",
-        "host.exec",
-        "host.fs.read_file",
-        "host.fs.write_file",
-        "host.fs.edit_file",
-        "host.fs.apply_patch",
-        "host.fs.grep",
-        "host.fs.glob",
-        "host.fs.stat",
-        "host.fs.exists",
-        "host.fs.list_dir",
-        "llm.generate",
-        "llm.count_tokens",
-        "llm.compact",
-        "vault.put",
-        "vault.rotate",
-        "portal.send",
+        "workspace.empty_root", "workspace.list", "workspace.read_ref", "workspace.read_bytes",
+        "workspace.write_bytes", "workspace.write_ref", "workspace.remove", "workspace.diff",
+        "workspace.annotations_get", "workspace.annotations_set", "host.session.open",
+        "host.session.signal", "host.exec", "host.fs.read_file", "host.fs.write_file",
+        "host.fs.edit_file", "host.fs.apply_patch", "host.fs.grep", "host.fs.glob", "host.fs.stat",
+        "host.fs.exists", "host.fs.list_dir", "llm.generate", "llm.count_tokens", "llm.compact",
+        "vault.put", "vault.rotate", "portal.send",
     )
-)
+)  # fmt: skip
 """Built-in effects that the node does not run by itself, in the order of AIR 2: an ``Executors``
 may provide them."""
 
@@ -79,17 +57,11 @@ WORKSPACE: Final = "sys/Workspace@1"
 definition (AG-54)."""
 
 WORKSPACE_RESOLVE: Final = "sys/workspace.resolve@1"
-KERNEL_EFFECTS: Final = frozenset(
-    {
-        TIMER_CANCEL,
-        EFFECT_CANCEL,
-        INTROSPECT_MANIFEST,
-        INTROSPECT_STATE,
-        INTROSPECT_HEAD,
-        INTROSPECT_CELLS,
-        WORKSPACE_RESOLVE,
-    }
-)
+ANSWERED_EFFECTS: Final = (
+    TIMER_CANCEL, EFFECT_CANCEL, INTROSPECT_MANIFEST, INTROSPECT_STATE, INTROSPECT_HEAD,
+    INTROSPECT_CELLS, WORKSPACE_RESOLVE,
+)  # fmt: skip
+KERNEL_EFFECTS: Final = frozenset(ANSWERED_EFFECTS)
 """Effects that the core answers itself: no executor runs them, and none may sign for them."""
 
 CONTEXT: Final = "sys/WorkflowContext@1"
@@ -99,13 +71,11 @@ REJECTED: Final = "sys/EffectReceiptRejected@1"
 STREAM: Final = "sys/EffectStreamFrame@1"
 HTTP_PARAMS: Final = "sys/HttpRequestParams@1"
 
-LEGACY_ARMS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        TIMER: "sys/TimerFired@1",
-        BLOB_PUT: "sys/BlobPutResult@1",
-        BLOB_GET: "sys/BlobGetResult@1",
-    }
-)
+LEGACY_ARMS: Final[Mapping[str, str]] = {
+    TIMER: "sys/TimerFired@1",
+    BLOB_PUT: "sys/BlobPutResult@1",
+    BLOB_GET: "sys/BlobGetResult@1",
+}
 """Effect -> the older schema that carries its receipt, for a workflow without an envelope arm."""
 
 CONTINUATIONS: Final = frozenset({ENVELOPE, REJECTED, STREAM, *LEGACY_ARMS.values()})

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
-from aos.errors import Damage, Refused, sentence
+from aos.errors import Damage, Refused
 from aos.manifest import builtins
 from aos.manifest.expressions import closure, form_of, resolved
 from aos.manifest.forms import (
@@ -279,11 +279,9 @@ def _problem(error: Exception) -> str:
 
 def unreadable(problem: str) -> Damage:
     return Damage(
-        sentence(
-            problem,
-            location="effective manifest",
-            hint="restore the world from a copy, or use the release that wrote it",
-        )
+        problem,
+        location="effective manifest",
+        hint="restore the world from a copy, or use the release that wrote it",
     )
 
 

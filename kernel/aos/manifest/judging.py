@@ -129,7 +129,7 @@ def _judged(document: bytes) -> Effective:
         raise Misshapen(f"{problem.subject[1]}#{problem.pointer}: {problem.message}")
     limits = _read_limits(value["limits"], manifest, own_definitions)
     if _Maker(manifest, own_definitions, limits).document() != document:
-        raise Misshapen("a hash, the closure, the order or the spelling of a node is not right")
+        raise Misshapen("a hash, the closure, the order or the spelling of a node is invalid")
     return typed_view(document)
 
 
@@ -158,7 +158,9 @@ def _fits(
         if type(number) is not int or number not in ranges[name]:
             raise Misshapen(f"limits: {name} may not be {number!r}")
         if requested.get(name, number) != number:
-            raise Misshapen(f"limits: {name} is {number}, though {requested[name]} was asked for")
+            raise Misshapen(
+                f"limits: {name} is {number}, and the definitions ask for {requested[name]}"
+            )
 
 
 def _requested_limits(manifest: Node, workflow: Node) -> dict[str, int]:

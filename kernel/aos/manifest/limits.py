@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from types import MappingProxyType
 from typing import ClassVar, Final, Self
 
 KIB: Final = 1024
@@ -118,43 +117,37 @@ FRESH_WORLD_LIMITS: Final = WorldLimits(dedup_step_ns=HOUR_NS)
 """The limits of a world whose author sets none, in a document that this release makes (M-43a)."""
 
 
-STEP_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
-    {
-        "fuel": Range(low=1, high=10**12),
-        "memory_bytes": Range(low=64 * KIB, high=GIB),
-        "output_bytes": Range(low=1, high=16 * MIB),
-        "state_bytes": Range(low=1, high=16 * MIB),
-        "effects": Range(low=0, high=1024),
-        "events": Range(low=0, high=4096),
-        "keys": Range(low=1, high=1_000_000),
-    }
-)
+STEP_RANGES: Final[Mapping[str, Range]] = {
+    "fuel": Range(low=1, high=10**12),
+    "memory_bytes": Range(low=64 * KIB, high=GIB),
+    "output_bytes": Range(low=1, high=16 * MIB),
+    "state_bytes": Range(low=1, high=16 * MIB),
+    "effects": Range(low=0, high=1024),
+    "events": Range(low=0, high=4096),
+    "keys": Range(low=1, high=1_000_000),
+}
 
-WORLD_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
-    {
-        "event_bytes": Range(low=4 * KIB, high=16 * MIB),
-        "cascade_depth": Range(low=1, high=100_000),
-        "cascade_steps": Range(low=1, high=10_000_000),
-        "mailbox": Range(low=1, high=10_000_000),
-        "instance_intents": Range(low=1, high=1_000_000),
-        "open_intents": Range(low=1, high=100_000_000),
-        "dedup_ns": Range(low=1, high=366 * DAY_NS),
-        "dedup_step_ns": Range(low=1, high=366 * DAY_NS),
-        "dedup_rows": Range(low=1, high=1_000_000_000),
-        "instance_keys": Range(low=1, high=1_000_000),
-        "abandoned_intents": Range(low=1, high=100_000_000),
-        "stream_bytes": Range(low=0, high=16 * MIB),
-        "stream_rate": Range(low=1, high=1_000_000),
-        "stream_frames": Range(low=0, high=1_000_000_000),
-    }
-)
+WORLD_RANGES: Final[Mapping[str, Range]] = {
+    "event_bytes": Range(low=4 * KIB, high=16 * MIB),
+    "cascade_depth": Range(low=1, high=100_000),
+    "cascade_steps": Range(low=1, high=10_000_000),
+    "mailbox": Range(low=1, high=10_000_000),
+    "instance_intents": Range(low=1, high=1_000_000),
+    "open_intents": Range(low=1, high=100_000_000),
+    "dedup_ns": Range(low=1, high=366 * DAY_NS),
+    "dedup_step_ns": Range(low=1, high=366 * DAY_NS),
+    "dedup_rows": Range(low=1, high=1_000_000_000),
+    "instance_keys": Range(low=1, high=1_000_000),
+    "abandoned_intents": Range(low=1, high=100_000_000),
+    "stream_bytes": Range(low=0, high=16 * MIB),
+    "stream_rate": Range(low=1, high=1_000_000),
+    "stream_frames": Range(low=0, high=1_000_000_000),
+}
 
-EFFECT_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
-    {
-        "attempts": Range(low=1, high=100),
-        "base_ms": Range(low=1, high=3_600_000),
-        "cap_ms": Range(low=1, high=86_400_000),
-        "timeout_ms": Range(low=1, high=86_400_000),
-    }
-)
+EFFECT_RANGES: Final[Mapping[str, Range]] = {
+    "attempts": Range(low=1, high=100),
+    "base_ms": Range(low=1, high=3_600_000),
+    "cap_ms": Range(low=1, high=86_400_000),
+    "timeout_ms": Range(low=1, high=86_400_000),
+}
 """Ranges of a defeffect's ``retry`` and ``timeout_ms``, in milliseconds."""

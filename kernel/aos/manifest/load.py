@@ -32,15 +32,9 @@ from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 
 __all__ = [
-    "Difference",
-    "Loaded",
-    "ManifestProblems",
-    "Problem",
-    "difference",
-    "load",
-    "needed_files",
+    "Difference", "Loaded", "ManifestProblems", "Problem", "difference", "load", "needed_files",
     "unreadable",
-]
+]  # fmt: skip
 
 AIR_SUFFIX: Final = ".json"
 AIR_BYTES_MAX: Final = 16 << 20

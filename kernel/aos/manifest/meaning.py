@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
-from types import MappingProxyType
 from typing import Final
 
 from aos.manifest import builtins
@@ -54,9 +53,10 @@ SECTIONS: Final[Mapping[str, str]] = {
 }
 """Lists of a manifest. All but the last are mandatory."""
 
-SENT_TO_PACKAGES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {LINEAR: SENT_TO_LINEAR, SCHEDULE: SENT_TO_SCHEDULES}
-)
+SENT_TO_PACKAGES: Final[Mapping[str, frozenset[str]]] = {
+    LINEAR: SENT_TO_LINEAR,
+    SCHEDULE: SENT_TO_SCHEDULES,
+}
 """The events through which senders and processes of AOS drive the instances of a package, by the
 name of the package, which is that of its workflow (M-30c)."""
 

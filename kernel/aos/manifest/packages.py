@@ -19,12 +19,14 @@ from aos.manifest.linear_names import LINEAR_PACKAGE
 from aos.manifest.schedules import SCHEDULE_PACKAGE
 from aos.manifest.sealed_places import SEALED_PACKAGE
 
-PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
-    {LINEAR_PACKAGE: "linear", SCHEDULE_PACKAGE: "schedule", SEALED_PACKAGE: "sealed"}
-)
+PACKAGES: Final[Mapping[str, str]] = {
+    LINEAR_PACKAGE: "linear",
+    SCHEDULE_PACKAGE: "schedule",
+    SEALED_PACKAGE: "sealed",
+}
 """The packages that ``uses`` can name, and the folder of each."""
 
-IMPLIED: Final[Mapping[str, str]] = MappingProxyType({WORKSPACE: "workspace"})
+IMPLIED: Final[Mapping[str, str]] = {WORKSPACE: "workspace"}
 """Workflows that a manifest may list or route events to without a definition (AG-54), and the
 folder of each."""
 

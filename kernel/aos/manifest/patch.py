@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
-from aos.errors import Refused, excerpt, sentence
+from aos.errors import Refused, excerpt
 from aos.manifest.effective import definition_hash
 from aos.manifest.forms import KINDS, Node, canonical
 from aos.manifest.meaning import SECTIONS
@@ -117,16 +117,19 @@ def read_patch(value: object) -> Patch:
     fields = _fields(value, "the patch", ("$kind", "base", "ops"))
     if fields["$kind"] != "patch":
         raise PatchInvalid(
-            sentence("this is no patch", location="/$kind", expected='"patch"',
-                     actual=_json_text(fields["$kind"]))
-        )  # fmt: skip
+            "this is no patch",
+            location="/$kind",
+            expected='"patch"',
+            actual=_json_text(fields["$kind"]),
+        )
     ops = fields["ops"]
     if not isinstance(ops, list) or not 0 < len(ops) <= OPS_MAX:
         raise PatchInvalid(
-            sentence("a patch has no such list of changes", location="/ops",
-                     expected=f"a list of 1 to {OPS_MAX}",
-                     actual=f"{len(ops)} changes" if isinstance(ops, list) else _json_text(ops))
-        )  # fmt: skip
+            "a patch has no such list of changes",
+            location="/ops",
+            expected=f"a list of 1 to {OPS_MAX}",
+            actual=f"{len(ops)} changes" if isinstance(ops, list) else _json_text(ops),
+        )
     base = _hash(fields["base"], "/base")
     return Patch(base, tuple(_read_op(op, f"/ops/{index}") for index, op in enumerate(ops)))
 

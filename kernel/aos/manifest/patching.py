@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from aos.errors import excerpt, sentence
+from aos.errors import excerpt
 from aos.manifest import meaning
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.manifest.builtins import is_built_in
@@ -68,9 +68,10 @@ def check_patch(base: Effective, patch: Patch, result: Effective) -> None:
         actual_hash = make(manifest, definitions).hash
     if actual_hash != result.hash:
         raise PatchInvalid(
-            sentence("the patch leads to another manifest", expected=hash_text(result.hash),
-                     actual=hash_text(actual_hash))
-        )  # fmt: skip
+            "the patch leads to another manifest",
+            expected=hash_text(result.hash),
+            actual=hash_text(actual_hash),
+        )
 
 
 def patch_between(old: Effective, new: Effective) -> Patch:
@@ -166,10 +167,12 @@ def _patched(base: Effective, patch: Patch) -> tuple[Node, Mapping[_Subject, Nod
     """Return the manifest and its own definitions, without a problem."""
     if patch.base != base.hash:
         raise PatchInvalid(
-            sentence("the patch is for another manifest", location="/base",
-                     expected=hash_text(base.hash), actual=hash_text(patch.base),
-                     hint="make the patch again from the manifest in force: aos gov patch PATH")
-        )  # fmt: skip
+            "the patch is for another manifest",
+            location="/base",
+            expected=hash_text(base.hash),
+            actual=hash_text(patch.base),
+            hint="make the patch again from the manifest in force: aos gov patch PATH",
+        )
     draft = _Draft.of(base)
     for index, op in enumerate(patch.ops):
         _apply_op(draft, op, f"/ops/{index}")
@@ -241,8 +244,9 @@ def _hash_mismatch(
     pointer: str, name: str, expected: Hash | None, actual: Hash | None
 ) -> PatchInvalid:
     return PatchInvalid(
-        sentence(f"{name} is not what the patch was made for", location=pointer,
-                 expected=_ABSENT if expected is None else hash_text(expected),
-                 actual=_ABSENT if actual is None else hash_text(actual),
-                 hint="make the patch again from the manifest in force: aos gov patch PATH")
-    )  # fmt: skip
+        f"{name} is not what the patch was made for",
+        location=pointer,
+        expected=_ABSENT if expected is None else hash_text(expected),
+        actual=_ABSENT if actual is None else hash_text(actual),
+        hint="make the patch again from the manifest in force: aos gov patch PATH",
+    )

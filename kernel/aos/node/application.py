@@ -292,9 +292,10 @@ class _Exchange:
         if reply.data is not None:
             data, media = reply.data, reply.media
         elif bodies.accepts_cbor(self._accept()):
-            data, media = bodies.write_cbor(reply.document), bodies.CBOR
+            document = reply.document if reply.json is None else json.loads(reply.json)
+            data, media = bodies.write_cbor(document), bodies.CBOR
         else:
-            data, media = bodies.write_json(reply.document), bodies.JSON
+            data, media = reply.json or bodies.write_json(reply.document), bodies.JSON
         await self._start(reply.status, media, reply.headers, len(data))
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
         self.sent = len(data)

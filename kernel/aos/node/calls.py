@@ -31,9 +31,11 @@ class ApiCall:
 
 @dataclass(slots=True, kw_only=True)
 class ApiReply:
-    """An answer: a document, which is written as JSON or CBOR, or bytes with their media type."""
+    """An answer: a document, which is written as JSON or CBOR, or bytes with their media type.
+    ``json`` is a document that is written as JSON already."""
 
     document: object = None
+    json: bytes | None = None
     status: int = 200
     data: bytes | None = None
     media: str = ""

@@ -41,6 +41,7 @@ from aos.host.follower import Follower, RecordListener
 from aos.node.application import AccessLog, App
 from aos.node.batches.batch_runner import Batches
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol, server_config
+from aos.node.child_program import end_of_stdin
 from aos.node.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
@@ -189,8 +190,8 @@ async def serve(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(link.close)
         stack.callback(follower.close)
-        stack.push_async_callback(services.readers.close)
         stack.push_async_callback(index.close)
+        stack.push_async_callback(services.readers.close)
         index.start()
         stack.push_async_callback(work.close)
         if (spans := services.spans) is not None:
@@ -398,15 +399,7 @@ def _more_descriptors() -> None:
 
 
 async def _main(settings: Settings, mount: Mount | None) -> int:
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-    def stdin_is_readable() -> None:
-        if not os.read(0, 4096):
-            loop.remove_reader(0)
-            over.set()
-
-    loop.add_reader(0, stdin_is_readable)
-    return await serve(settings, over, log=AccessLog(sys.stderr), mount=mount)
+    return await serve(settings, end_of_stdin(), log=AccessLog(sys.stderr), mount=mount)
 
 
 def main(mount: Mount | None = None) -> int:

@@ -3,6 +3,7 @@ them (N-119a)."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -64,11 +65,14 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     running = await _running(services) if operation.asks_process and not is_past else None
     if names_fields(query):
         query = {**query, "aliases": services.index.settings}
-    if operation.is_searched:
+    if operation.searched is not None and not is_past:
         await services.follower.advance_to()
-        services.index.check_values(services.follower.state, operation.name, query)
+        services.index.check_values(operation.searched(services.follower.state, query))
     if operation.takes_long(query):
-        document = await services.readers.document(operation.name, query, running)
+        written = await services.readers.document_json(operation.name, query, running)
+        if not operation.has_process:
+            return ApiReply(json=written)
+        document = json.loads(written)
     else:
 
         def make(view: View) -> Document:

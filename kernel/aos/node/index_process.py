@@ -25,10 +25,11 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from aos.errors import AosError, Damage, Pruned
 from aos.host.follower import Follower
+from aos.node.child_program import end_of_stdin, tell, while_read
 from aos.private_memory import keep_memory_private
 from aos.read.index.cached_index import folder_for, make_room, remove_old_index
 from aos.read.index.indexed_workflows import SearchSettings
@@ -82,7 +83,7 @@ class IndexProcess:
                 )
                 if index is None:
                     # The other one tells nothing; readers find out themselves how far it is.
-                    _tell({"folder": str(folder), "record": None})
+                    tell({"folder": str(folder), "record": None})
                     await asyncio.sleep(OTHER_S)
             if self._settings is None:
                 make_room(self._target, keep=folder)
@@ -92,10 +93,10 @@ class IndexProcess:
             if index is not None:
                 index.abandon()
                 index = None
-            _tell({"problem": str(error)})
+            tell({"problem": str(error)})
             await self._follower.restart()
         except AosError as error:
-            _tell({"problem": str(error)})
+            tell({"problem": str(error)})
         finally:
             if index is not None:
                 index.close()
@@ -119,14 +120,9 @@ class IndexProcess:
             progress = index.progress(self._follower.state)
             if progress != reported and (is_whole or now_s - told_s >= TOLD_S):
                 reported, told_s = progress, now_s
-                _tell({"folder": str(folder), **asdict(progress)})
+                tell({"folder": str(folder), **asdict(progress)})
             took_s = time.process_time() - began_s
             await asyncio.sleep(max(self._pause * took_s, LOOK_S if is_whole else 0))
-
-
-def _tell(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
 
 
 def _report(text: str) -> None:
@@ -136,15 +132,8 @@ def _report(text: str) -> None:
 
 async def main(writer: IndexProcess) -> None:
     """Run until the end of stdin."""
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-    def stdin_is_readable() -> None:
-        if not os.read(0, 4096):
-            loop.remove_reader(0)
-            over.set()
-
-    loop.add_reader(0, stdin_is_readable)
-    running, ending = asyncio.ensure_future(writer.run()), asyncio.ensure_future(over.wait())
+    running = asyncio.ensure_future(writer.run())
+    ending = asyncio.ensure_future(end_of_stdin().wait())
     await asyncio.wait({running, ending}, return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
     if running.done():
@@ -161,19 +150,17 @@ if __name__ == "__main__":
     os.nice(NICE)
     world_path, target_path, percent, *search = sys.argv[1:]
     try:
-        asyncio.run(
-            main(
-                IndexProcess(
-                    Path(world_path),
-                    Path(target_path),
-                    share=int(percent) / 100,
-                    settings=json.loads(search[0]) if search else None,
+        with while_read():
+            asyncio.run(
+                main(
+                    IndexProcess(
+                        Path(world_path),
+                        Path(target_path),
+                        share=int(percent) / 100,
+                        settings=json.loads(search[0]) if search else None,
+                    )
                 )
             )
-        )
-    except BrokenPipeError:
-        # The reader is gone. Python would write the rest at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except AosError as error:
         _report(f"the index: {error}")
         sys.exit(error.exit_code)

@@ -6,18 +6,15 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from aos.core.state.state import State
-from aos.errors import BadUsage
-from aos.manifest.linear_names import LINEAR
+from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.read.index.cached_index import index_cache
 from aos.read.index.index_file import Report
 from aos.read.index.indexed_workflows import SearchSettings
-from aos.read.lens.lookup import find_workflow
 
 INDEXED_RECORDS: Final = 10_000
 """Records from which on a world has an index: fewer are read as fast without one. One with values
@@ -77,14 +74,14 @@ class KeptIndex:
         world is ahead of it are read on by its readers."""
         return Path(self._progress["folder"]) if self._may_answer() else None
 
-    def check_values(self, state: State, operation: str, query: Mapping[str, Any]) -> None:
+    def check_values(self, workflow: str | None) -> None:
         """Check that a list can be made: one of a workflow with values does not read every cell
-        while they are written.
+        while they are written. None is a list of all workflows.
 
         Raises:
             Problem: The values are not there yet (503).
         """
-        if "at" in query or _workflow_of(state, operation, query) not in self.settings:
+        if workflow not in self.settings:
             return
         if self._may_answer() and self._progress.get("values") is None:
             return
@@ -180,18 +177,6 @@ class KeptIndex:
         return self._was_whole
 
 
-def _workflow_of(state: State, operation: str, query: Mapping[str, Any]) -> str | None:
-    """The workflow of a list of cells; None of another list, and of one of all workflows."""
-    if operation in ("read_linear_instances", "read_linear_counts"):
-        return LINEAR
-    if operation not in ("read_cells", "read_cell_counts") or "workflow" not in query:
-        return None
-    try:
-        return find_workflow(state, query["workflow"])
-    except BadUsage:
-        return None  # the document says so
-
-
 async def _ended(process: asyncio.subprocess.Process) -> None:
     """Let the process close its index, which takes a moment; kill it after that."""
     assert process.stdin is not None
@@ -200,6 +185,4 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(CLOSE_S):
             await process.wait()
     except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await asyncio.shield(process.wait())
+        await kill(process)

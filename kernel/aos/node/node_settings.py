@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import BadUsage, excerpt, sentence
+from aos.errors import BadUsage, excerpt
 from aos.host.executors.limiter import Limit
 from aos.manifest.builtins import is_run_by_node
 from aos.manifest.linear_names import LINEAR
@@ -219,15 +219,13 @@ class _Reading:
                 near = difflib.get_close_matches(key, known_keys, n=1, cutoff=0.0)
                 subject = f"{key_path}.{key}" if key_path else key
                 raise BadUsage(
-                    sentence(
-                        f"{subject} is not a key",
-                        location=str(self.file),
-                        expected=f"one of {', '.join(known_keys)}",
-                        hint=f"did you mean {near[0]}?",
-                    )
+                    f"{subject} is not a key",
+                    location=str(self.file),
+                    expected=f"one of {', '.join(known_keys)}",
+                    hint=f"did you mean {near[0]}?",
                 )
 
     def _invalid(self, key_path: str, expected: str, actual: str) -> BadUsage:
         return BadUsage(
-            sentence(key_path, location=str(self.file), expected=expected, actual=excerpt(actual))
+            key_path, location=str(self.file), expected=expected, actual=excerpt(actual)
         )

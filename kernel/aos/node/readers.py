@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from struct import Struct
 from typing import Any, Final
 
+from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.read.views.view import Running
 
@@ -18,11 +19,17 @@ READERS: Final = 2
 DOCUMENT_S: Final = 30.0
 """Seconds that one document may take."""
 
+REQUEST_HEAD: Final = Struct(">I")
+"""The length of a request to a reader process."""
+
+ANSWER_HEAD: Final = Struct(">IH")
+"""The length of an answer, and its HTTP status."""
+
 WAITING_MAX: Final = 16
 """Requests that may wait for a reader process."""
 
 _ENDED: Final = "reader_has_ended"
-_LENGTH_BYTES: Final = 4
+_OK: Final = 200
 _PART_BYTES_MAX: Final = 1 << 20
 
 
@@ -54,8 +61,23 @@ class Readers:
         *,
         list_s: float | None = None,
     ) -> dict[str, Any]:
-        """Make a document in a reader process, a list within ``list_s`` seconds. A process that
-        ends while it reads an index is followed by one that does not.
+        """As ``document_json``, but the document itself."""
+        document: dict[str, Any] = json.loads(
+            await self.document_json(operation, query, running, list_s=list_s)
+        )
+        return document
+
+    async def document_json(
+        self,
+        operation: str,
+        query: Mapping[str, Any],
+        running: Running | None,
+        *,
+        list_s: float | None = None,
+    ) -> bytes:
+        """Make a document in a reader process, as ``write_json`` writes it; a list within
+        ``list_s`` seconds. A process that ends while it reads an index is followed by one that does
+        not.
 
         Raises:
             Problem: The document's own; or too many requests wait (429), or the document takes too
@@ -88,7 +110,7 @@ class Readers:
         finally:
             self._free.release()
 
-    async def _ask_process(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask_process(self, request: Mapping[str, Any]) -> bytes:
         process = self._idle.pop() if self._idle else await self._started()
         return await self._ask(process, request)
 
@@ -98,13 +120,11 @@ class Readers:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
 
-    async def _ask(
-        self, process: asyncio.subprocess.Process, request: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    async def _ask(self, process: asyncio.subprocess.Process, request: Mapping[str, Any]) -> bytes:
         is_whole = False
         try:
             async with asyncio.timeout(self.seconds):
-                answer = await _exchange(process, json.dumps(request).encode())
+                status, data = await _exchange(process, json.dumps(request).encode())
             is_whole = True
         except TimeoutError:
             raise Problem(
@@ -120,35 +140,28 @@ class Readers:
             if is_whole:
                 self._idle.append(process)
             else:
-                await _killed(process)
-        if "problem" in answer:
-            problem = answer["problem"]
-            raise Problem(answer["status"], problem["rule"], problem["detail"])
-        document: dict[str, Any] = answer["document"]
-        return document
+                await kill(process)
+        if status != _OK:
+            problem = json.loads(data)
+            raise Problem(status, problem["rule"], problem["detail"])
+        return data
 
     async def close(self) -> None:
         """End the processes."""
         while self._idle:
-            await _killed(self._idle.pop())
+            await kill(self._idle.pop())
 
 
-async def _exchange(process: asyncio.subprocess.Process, body: bytes) -> dict[str, Any]:
+async def _exchange(process: asyncio.subprocess.Process, body: bytes) -> tuple[int, bytes]:
+    """The status and the JSON of an answer."""
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+    process.stdin.write(REQUEST_HEAD.pack(len(body)) + body)
     await process.stdin.drain()
-    size = int.from_bytes(await process.stdout.readexactly(_LENGTH_BYTES), "big")
+    size, status = ANSWER_HEAD.unpack(await process.stdout.readexactly(ANSWER_HEAD.size))
     parts = []
     while size:
         part = await process.stdout.readexactly(min(size, _PART_BYTES_MAX))
         parts.append(part)
         size -= len(part)
-    answer: dict[str, Any] = json.loads(b"".join(parts))
-    return answer
-
-
-async def _killed(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
-    await asyncio.shield(process.wait())
+    return status, b"".join(parts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aos.errors import BadUsage, Refused, Unavailable, sentence
+from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.listener import listen_at
 from aos.host.folder.folder import WorldFolder
 from aos.node.tokens import NODE, load
@@ -45,11 +45,9 @@ class ListenAddress:
         is_port = port.isascii() and port.isdigit() and int(port) <= PORT_MAX
         if not (colon and host and is_port) or (":" in host and not is_bracketed):
             raise BadUsage(
-                sentence(
-                    "--listen",
-                    expected="HOST:PORT, such as 127.0.0.1:7460 or [::1]:7460",
-                    actual=repr(text),
-                )
+                "--listen",
+                expected="HOST:PORT, such as 127.0.0.1:7460 or [::1]:7460",
+                actual=repr(text),
             )
         return cls(host=host[1:-1] if is_bracketed else host, port=int(port))
 
@@ -81,13 +79,11 @@ class Tls:
         mode = stat.S_IMODE(self.key.stat().st_mode)
         if mode & 0o077:
             raise Refused(
-                sentence(
-                    "others may read this secret key",
-                    location=str(self.key),
-                    expected="mode 0600",
-                    actual=f"mode {mode:04o}",
-                    hint=f"chmod 600 {shell_word(self.key)}",
-                )
+                "others may read this secret key",
+                location=str(self.key),
+                expected="mode 0600",
+                actual=f"mode {mode:04o}",
+                hint=f"chmod 600 {shell_word(self.key)}",
             )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
@@ -183,5 +179,5 @@ def check_access(
         raise Refused(
             f"--listen {address.text}: other machines reach this address, and tokens would cross "
             "the network unencrypted (give --tls-cert and --tls-key, or --insecure-http if "
-            "something in front of the node encrypts)"
+            "a proxy in front of the node encrypts them)"
         )

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.folder.folder import WorldFolder
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
 from aos.shell_text import shell_word
@@ -81,12 +81,10 @@ class Scope:
         verb, colon, name = text.partition(":")
         if verb not in VERBS or (colon and (verb not in _NAMED or not name)):
             raise BadUsage(
-                sentence(
-                    "not a scope",
-                    expected="send[:SCHEMA], read, work[:EFFECT] or operate; SCHEMA and EFFECT may "
-                    "end with *",
-                    actual=repr(text),
-                )
+                "not a scope",
+                expected="send[:SCHEMA], read, work[:EFFECT] or operate; SCHEMA and EFFECT may "
+                "end with *",
+                actual=repr(text),
             )
         if not colon:
             return cls(verb)
@@ -214,22 +212,16 @@ def create(
     """
     if not _NAME.fullmatch(name):
         raise BadUsage(
-            sentence(
-                "not a name of a token",
-                expected="1 to 64 letters, digits, dots, dashes and underscores",
-                actual=repr(name),
-            )
+            "not a name of a token",
+            expected="1 to 64 letters, digits, dots, dashes and underscores",
+            actual=repr(name),
         )
     if not 0 < len(scopes) <= SCOPES_MAX:
-        raise BadUsage(
-            sentence("scopes of a token", expected=f"1 to {SCOPES_MAX}", actual=str(len(scopes)))
-        )
+        raise BadUsage("scopes of a token", expected=f"1 to {SCOPES_MAX}", actual=str(len(scopes)))
     if rate is not None and interval_of(rate) is None:
-        raise BadUsage(sentence("rate of a token", expected=EXAMPLES, actual=repr(rate)))
+        raise BadUsage("rate of a token", expected=EXAMPLES, actual=repr(rate))
     if not 1 <= burst <= BURST_MAX:
-        raise BadUsage(
-            sentence("burst of a token", expected=f"1 to {BURST_MAX:,}", actual=f"{burst:,}")
-        )
+        raise BadUsage("burst of a token", expected=f"1 to {BURST_MAX:,}", actual=f"{burst:,}")
     assert len(secret) == SECRET_BYTES, "a secret has 32 bytes"
     text = SECRET_PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
     token = Token(
@@ -244,10 +236,8 @@ def create(
     with _changing(folder) as tokens:
         if name in tokens:
             raise Refused(
-                sentence(
-                    f"there is a token called {name} already",
-                    hint=f"choose another name, or remove it first: aos token revoke {name}",
-                )
+                f"there is a token called {name} already",
+                hint=f"choose another name, or remove it first: aos token revoke {name}",
             )
         if len(tokens) >= TOKENS_MAX:
             raise Refused(f"a world has at most {TOKENS_MAX} tokens (revoke those not in use)")
@@ -265,11 +255,9 @@ def revoke(folder: WorldFolder, name: str) -> None:
     with _changing(folder) as tokens:
         if name not in tokens:
             raise BadUsage(
-                sentence(
-                    f"no token is called {name!r}",
-                    expected="one of " + ", ".join(sorted(tokens)) if tokens else None,
-                    hint="aos token list",
-                )
+                f"no token is called {name!r}",
+                expected="one of " + ", ".join(sorted(tokens)) if tokens else None,
+                hint="aos token list",
             )
         del tokens[name]
 
@@ -349,13 +337,11 @@ def _read(node: PlainFolder) -> Tokens:
         return Tokens({})
     if stat.S_IMODE(file_stat.st_mode) & 0o077:
         raise Refused(
-            sentence(
-                "others may read or change the tokens",
-                location=str(path),
-                expected="mode 0600",
-                actual=f"mode {stat.S_IMODE(file_stat.st_mode):04o}",
-                hint=f"chmod 600 {shell_word(path)}",
-            )
+            "others may read or change the tokens",
+            location=str(path),
+            expected="mode 0600",
+            actual=f"mode {stat.S_IMODE(file_stat.st_mode):04o}",
+            hint=f"chmod 600 {shell_word(path)}",
         )
     try:
         document: Any = parse_json(
@@ -366,11 +352,9 @@ def _read(node: PlainFolder) -> Tokens:
         tokens = [_token(fields) for fields in document["tokens"]]
     except (ValueProblem, ValueError, KeyError, TypeError, AttributeError, BadUsage) as problem:
         raise Damage(
-            sentence(
-                f"the file of tokens cannot be read: {problem}",
-                location=str(path),
-                hint="restore a backup, or remove it and make the tokens again",
-            )
+            f"the file of tokens cannot be read: {problem}",
+            location=str(path),
+            hint="restore a backup, or remove it and make the tokens again",
         ) from problem
     return Tokens({token.name: token for token in tokens})
 

@@ -31,11 +31,9 @@ class ClientConnection(Protocol):
 
     def is_gone(self) -> bool:
         """Return whether the client has closed it; no answer would reach the client any more."""
-        ...
 
     def watch(self, listener: DeliveryListener) -> None:
         """Call ``listener`` once, when the delivery of the answer of this request is known."""
-        ...
 
 
 class _SilentConnection:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage, sentence
+from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.node.bodies import JSON, write_json
@@ -108,12 +108,10 @@ class Position:
             return None
         if not _is_position(document):
             raise BadUsage(
-                sentence(
-                    f"the position of the webhook {self._name} cannot be read",
-                    location=str(self._file.path),
-                    hint="remove the file: the webhook begins again, at the next record or at its "
-                    "`from`",
-                )
+                f"the position of the webhook {self._name} cannot be read",
+                location=str(self._file.path),
+                hint="remove the file: the webhook begins again, at the next record or at its "
+                "`from`",
             )
         return document["seq"], document["index"]
 

@@ -9,8 +9,6 @@ is a world, and ``{"report": …}`` of ``aos verify FILE``, or ``{"problem": sen
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Final
 
 from aos.errors import AosError, sentence
 from aos.host.transfer.importing import import_world
+from aos.node.child_program import tell, while_read
 from aos.private_memory import keep_memory_private
 from aos.prove.replay.bundle import verify_bundle
 from aos.store.errors import CommitFailed, NoRoom
@@ -33,7 +32,7 @@ class _Progress:
     def reached(self, number: int, _total: int = 0) -> None:
         if time.monotonic() - self._said_s >= SAY_S:
             self._said_s = time.monotonic()
-            _say({"reached": number})
+            tell({"reached": number})
 
 
 def main(file: Path, folder: Path) -> None:
@@ -42,7 +41,7 @@ def main(file: Path, folder: Path) -> None:
     problem: dict[str, object] | None = None
     try:
         import_world(file, folder, progress=progress.reached)
-        _say({"unpacked": True})
+        tell({"unpacked": True})
     except NoRoom:
         problem = _not_unpacked(file, f"a full disk at {folder.parent}")
     except CommitFailed as error:
@@ -51,11 +50,11 @@ def main(file: Path, folder: Path) -> None:
         problem = {"problem": str(error)}
     try:
         report = verify_bundle(file, on_progress=progress.reached)
-        _say({"report": report.to_document()})
+        tell({"report": report.to_document()})
     except AosError as error:
         problem = problem or {"problem": str(error)}
     if problem is not None:
-        _say(problem)
+        tell(problem)
 
 
 def _not_unpacked(file: Path, actual: str) -> dict[str, object]:
@@ -67,15 +66,7 @@ def _not_unpacked(file: Path, actual: str) -> dict[str, object]:
     }
 
 
-def _say(message: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
     keep_memory_private()
-    try:
+    with while_read():
         main(Path(sys.argv[1]), Path(sys.argv[2]))
-    except BrokenPipeError:
-        # The page is gone. Python would write the rest at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

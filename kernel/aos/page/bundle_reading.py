@@ -7,12 +7,12 @@ FILE ──check, unpack──▶ a folder of its own ──▶ read as a world 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 from pathlib import Path
 from typing import Any, Final
 
+from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.read.views.record_view import Document
 
@@ -72,9 +72,7 @@ class BundleReading:
             await process.wait()
         finally:
             if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await asyncio.shield(process.wait())
+                await kill(process)
         if self.report is None and self.problem is None:
             self.problem = f"{self.file}: the process that reads the bundle ended unexpectedly"
 

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-import os
 import signal
 import socket
 import sys
@@ -25,6 +24,7 @@ import uvloop
 
 from aos.errors import AosError, Refused
 from aos.node.bounds import BoundedProtocol, server_config
+from aos.node.child_program import end_of_stdin
 from aos.node.sockets import ListenAddress, actual, tcp_socket
 from aos.page.page_app import PageApp
 from aos.page.page_headers import LINES
@@ -97,16 +97,8 @@ async def _serve(
     ready: Callable[[], None],
     stdin: int | None,
 ) -> None:
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-    def stdin_is_readable() -> None:
-        assert stdin is not None
-        if not os.read(stdin, 4096):
-            loop.remove_reader(stdin)
-            over.set()
-
-    if stdin is not None:
-        loop.add_reader(stdin, stdin_is_readable)
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event() if stdin is None else end_of_stdin(stdin)
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, over.set)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from aos.errors import AosError, Unavailable, sentence
+from aos.errors import AosError, Unavailable
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.node.problems import Problem
 from aos.page.bundle_reading import BundleReading
@@ -230,6 +230,4 @@ def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
     except OSError as error:
         subject = f"no folder can be made to unpack bundles: {error.strerror}"
         hint = "make room, or name another folder by TMPDIR"
-        raise Unavailable(
-            sentence(subject, location=str(error.filename or "TMPDIR"), hint=hint)
-        ) from error
+        raise Unavailable(subject, location=str(error.filename or "TMPDIR"), hint=hint) from error

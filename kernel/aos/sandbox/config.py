@@ -14,13 +14,12 @@ import platform
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
-from types import MappingProxyType
 from typing import Final
 
 import wasmtime
 from wasmtime import _bindings
 
-from aos.errors import Refused, sentence
+from aos.errors import Refused
 from aos.process_limits import check_address_space
 from aos.sandbox.caps import (
     KIB,
@@ -44,68 +43,62 @@ REPLAY_STACK_BYTES: Final = 4 * MIB
 STACK_BYTES_MAX: Final = 8 * MIB
 
 # S-3. Mutable globals, sign extension and saturating conversion have no switch and are on.
-FEATURES: Final[Mapping[str, bool]] = MappingProxyType(
-    {
-        "wasm_multi_value": True,
-        "wasm_bulk_memory": True,
-        "wasm_reference_types": True,
-        "wasm_simd": True,
-        "wasm_threads": False,
-        "shared_memory": False,
-        "wasm_tail_call": False,
-        "wasm_function_references": False,
-        "wasm_gc": False,
-        "wasm_relaxed_simd": False,
-        "wasm_multi_memory": False,
-        "wasm_memory64": False,
-        "wasm_wide_arithmetic": False,
-        "wasm_branch_hinting": False,
-        "wasm_exceptions": False,
-        "wasm_custom_page_sizes": False,
-        "wasm_compact_imports": False,
-        "wasm_stack_switching": False,
-        "wasm_component_model": False,
-    }
-)
+FEATURES: Final[Mapping[str, bool]] = {
+    "wasm_multi_value": True,
+    "wasm_bulk_memory": True,
+    "wasm_reference_types": True,
+    "wasm_simd": True,
+    "wasm_threads": False,
+    "shared_memory": False,
+    "wasm_tail_call": False,
+    "wasm_function_references": False,
+    "wasm_gc": False,
+    "wasm_relaxed_simd": False,
+    "wasm_multi_memory": False,
+    "wasm_memory64": False,
+    "wasm_wide_arithmetic": False,
+    "wasm_branch_hinting": False,
+    "wasm_exceptions": False,
+    "wasm_custom_page_sizes": False,
+    "wasm_compact_imports": False,
+    "wasm_stack_switching": False,
+    "wasm_component_model": False,
+}
 
 # Compiler and runtime. No signal handlers: together with faulthandler a trap by signal kills the
 # process.
-BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
-    {
-        "consume_fuel": True,
-        "epoch_interruption": False,
-        "signals_based_traps": False,
-        "cranelift_nan_canonicalization": True,
-        "wasm_relaxed_simd_deterministic": True,
-        "debug_info": False,
-        "memory_reservation": MEMORY_BYTES_MAX,
-        "memory_reservation_for_growth": 0,
-        "memory_guard_size": 0,
-        "memory_may_move": True,
-    }
-)
+BEHAVIOUR: Final[Mapping[str, bool | int]] = {
+    "consume_fuel": True,
+    "epoch_interruption": False,
+    "signals_based_traps": False,
+    "cranelift_nan_canonicalization": True,
+    "wasm_relaxed_simd_deterministic": True,
+    "debug_info": False,
+    "memory_reservation": MEMORY_BYTES_MAX,
+    "memory_reservation_for_growth": 0,
+    "memory_guard_size": 0,
+    "memory_may_move": True,
+}
 
 # Only one step runs at a time, so one slot of each kind is enough.
-POOL: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "total_core_instances": 1,
-        # The pool counts a module's heap of external references as a memory.
-        "total_memories": 2 * MEMORIES_MAX,
-        "total_tables": TABLES_MAX,
-        "total_stacks": 1,
-        "total_gc_heaps": 1,
-        "total_component_instances": 0,
-        "max_core_instance_size": 16 * MIB,
-        "max_memories_per_module": MEMORIES_MAX,
-        "max_tables_per_module": TABLES_MAX,
-        "max_memory_size": MEMORY_BYTES_MAX,
-        "table_elements": TABLE_ELEMENTS_MAX,
-        # This much written memory is wiped in place. Returning its pages, with a page fault for
-        # each in the next step, was measured to cost 6 to 14 us more per step.
-        "linear_memory_keep_resident": 128 * KIB,
-        "table_keep_resident": 64 * KIB,
-    }
-)
+POOL: Final[Mapping[str, int]] = {
+    "total_core_instances": 1,
+    # The pool counts a module's heap of external references as a memory.
+    "total_memories": 2 * MEMORIES_MAX,
+    "total_tables": TABLES_MAX,
+    "total_stacks": 1,
+    "total_gc_heaps": 1,
+    "total_component_instances": 0,
+    "max_core_instance_size": 16 * MIB,
+    "max_memories_per_module": MEMORIES_MAX,
+    "max_tables_per_module": TABLES_MAX,
+    "max_memory_size": MEMORY_BYTES_MAX,
+    "table_elements": TABLE_ELEMENTS_MAX,
+    # This much written memory is wiped in place. Returning its pages, with a page fault for
+    # each in the next step, was measured to cost 6 to 14 us more per step.
+    "linear_memory_keep_resident": 128 * KIB,
+    "table_keep_resident": 64 * KIB,
+}
 
 ADDRESS_BYTES: Final = POOL["total_memories"] * MEMORY_BYTES_MAX + 256 * MIB
 """Addresses that one engine reserves, with a margin."""
@@ -126,14 +119,12 @@ def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
     require_wasmtime()
     if not PAGE_BYTES <= stack_bytes <= STACK_BYTES_MAX:
         raise Refused(
-            sentence(
-                "the stack of a guest is out of range",
-                expected=f"{PAGE_BYTES} to {STACK_BYTES_MAX} bytes",
-                actual=f"{stack_bytes}",
-            )
+            "the stack of a guest is out of range",
+            expected=f"{PAGE_BYTES} to {STACK_BYTES_MAX} bytes",
+            actual=f"{stack_bytes}",
         )
     if target not in {None, PULLEY}:
-        raise Refused(sentence("unknown engine target", expected=PULLEY, actual=str(target)))
+        raise Refused("unknown engine target", expected=PULLEY, actual=str(target))
     # Where it cannot reserve these, the library ends the process.
     check_address_space(ADDRESS_BYTES, "modules")
     config = wasmtime.Config()
@@ -160,12 +151,10 @@ def require_wasmtime() -> None:
     installed = version("wasmtime")
     if installed != WASMTIME:
         raise Refused(
-            sentence(
-                "this release calls the C API of exactly one wasmtime version",
-                expected=WASMTIME,
-                actual=installed,
-                hint=f"install wasmtime=={WASMTIME}",
-            )
+            "this release calls the C API of exactly one wasmtime version",
+            expected=WASMTIME,
+            actual=installed,
+            hint=f"install wasmtime=={WASMTIME}",
         )
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 import wasmtime
@@ -57,18 +56,16 @@ _UNREACHABLE: Final = 9
 _FUEL: Final = 11
 
 # Our messages for the trap codes that the allowed features can cause (S-40). They are hashed.
-TRAP_WORDS: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        _MEMORY_OUT_OF_BOUNDS: "a memory access is out of bounds",
-        3: "a table access is out of bounds",
-        4: "an indirect call meets an empty table element",
-        5: "an indirect call meets a function of another type",
-        6: "an integer operation overflows",
-        7: "an integer is divided by zero",
-        8: "a float has no integer value",
-        _UNREACHABLE: "an unreachable instruction is reached",
-    }
-)
+TRAP_WORDS: Final[Mapping[int, str]] = {
+    _MEMORY_OUT_OF_BOUNDS: "a memory access is out of bounds",
+    3: "a table access is out of bounds",
+    4: "an indirect call meets an empty table element",
+    5: "an indirect call meets a function of another type",
+    6: "an integer operation overflows",
+    7: "an integer is divided by zero",
+    8: "a float has no integer value",
+    _UNREACHABLE: "an unreachable instruction is reached",
+}
 
 # The traps of code whose allocator is out of memory: it stops, or uses the failure as an address.
 _SIGNS_OF_FULL_MEMORY: Final = frozenset({_UNREACHABLE, _MEMORY_OUT_OF_BOUNDS})
@@ -162,11 +159,9 @@ class Sandbox:
         actual_hash = content_hash(wasm)
         if actual_hash != module:
             raise Damage(
-                sentence(
-                    "the bytes of a module are not those of its hash",
-                    expected=hash_text(module),
-                    actual=hash_text(actual_hash),
-                )
+                "the bytes of a module are not those of its hash",
+                expected=hash_text(module),
+                actual=hash_text(actual_hash),
             )
         outline, problems = survey(wasm, [entrypoint])
         if problems or outline is None:

@@ -22,7 +22,6 @@ import enum
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import wasmtime
@@ -40,45 +39,41 @@ _BOOL: Final = ctypes.c_bool
 
 # Result and argument types of every function that is called here. Pointers are plain addresses. A
 # test compares each line with the library's own bindings.
-SIGNATURES: Final[Mapping[str, tuple[type | None, tuple[type, ...]]]] = MappingProxyType(
-    {
-        "wasmtime_store_new": (_POINTER, (_POINTER, _POINTER, _POINTER)),
-        "wasmtime_store_context": (_POINTER, (_POINTER,)),
-        "wasmtime_store_limiter": (None, (_POINTER, _I64, _I64, _I64, _I64, _I64)),
-        "wasmtime_store_delete": (None, (_POINTER,)),
-        "wasmtime_context_set_fuel": (_POINTER, (_POINTER, _U64)),
-        "wasmtime_context_get_fuel": (_POINTER, (_POINTER, _POINTER)),
-        "wasmtime_instance_pre_instantiate": (_POINTER, (_POINTER, _POINTER, _POINTER, _POINTER)),
-        "wasmtime_instance_export_nth": (
-            _BOOL,
-            (_POINTER, _POINTER, _SIZE, _POINTER, _POINTER, _POINTER),
-        ),
-        "wasmtime_func_call_unchecked": (
-            _POINTER,
-            (_POINTER, _POINTER, _POINTER, _SIZE, _POINTER),
-        ),
-        "wasmtime_memory_data": (_POINTER, (_POINTER, _POINTER)),
-        "wasmtime_memory_data_size": (_SIZE, (_POINTER, _POINTER)),
-        "wasmtime_trap_code": (_BOOL, (_POINTER, _POINTER)),
-        "wasm_trap_message": (None, (_POINTER, _POINTER)),
-        "wasm_trap_delete": (None, (_POINTER,)),
-        "wasmtime_error_message": (None, (_POINTER, _POINTER)),
-        "wasmtime_error_delete": (None, (_POINTER,)),
-        "wasm_byte_vec_delete": (None, (_POINTER,)),
-    }
-)
+SIGNATURES: Final[Mapping[str, tuple[type | None, tuple[type, ...]]]] = {
+    "wasmtime_store_new": (_POINTER, (_POINTER, _POINTER, _POINTER)),
+    "wasmtime_store_context": (_POINTER, (_POINTER,)),
+    "wasmtime_store_limiter": (None, (_POINTER, _I64, _I64, _I64, _I64, _I64)),
+    "wasmtime_store_delete": (None, (_POINTER,)),
+    "wasmtime_context_set_fuel": (_POINTER, (_POINTER, _U64)),
+    "wasmtime_context_get_fuel": (_POINTER, (_POINTER, _POINTER)),
+    "wasmtime_instance_pre_instantiate": (_POINTER, (_POINTER, _POINTER, _POINTER, _POINTER)),
+    "wasmtime_instance_export_nth": (
+        _BOOL,
+        (_POINTER, _POINTER, _SIZE, _POINTER, _POINTER, _POINTER),
+    ),
+    "wasmtime_func_call_unchecked": (
+        _POINTER,
+        (_POINTER, _POINTER, _POINTER, _SIZE, _POINTER),
+    ),
+    "wasmtime_memory_data": (_POINTER, (_POINTER, _POINTER)),
+    "wasmtime_memory_data_size": (_SIZE, (_POINTER, _POINTER)),
+    "wasmtime_trap_code": (_BOOL, (_POINTER, _POINTER)),
+    "wasm_trap_message": (None, (_POINTER, _POINTER)),
+    "wasm_trap_delete": (None, (_POINTER,)),
+    "wasmtime_error_message": (None, (_POINTER, _POINTER)),
+    "wasmtime_error_delete": (None, (_POINTER,)),
+    "wasm_byte_vec_delete": (None, (_POINTER,)),
+}
 
 # Sizes and offsets that the buffers below rely on, in bytes.
-LAYOUT: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "wasmtime_val_raw": 16,
-        "wasmtime_extern": 32,
-        "wasmtime_extern.of": 8,
-        "wasmtime_instance": 16,
-        "wasm_byte_vec_t": 16,
-        "wasmtime_trap_code_t": 1,
-    }
-)
+LAYOUT: Final[Mapping[str, int]] = {
+    "wasmtime_val_raw": 16,
+    "wasmtime_extern": 32,
+    "wasmtime_extern.of": 8,
+    "wasmtime_instance": 16,
+    "wasm_byte_vec_t": 16,
+    "wasmtime_trap_code_t": 1,
+}
 
 ENGINE_TEXT_BYTES_MAX: Final = 4096
 """Maximum length of the engine's text, which may contain the module's own names."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from aos.errors import Refused, sentence
+from aos.errors import Refused
 from aos.sandbox.caps import KIB, MIB
 
 THREAD_STACK_BYTES: Final = 16 * MIB
@@ -64,13 +64,11 @@ def require_big_stack() -> None:
     actual_bytes = stack_bytes()
     if actual_bytes is not None and actual_bytes < THREAD_STACK_BYTES - _OVERHEAD_BYTES:
         raise Refused(
-            sentence(
-                "the stack of this thread is too small to run modules on",
-                location=f"thread {threading.current_thread().name}",
-                expected=f"{THREAD_STACK_BYTES} bytes",
-                actual=f"{actual_bytes}",
-                hint="start the thread inside aos.sandbox.stack.big_stacks()",
-            )
+            "the stack of this thread is too small to run modules on",
+            location=f"thread {threading.current_thread().name}",
+            expected=f"{THREAD_STACK_BYTES} bytes",
+            actual=f"{actual_bytes}",
+            hint="start the thread inside aos.sandbox.stack.big_stacks()",
         )
     _thread.is_big = True
 

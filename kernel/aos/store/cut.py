@@ -12,7 +12,7 @@ from typing import Final
 
 from aos.core.journal.frame import Tip
 from aos.core.journal.merkle import Tree
-from aos.errors import Damage, Pruned, sentence
+from aos.errors import Damage, Pruned
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
@@ -105,13 +105,7 @@ def pruned(cut: Cut, seq: int) -> Pruned:
         hint = (
             f"it is in the archive {archive.name}, with records {archive.first} to {archive.last}"
         )
-    return Pruned(
-        sentence(
-            f"record {seq} was pruned",
-            expected=f"a record after {cut.seq}",
-            hint=hint,
-        )
-    )
+    return Pruned(f"record {seq} was pruned", expected=f"a record after {cut.seq}", hint=hint)
 
 
 def _are_hashes(values: list[Value]) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import lmdb
 
-from aos.errors import AosError, Damage, Refused, Unavailable, sentence
+from aos.errors import AosError, Damage, Refused, Unavailable
 from aos.store.compact import copy_rows, home_row
 from aos.store.first_look import (
     COMPACT_NAME,
@@ -245,9 +245,7 @@ class Environment:
             folder.sync()
         except OSError as error:
             problem = f"the compact copy cannot take the place of the file: {error.strerror}"
-            raise Unavailable(
-                sentence(problem, location=self.location, hint="look at the disk")
-            ) from error
+            raise Unavailable(problem, location=self.location, hint="look at the disk") from error
         finally:
             self._raw = self._open(Access.WRITE, looks=False)
 
@@ -310,11 +308,9 @@ class Environment:
         except lmdb.NotFoundError as error:
             raw.close()
             raise Damage(
-                sentence(
-                    "this is not a whole AOS store: a table is missing",
-                    location=self.location,
-                    hint="a world whose making was interrupted can be deleted and made again",
-                )
+                "this is not a whole AOS store: a table is missing",
+                location=self.location,
+                hint="a world whose making was interrupted can be deleted and made again",
             ) from error
         except lmdb.Error as error:
             raw.close()
@@ -368,12 +364,10 @@ class Environment:
             except lmdb.MemoryError:
                 continue
         raise Unavailable(
-            sentence(
-                "no address space for the store",
-                location=self.location,
-                expected=f"at least {MAP_BYTES[-1] >> 30} GiB",
-                hint="raise the limit on virtual memory: ulimit -v unlimited",
-            )
+            "no address space for the store",
+            location=self.location,
+            expected=f"at least {MAP_BYTES[-1] >> 30} GiB",
+            hint="raise the limit on virtual memory: ulimit -v unlimited",
         )
 
     def _create_tables(self, raw: lmdb.Environment) -> None:
@@ -382,9 +376,7 @@ class Environment:
             for name in (*TABLES, *LATER_TABLES):
                 self.tables[name] = raw.open_db(name.encode(), txn=txn)
             if txn.get(b"head", db=self.tables["system"]) is not None:
-                raise Refused(
-                    sentence("a store with a journal is here already", location=self.location)
-                )
+                raise Refused("a store with a journal is here already", location=self.location)
             txn.put(_FORMAT_KEY, FORMAT, db=self.tables["system"])
         # LMDB syncs its files, but not their names in the folder.
         with PlainFolder.at(self.folder) as folder:
@@ -401,13 +393,11 @@ class Environment:
             stored_format = txn.get(_FORMAT_KEY, db=self.tables["system"])
         if stored_format not in FORMATS:
             raise Damage(
-                sentence(
-                    "store format",
-                    location=self.location,
-                    expected=" or ".join(known_format.decode() for known_format in FORMATS),
-                    actual="none" if stored_format is None else repr(stored_format[:16])[1:],
-                    hint="a newer release wrote it, or it is damaged",
-                )
+                "store format",
+                location=self.location,
+                expected=" or ".join(known_format.decode() for known_format in FORMATS),
+                actual="none" if stored_format is None else repr(stored_format[:16])[1:],
+                hint="a newer release wrote it, or it is damaged",
             )
         for name in LATER_TABLES:
             with contextlib.suppress(lmdb.NotFoundError):

@@ -20,7 +20,7 @@ from typing import Final
 import lmdb
 from lmdb import verify as lmdb_verify
 
-from aos.errors import Damage, Unavailable, sentence
+from aos.errors import Damage, Unavailable
 from aos.store import meta_pages
 from aos.store.packs import FOLDER_NAME as PACKS_NAME
 from aos.store.plain_files import PlainFolder
@@ -204,18 +204,14 @@ def check_file(folder: Path) -> None:
         fd = _open_data(folder)
     except (FileNotFoundError, NotADirectoryError):
         raise Damage(
-            sentence(
-                "the store's data file is missing", location=str(path), hint="restore a backup"
-            )
+            "the store's data file is missing", location=str(path), hint="restore a backup"
         ) from None
     try:
         size = os.fstat(fd).st_size
     finally:
         os.close(fd)
     if size == 0:
-        raise Damage(
-            sentence("the store's data file is empty", location=str(path), hint="restore a backup")
-        )
+        raise Damage("the store's data file is empty", location=str(path), hint="restore a backup")
 
 
 def _cut_off(folder: Path) -> tuple[int, int] | None:
@@ -313,11 +309,9 @@ def _walk(folder: Path, cut: tuple[int, int] | None) -> None:
         )
     except subprocess.TimeoutExpired as late:
         raise Unavailable(
-            sentence(
-                f"the store's data file could not be read to its end in {wait_s:.0f} s",
-                location=str(path),
-                hint="look at the disk",
-            )
+            f"the store's data file could not be read to its end in {wait_s:.0f} s",
+            location=str(path),
+            hint="look at the disk",
         ) from late
     except OSError:
         return
@@ -337,7 +331,7 @@ def _damage(folder: Path, cut: tuple[int, int] | None, actual: str, hint: str) -
         problem, expected = "the store's data file is cut off", f"{cut[0]} bytes"
         actual = f"{cut[1]} bytes: {actual}"
     location = str(folder / DATA_NAME)
-    return Damage(sentence(problem, location=location, expected=expected, actual=actual, hint=hint))
+    return Damage(problem, location=location, expected=expected, actual=actual, hint=hint)
 
 
 def signal_name(number: int) -> str:

@@ -24,23 +24,19 @@ def failure(error: lmdb.Error, folder: Path) -> AosError:
         return failed_before(folder)
     for kind, problem, hint in _UNAVAILABLE:
         if isinstance(error, kind):
-            return Unavailable(sentence(problem, location=location, hint=hint))
+            return Unavailable(problem, location=location, hint=hint)
     if error.code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Unavailable(
-            sentence(
-                f"no permission: {error}",
-                location=location,
-                hint="a reader too must be able to write lock.mdb; or read a copy",
-            )
+            f"no permission: {error}",
+            location=location,
+            hint="a reader too must be able to write lock.mdb; or read a copy",
         )
     if error.code == 0:
-        return Unavailable(sentence(f"the store is not usable: {error}", location=location))
+        return Unavailable(f"the store is not usable: {error}", location=location)
     return Damage(
-        sentence(
-            f"the store cannot be read: {error}",
-            location=location,
-            hint="data.mdb is damaged, or the disk is: restore a backup",
-        )
+        f"the store cannot be read: {error}",
+        location=location,
+        hint="data.mdb is damaged, or the disk is: restore a backup",
     )
 
 
@@ -66,7 +62,7 @@ _UNAVAILABLE: Final = (
 def unopened(error: OSError, folder: Path) -> Unavailable:
     """The error of a store whose files cannot be opened."""
     problem = f"the store cannot be opened: {error.strerror}"
-    return Unavailable(sentence(problem, location=str(folder)))
+    return Unavailable(problem, location=str(folder))
 
 
 def commit_failed(error: lmdb.Error | OSError, folder: Path) -> CommitFailed:
@@ -74,17 +70,15 @@ def commit_failed(error: lmdb.Error | OSError, folder: Path) -> CommitFailed:
     hint = "look at the disk; the world reopens at its last durable record"
     if isinstance(error, lmdb.MapFullError):
         hint = "the address space of this process is used up: ulimit -v unlimited"
-    return CommitFailed(sentence(f"the commit failed: {error}", location=str(folder), hint=hint))
+    return CommitFailed(f"the commit failed: {error}", location=str(folder), hint=hint)
 
 
 def failed_before(folder: Path) -> CommitFailed:
     """The error of every use of a store after a failed commit (ST-4)."""
     return CommitFailed(
-        sentence(
-            "an earlier commit failed, so that this store is of no more use",
-            location=str(folder),
-            hint="start again: the world reopens at its last durable record",
-        )
+        "an earlier commit failed, so that this store is of no more use",
+        location=str(folder),
+        hint="start again: the world reopens at its last durable record",
     )
 
 

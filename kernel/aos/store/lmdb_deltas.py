@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from aos.errors import Damage, sentence
+from aos.errors import Damage
 from aos.store.delta import CHAIN_MAX, DeltaRow, delta_of, may_be_delta
 from aos.store.environment import Environment
 from aos.store.lmdb_rows import LmdbRows
@@ -80,9 +80,7 @@ class LmdbDeltas:
     def _damage(self, hash: Hash, problem: str) -> Damage:
         location = self._environment.location
         return Damage(
-            sentence(
-                f"blob {hash_text(hash)}: {problem}", location=location, hint="restore a backup"
-            )
+            f"blob {hash_text(hash)}: {problem}", location=location, hint="restore a backup"
         )
 
     def remember(self, hash: Hash, data: bytes) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from aos.core.journal.frame import Frame, Head, read_frame
-from aos.errors import Damage, sentence
+from aos.errors import Damage
 from aos.store.cut import Cut
 from aos.store.environment import Environment
 from aos.store.lmdb_rows import LmdbRows, drop_rows
@@ -153,27 +153,23 @@ class LmdbFrames:
             frame = read_frame(data)
         except Damage as error:
             raise Damage(
-                sentence(f"frame {seq}: {error}", location=location, hint="restore a backup")
+                f"frame {seq}: {error}", location=location, hint="restore a backup"
             ) from error
         if frame.header.first != seq:
             raise Damage(
-                sentence(
-                    f"frame {seq} is in another's place",
-                    location=location,
-                    expected=f"first record {seq}",
-                    actual=f"first record {frame.header.first}",
-                    hint="restore a backup",
-                )
+                f"frame {seq} is in another's place",
+                location=location,
+                expected=f"first record {seq}",
+                actual=f"first record {frame.header.first}",
+                hint="restore a backup",
             )
         return frame
 
     def _stored_already(self, key: bytes) -> Damage:
         return Damage(
-            sentence(
-                f"a frame at or after record {int.from_bytes(key, 'big')} is stored already",
-                location=self._environment.location,
-                hint="the head and the frames contradict each other: aos verify",
-            )
+            f"a frame at or after record {int.from_bytes(key, 'big')} is stored already",
+            location=self._environment.location,
+            hint="the head and the frames contradict each other: aos verify",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from aos.errors import Damage, sentence
+from aos.errors import Damage
 from aos.store.environment import Environment
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class LmdbRows:
             return read(data)
         except Damage as error:
             location = self._environment.location
-            raise Damage(sentence(f"{subject}: {error}", location=location, hint=hint)) from error
+            raise Damage(f"{subject}: {error}", location=location, hint=hint) from error
 
     def _slices(self, take: Callable[[bytes], list[tuple[bytes, T]]]) -> Iterator[tuple[bytes, T]]:
         start = b"\0"
@@ -106,11 +106,9 @@ class LmdbRows:
         """Check that keys ascend: a page in two places would make a scan endless (ST-17)."""
         if key < least:
             raise Damage(
-                sentence(
-                    f"the rows of {table} are out of order at {key.hex()}",
-                    location=self._environment.location,
-                    hint="the store's file is damaged: restore a backup",
-                )
+                f"the rows of {table} are out of order at {key.hex()}",
+                location=self._environment.location,
+                hint="the store's file is damaged: restore a backup",
             )
 
 

@@ -25,9 +25,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from aos.closable import Closable
 from aos.core.journal.frame import Frame, Head
 from aos.errors import Unavailable
 from aos.store.cut import Cut
@@ -73,7 +73,7 @@ the list of free pages. With a lower figure, a write that was cut short could lo
 the disk (ST-4)."""
 
 
-class LmdbStore:
+class LmdbStore(Closable):
     """The ``Store`` in LMDB: checks that it may be used, opens transactions, and calls its parts.
 
     ``LmdbFrames`` has the journal, ``LmdbBlobs`` the blobs and their names, ``LmdbDerivedRows`` the
@@ -118,17 +118,6 @@ class LmdbStore:
         """
         access = Access.READ if readonly else Access.WRITE
         return cls(acquire(folder, access, looks=looks), readonly=readonly)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # The journal
 

@@ -51,11 +51,9 @@ class WorldLock:
                 fd = folder.open(LOCK_NAME, os.O_RDWR | os.O_CREAT, is_sole=True)
         except OSError as error:
             raise Unavailable(
-                sentence(
-                    f"the lock file cannot be opened: {error.strerror}",
-                    location=str(self.path),
-                    hint="is this a world folder, and may you write to it?",
-                )
+                f"the lock file cannot be opened: {error.strerror}",
+                location=str(self.path),
+                hint="is this a world folder, and may you write to it?",
             ) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,11 +64,9 @@ class WorldLock:
         except OSError as error:
             os.close(fd)
             raise Unavailable(
-                sentence(
-                    f"this file system cannot lock: {error.strerror}",
-                    location=str(self.path),
-                    hint="keep world folders on a local disk",
-                )
+                f"this file system cannot lock: {error.strerror}",
+                location=str(self.path),
+                hint="keep world folders on a local disk",
             ) from error
         self._fd = fd
         # A full disk must not stop a writer that could make room; the name is for people only.

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from aos.errors import Damage, Unavailable, sentence
+from aos.errors import Damage, Unavailable
 from aos.store.plain_files import PlainFolder
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 
@@ -70,7 +70,7 @@ class Packs:
             raise self._damage(hash, "is missing", None, None) from None
         except PermissionError as error:
             raise Unavailable(
-                sentence(f"no permission to read a blob: {error.strerror}", location=str(path))
+                f"no permission to read a blob: {error.strerror}", location=str(path)
             ) from error
         except OSError as error:
             problem = f"cannot be read: {error.strerror}"
@@ -171,13 +171,11 @@ class Packs:
 
     def _damage(self, hash: Hash, problem: str, expected: str | None, actual: str | None) -> Damage:
         return Damage(
-            sentence(
-                f"blob {hash_text(hash)} {problem}",
-                location=str(self.path(hash)),
-                expected=expected,
-                actual=actual,
-                hint="restore this file from a backup",
-            )
+            f"blob {hash_text(hash)} {problem}",
+            location=str(self.path(hash)),
+            expected=expected,
+            actual=actual,
+            hint="restore this file from a backup",
         )
 
 

@@ -9,10 +9,10 @@ import contextlib
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from aos.errors import AosError, Refused, Unavailable, sentence
+from aos.closable import Closable
+from aos.errors import AosError, Refused, Unavailable
 from aos.store.plain_files import PlainFolder
 
 PART_SUFFIX: Final = ".part"
@@ -39,7 +39,7 @@ def write_file(target: Path, data: bytes, *, mode: int = 0o600, force: bool = Fa
         part.finish()
 
 
-class PartFile:
+class PartFile(Closable):
     """An empty file to write through ``fd`` or ``path``. ``finish`` names it; ``close`` without
     that removes it."""
 
@@ -53,17 +53,6 @@ class PartFile:
         self._force = force
         self._check_free()
         self.fd = self._take(mode)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def finish(self) -> None:
         """Make the file durable, and give it its name.
@@ -118,11 +107,9 @@ class PartFile:
 
     def _name_taken_error(self) -> AosError:
         return FileTaken(
-            sentence(
-                "there is such a file already; nothing was changed",
-                location=str(self.target),
-                hint="--force replaces it",
-            )
+            "there is such a file already; nothing was changed",
+            location=str(self.target),
+            hint="--force replaces it",
         )
 
     def _take(self, mode: int) -> int:

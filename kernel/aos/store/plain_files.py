@@ -23,10 +23,10 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
-from aos.errors import Damage, sentence
+from aos.closable import Closable
+from aos.errors import Damage
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -42,7 +42,7 @@ _KINDS: Final = (
 )
 
 
-class PlainFolder:
+class PlainFolder(Closable):
     """An open folder of a world, until it is closed. A name is one component of a path.
 
     Methods raise ``FileNotFoundError`` where nothing has that name, and any other ``OSError`` as
@@ -174,13 +174,11 @@ class PlainFolder:
             data = b"" if size > bytes_max else file.read(bytes_max + 1)
         if size > bytes_max or len(data) > bytes_max:
             raise Damage(
-                sentence(
-                    "the file is too large",
-                    location=str(self.path / name),
-                    expected=f"at most {bytes_max} bytes",
-                    actual=f"{max(size, len(data))} bytes",
-                    hint="restore a backup",
-                )
+                "the file is too large",
+                location=str(self.path / name),
+                expected=f"at most {bytes_max} bytes",
+                actual=f"{max(size, len(data))} bytes",
+                hint="restore a backup",
             )
         return data
 
@@ -247,29 +245,16 @@ class PlainFolder:
         """Close the descriptor of the folder."""
         os.close(self._fd)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _check(self, name: str, status: os.stat_result, is_sole: bool) -> None:
         if not stat.S_ISREG(status.st_mode):
             raise _not_plain(self.path / name, "a file", status)
         if is_sole and status.st_nlink > 1:
             raise Damage(
-                sentence(
-                    "this file would be written, and it is known by another name too",
-                    location=str(self.path / name),
-                    expected="a file with one name",
-                    actual=f"a hard link, one of {status.st_nlink}",
-                    hint="copy the folder with cp -a, and use the copy",
-                )
+                "this file would be written, and it is known by another name too",
+                location=str(self.path / name),
+                expected="a file with one name",
+                actual=f"a hard link, one of {status.st_nlink}",
+                hint="copy the folder with cp -a, and use the copy",
             )
 
 
@@ -294,13 +279,11 @@ def _check_folder(path: Path, status: os.stat_result) -> None:
 
 def _not_plain(path: Path, expected: str, status: os.stat_result) -> Damage:
     return Damage(
-        sentence(
-            "nothing of a world is reached through a link or a special file",
-            location=str(path),
-            expected=expected,
-            actual=_kind(status),
-            hint=_HINT,
-        )
+        "nothing of a world is reached through a link or a special file",
+        location=str(path),
+        expected=expected,
+        actual=_kind(status),
+        hint=_HINT,
     )
 
 

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from aos.errors import Refused, Unavailable, sentence
+from aos.errors import Refused, Unavailable
 from aos.store.environment import Access, Environment, folder_key
 
 _open: Final[list[Environment]] = []
@@ -26,14 +26,12 @@ def acquire(folder: Path, access: Access, *, looks: bool = True) -> Environment:
             _open.append(new_environment)
             return new_environment
         if access is Access.CREATE:
-            raise Refused(sentence("a store is here already, and open", location=str(folder)))
+            raise Refused("a store is here already, and open", location=str(folder))
         if access is Access.WRITE and environment.readonly:
             raise Unavailable(
-                sentence(
-                    "this process has the store open for reading, and cannot also write to it",
-                    location=str(folder),
-                    hint="close it first",
-                )
+                "this process has the store open for reading, and cannot also write to it",
+                location=str(folder),
+                hint="close it first",
             )
         environment.users += 1
         return environment
@@ -57,11 +55,9 @@ def compact(environment: Environment) -> None:
     with _registry:
         if environment.users > 1:
             raise Unavailable(
-                sentence(
-                    "this process has the store open elsewhere too, and cannot compact it",
-                    location=environment.location,
-                    hint="close it there first",
-                )
+                "this process has the store open elsewhere too, and cannot compact it",
+                location=environment.location,
+                hint="close it there first",
             )
         environment.compact()
 

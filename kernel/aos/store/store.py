@@ -16,7 +16,7 @@ from aos.core.journal.frame import NO_FRAME, Frame, Head
 from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Control, Fork
-from aos.errors import AosError, Damage, Erased, sentence
+from aos.errors import AosError, Damage, Erased
 from aos.store.cut import Cut, pruned
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.values.digests import Hash, content_hash, hash_text
@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
 
 
-class Store(Protocol):
-    """Frames, blobs and derived rows of one world."""
+class HasHead(Protocol):
+    """The head of a store, or of a part of one."""
 
     def head(self) -> Head | None:
         """Return the head, its signature not checked; None before the genesis is durable."""
-        ...
+
+
+class Store(HasHead, Protocol):
+    """Frames, blobs and derived rows of one world."""
 
     def append(
         self,
@@ -61,7 +64,6 @@ class Store(Protocol):
             Damage: The store does not end at ``expected``, or a derived row contradicts the group.
                 Nothing has changed.
         """
-        ...
 
     def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]:
         """Yield the frames from the one with record ``first_seq`` to the one with ``last_seq``.
@@ -74,7 +76,6 @@ class Store(Protocol):
             Damage: A frame cannot be read, or is missing before the head. Whether the frames
                 follow each other is for the caller to check (``follow``, ST-5).
         """
-        ...
 
     def frame_at(self, seq: int) -> Frame | None:
         """Return the frame with the record ``seq``; None if there is no such record.
@@ -83,7 +84,6 @@ class Store(Protocol):
             Pruned: The record was pruned.
             Damage: The frame cannot be read, or is missing before the head.
         """
-        ...
 
     def blob(self, hash: Hash) -> bytes:
         """Return the bytes with this content hash.
@@ -92,131 +92,102 @@ class Store(Protocol):
             Erased: They were erased, and were not stored again since.
             Damage: They are missing or altered.
         """
-        ...
 
     def has_blob(self, hash: Hash) -> bool:
         """Whether something is stored under this hash. Its bytes are not checked."""
-        ...
 
     def blob_size(self, hash: Hash) -> int | None:
         """Return the size in bytes of what is stored under this hash, without reading it; None if
         nothing is. Its bytes are not checked."""
-        ...
 
     def blob_hashes(self) -> Iterator[Hash]:
         """Yield the hashes of all blobs, ascending. No transaction is open between two items."""
-        ...
 
     def blob_sizes(self) -> Iterator[tuple[Hash, int]]:
         """Yield the hash and the size in bytes of each blob, ascending by hash."""
-        ...
 
     def delta(self, hash: Hash) -> DeltaRow | None:
         """Return how a blob is made from another one, its base; None if it is kept whole, or is not
         there (ST-90)."""
-        ...
 
     def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
         """Make blobs durable outside a group. Raises as ``append``."""
-        ...
 
     def hash_by_sha256(self, sha256: bytes) -> Hash | None:
         """Return the content hash of the blob with this SHA-256 name, if a name document gives it
         (spec/agentos.md, AG-30). The blob itself may have been removed since."""
-        ...
 
     def names(self) -> Iterator[Name]:
         """Yield all names, ascending."""
-        ...
 
     def intent(self, hash: Hash) -> IntentRow | None:
         """Return the row of an intent; None if no record opened it, or the row was removed."""
-        ...
 
     def intents(self) -> Iterator[tuple[Hash, IntentRow]]:
         """Yield the rows of all intents, ascending by hash."""
-        ...
 
     def erased(self, hash: Hash) -> ErasedRow | None:
         """Return the row of an erased value; None if it was not erased, or was stored again."""
-        ...
 
     def erasures(self) -> Iterator[tuple[Hash, ErasedRow]]:
         """Yield the rows of all erased values, ascending by hash."""
-        ...
 
     def submission(self, submission_id: str) -> SubmissionRow | None:
         """Return the row of the newest event with this submission id; None if there is none."""
-        ...
 
     def submissions(self) -> Iterator[SubmissionRow]:
         """Yield the rows of all submissions, ascending by the bytes of the id."""
-        ...
 
     def snapshots(self) -> Iterator[SnapshotRow]:
         """Yield the rows of all snapshots, the oldest first."""
-        ...
 
     def snapshot_before(self, seq: int | None = None) -> SnapshotRow | None:
         """Return the newest snapshot that was taken after record ``seq`` or an earlier one.
 
         Without ``seq``, return the newest snapshot of all.
         """
-        ...
 
     def note(self, seq: int) -> str | None:
         """Return the note on the record with this sequence; None if there is none."""
-        ...
 
     def cut(self) -> Cut | None:
         """Return where the journal begins since it was pruned; None if it never was."""
-        ...
 
     def set_cut(self, cut: Cut) -> None:
         """Declare records 2 to ``cut.seq`` pruned, before their frames are removed. Raises as
         ``append``."""
-        ...
 
     def drop_frames(self, frames_max: int) -> int:
         """Remove up to ``frames_max`` pruned frames, and the notes on their records, in one
         transaction; return how many frames were removed. Raises as ``append``."""
-        ...
 
     def forget(self, removal: Forget) -> int:
         """Remove rows in one transaction. A blob on which a delta depends stays, unless the delta
         is in ``removal`` too (ST-92). Return how many of the blobs the store no longer has. Raises
         as ``append``."""
-        ...
 
     def puts(self) -> Iterator[PutRow]:
         """Yield the rows of blobs that instances put in pruned records, ascending by hash."""
-        ...
 
     def add_puts(self, rows: Sequence[PutRow]) -> None:
         """Store more rows of such blobs, in one transaction. Raises as ``append``."""
-        ...
 
     def first_bytes(self, hash: Hash, bytes_max: int) -> bytes | None:
         """Return the beginning of a blob, unchecked; None if it cannot be read."""
-        ...
 
     def meta_get(self, name: str) -> bytes | None:
         """Return the value that ``meta_put`` stored under this name; None if there is none."""
-        ...
 
     def meta_put(self, name: str, value: bytes) -> None:
         """Store a value of the host. It is not part of the journal and not hashed. Raises as
         ``append``."""
-        ...
 
     def sync_reader_check(self) -> int:
         """Clear the slots of readers whose process died, which keep free pages from being used;
         return how many."""
-        ...
 
     def size_bytes(self) -> int:
         """Return how many bytes the store takes on the disk."""
-        ...
 
     def compact(self) -> None:
         """Rewrite the store's file with nothing but its rows, without erased bytes (ST-50).
@@ -226,20 +197,28 @@ class Store(Protocol):
                 second file of this size. Nothing has changed.
             Damage: A row cannot be read. Nothing has changed.
         """
-        ...
 
     def make_reserve(self) -> bool:
         """Reserve disk space for the removal of data, unless that is done already or the disk is
         nearly full (ST-100). Return whether it is reserved."""
-        ...
 
     def release_reserve(self) -> bool:
         """Free the reserved disk space, for writes that found no room. False if there is none."""
-        ...
 
     def close(self) -> None:
         """Close the store. A second call does nothing."""
-        ...
+
+
+def head_of(store: HasHead) -> Head:
+    """Return the head of a store.
+
+    Raises:
+        Damage: It is empty.
+    """
+    head = store.head()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    return head
 
 
 # Checks and rows that every implementation makes before it writes
@@ -278,13 +257,11 @@ def check_expected(
     ):
         return
     raise Damage(
-        sentence(
-            "the journal does not end where this process left it",
-            location=location,
-            expected=_frame_name(expected),
-            actual=f"{_frame_name(at)} at record {0 if stored_head is None else stored_head.seq}",
-            hint="another process wrote to it; stop both and open the world again",
-        )
+        "the journal does not end where this process left it",
+        location=location,
+        expected=_frame_name(expected),
+        actual=f"{_frame_name(at)} at record {0 if stored_head is None else stored_head.seq}",
+        hint="another process wrote to it; stop both and open the world again",
     )
 
 
@@ -353,11 +330,9 @@ def intent_changes(
 
 def _contradiction(intent: Hash, location: str, problem: str) -> Damage:
     return Damage(
-        sentence(
-            f"the derived rows are damaged: intent {hash_text(intent)}: {problem}",
-            location=location,
-            hint="aos rebuild makes them again from the journal",
-        )
+        f"the derived rows are damaged: intent {hash_text(intent)}: {problem}",
+        location=location,
+        hint="aos rebuild makes them again from the journal",
     )
 
 
@@ -442,23 +417,19 @@ def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, locat
         raise erased_error(hash, erased.seq)
     if data is None:
         raise Damage(
-            sentence(
-                f"blob {hash_text(hash)} is missing",
-                location=location,
-                hint="no row says that it was erased: aos rebuild makes such rows again; if that "
-                "does not help, restore a backup",
-            )
+            f"blob {hash_text(hash)} is missing",
+            location=location,
+            hint="no row says that it was erased: aos rebuild makes such rows again; if that "
+            "does not help, restore a backup",
         )
     actual_hash = content_hash(data)
     if actual_hash != hash:
         raise Damage(
-            sentence(
-                f"blob {hash_text(hash)} is altered",
-                location=location,
-                expected="bytes of that hash",
-                actual=f"{len(data)} bytes of {hash_text(actual_hash)}",
-                hint="restore a backup",
-            )
+            f"blob {hash_text(hash)} is altered",
+            location=location,
+            expected="bytes of that hash",
+            actual=f"{len(data)} bytes of {hash_text(actual_hash)}",
+            hint="restore a backup",
         )
     return data
 
@@ -484,10 +455,8 @@ def missing_frame(seq: int, head: Head, cut: Cut | None, location: str) -> AosEr
     if cut is not None and seq <= cut.seq:
         return pruned(cut, seq)
     return Damage(
-        sentence(
-            f"the frame with record {seq} is missing",
-            location=location,
-            expected=f"frames to record {head.seq}, as the head says",
-            hint="restore a backup",
-        )
+        f"the frame with record {seq} is missing",
+        location=location,
+        expected=f"frames to record {head.seq}, as the head says",
+        hint="restore a backup",
     )

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.identity import world_id
+from aos.core.journal.ports import BlobReader, Verify
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis, Principal, Snapshot
+from aos.core.journal.signing import is_signed
 from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.load import load, parts
 from aos.core.state.state import State, empty
@@ -19,6 +22,9 @@ from aos.errors import Damage, Erased
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store, first_kept
 from aos.values.digests import Hash
+
+if TYPE_CHECKING:
+    from aos.core.kernel_protocol import KernelProtocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +44,15 @@ def empty_state(store: Store, *, limits: Limits = LIMITS) -> State:
     Raises:
         Damage: The store has no first frame.
     """
+    tip = Tip(world=_first_world(store))
+    return empty(tip, store.blob, find=_finding(store), limits=limits)
+
+
+def _first_world(store: Store) -> Hash:
     first = store.frame_at(1)
     if first is None:
         raise Damage("the store is empty: expected the genesis record of a world")
-    tip = Tip(world=first.header.world)
-    return empty(tip, store.blob, find=_finding(store), limits=limits)
+    return first.header.world
 
 
 def state_of(store: Store, row: SnapshotRow, *, limits: Limits = LIMITS) -> State:
@@ -51,6 +61,46 @@ def state_of(store: Store, row: SnapshotRow, *, limits: Limits = LIMITS) -> Stat
     Raises:
         Damage: No record of the journal says so, or the snapshot cannot be read (H-40a).
     """
+    record = _record_of(store, row)
+    state = load(row.document, store.blob, find=_finding(store), limits=limits)
+    _check_place(record, state.tip)
+    return state
+
+
+def open_stored(
+    store: Store,
+    row: SnapshotRow | None,
+    *,
+    read: BlobReader,
+    verify: Verify = is_signed,
+    limits: Limits = LIMITS,
+    keeps: bool = False,
+) -> KernelProtocol:
+    """Open a kernel with the world that a snapshot holds, or as it was before the genesis. The
+    arguments are those of ``open_kernel``.
+
+    Raises:
+        Damage: As ``state_of`` or ``empty_state``.
+    """
+    # A command that only reads has no kernel.
+    from aos.core.kernel import open_kernel  # noqa: PLC0415
+
+    record = None if row is None else _record_of(store, row)
+    kernel = open_kernel(
+        world=_first_world(store) if row is None else None,
+        read=read,
+        snapshot=None if row is None else row.document,
+        find=_finding(store),
+        verify=verify,
+        limits=limits,
+        keeps=keeps,
+    )
+    if record is not None:
+        _check_place(record, kernel.tip)
+    return kernel
+
+
+def _record_of(store: Store, row: SnapshotRow) -> Snapshot:
     frame = store.frame_at(row.seq)
     record = None if frame is None else from_bytes(frame.records[row.seq - frame.header.first])
     if (
@@ -62,10 +112,12 @@ def state_of(store: Store, row: SnapshotRow, *, limits: Limits = LIMITS) -> Stat
             f"record {row.seq} says of no snapshot after record {row.at}, and its row does "
             "(run aos verify for details)"
         )
-    state = load(row.document, store.blob, find=_finding(store), limits=limits)
-    if state.tip.seq != row.at or state.tip.frame != record.frame:
-        raise Damage(f"the snapshot of record {row.seq} is of another place in the journal")
-    return state
+    return record
+
+
+def _check_place(record: Snapshot, tip: Tip) -> None:
+    if (tip.seq, tip.frame) != (record.at, record.frame):
+        raise Damage(f"the snapshot of record {record.seq} is of another place in the journal")
 
 
 def snapshot_with(store: Store, value: Hash) -> SnapshotRow | None:

@@ -74,39 +74,12 @@ _PLACES: Final = {
 }
 
 __all__ = [
-    "NEVER",
-    "After",
-    "Asked",
-    "BlockerSeen",
-    "Cell",
-    "CellFailed",
-    "Effect",
-    "Emitted",
-    "Fail",
-    "FaultSeen",
-    "Flow",
-    "FlowCompensation",
-    "FlowOperation",
-    "FlowWait",
-    "InputRefused",
-    "ProposalSeen",
-    "Sent",
-    "Timeout",
-    "Transition",
-    "World",
-    "WorldProblem",
-    "answered",
-    "canceled",
-    "everywhere",
-    "failed",
-    "frame",
-    "in_turn",
-    "like",
-    "rejected",
-    "response",
-    "step",
+    "NEVER", "After", "Asked", "BlockerSeen", "Cell", "CellFailed", "Effect", "Emitted", "Fail",
+    "FaultSeen", "Flow", "FlowCompensation", "FlowOperation", "FlowWait", "InputRefused",
+    "ProposalSeen", "Sent", "Timeout", "Transition", "World", "WorldProblem", "answered",
+    "canceled", "everywhere", "failed", "frame", "in_turn", "like", "rejected", "response", "step",
     "timed_out",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

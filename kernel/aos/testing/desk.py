@@ -7,10 +7,20 @@ then. It keeps every appended record, so that tests can inspect the journal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.decide.answers import (
+    Admitted,
+    Answer,
+    Decided,
+    Duplicate,
+    Refusal,
+    Rule,
+    admission,
+)
 from aos.core.journal.faults import Fault
 from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.inputs import (
@@ -20,7 +30,6 @@ from aos.core.journal.inputs import (
     Input,
     ManifestInput,
     ReceiptInput,
-    SnapshotInput,
 )
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
@@ -35,27 +44,29 @@ from aos.core.journal.records import (
     Stamp,
     Step,
 )
-from aos.core.kernel import Kernel, genesis
+from aos.core.kernel import genesis, world_state
+from aos.core.kernel_protocol import CellView, KernelProtocol, decided, step
 from aos.core.pending import Sealed, receipt_digest
-from aos.core.snapshot.take import take
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.apply.apply import sign_manifest
-from aos.host.ended_flows import admit_from_outside
+from aos.host.ended_flows import ended_receivers
 from aos.host.executors.redelivery import Redelivery, left_open
-from aos.host.folder.restore import restore
+from aos.host.folder.restore import restore_kernel
 from aos.host.package_checks import GUARDED, refused_event
 from aos.host.schedules import refused_manifest, schedule_events
 from aos.host.world.erasing import unerasable
+from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
+from aos.manifest.schedules import SCHEDULE
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import ReplayReport
 from aos.prove.verify.roots import recorded_snapshots
 from aos.read.lens.manifests import Manifests
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import SnapshotRow
-from aos.store.stored_world import state_of
+from aos.store.stored_world import open_stored
 from aos.testing import governing
 from aos.testing.problems import InputRefused
 from aos.testing.sandboxes import SHARED
@@ -65,16 +76,6 @@ from aos.values.digests import Hash, content_hash, derive, hash_text
 
 FRAME_RECORDS: Final = 2_000
 """Records after which a run continues in another frame."""
-
-
-class _Watched(Kernel):
-    """The kernel, which also reports each record once it is folded."""
-
-    watch: Callable[[Record], None]
-
-    def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
-        super().append(record, blobs)
-        self.watch(record)
 
 
 class Desk:
@@ -120,7 +121,7 @@ class Desk:
         self._frame = NO_FRAME
         self._kernel = self._begin()
 
-    def _begin(self) -> _Watched:
+    def _begin(self) -> KernelProtocol:
         nonce = self._draw(32)
         key, operators = bytes(WORLD_KEY.verify_key), _OPERATORS
         message = GenesisInput.message(nonce, key, operators)
@@ -130,19 +131,47 @@ class Desk:
             operators=operators,
             signature=WORLD_KEY.sign(message).signature,
         )
-        state, sealed = genesis(genesis_input, self.stamp(), self._draw(32))
+        sealed = genesis(genesis_input, self.stamp(), self._draw(32))
         self._keep(sealed)
         self.records.append(from_bytes(sealed.frame.records[0]))
-        return self._watched_kernel(restore(self.store, state.world))
-
-    def _watched_kernel(self, state: State) -> _Watched:
-        kernel = _Watched(state, runner=SHARED, read=self.store.blob)
-        kernel.watch = self._watch
-        return kernel
+        return restore_kernel(self.store, sealed.tip.world)
 
     @property
     def state(self) -> State:
-        return self._kernel.state
+        """The world as data, for what a test reads."""
+        return world_state(self._kernel)
+
+    @property
+    def world(self) -> Hash:
+        return self._kernel.tip.world
+
+    @property
+    def effective(self) -> Effective:
+        """The manifest in force."""
+        assert self._kernel.manifest is not None, "asked before a manifest was applied"
+        return self._kernel.manifest
+
+    def cell(self, id: CellId) -> CellView | None:
+        return self._kernel.cell(id)
+
+    def cells_of(self, workflow: str) -> Iterator[CellView]:
+        return self._kernel.cells_of(workflow)
+
+    def is_open(self, intent: OpenIntent) -> bool:
+        work = self._kernel.progress_of(intent.intent)
+        return work is not None and not work.is_abandoned
+
+    def attempt(self, intent: OpenIntent) -> int:
+        """The last attempt of an intent that has begun; 0 if its first must still be journaled."""
+        work = self._kernel.progress_of(intent.intent)
+        if work is None:
+            return 0 if intent.effect.delivery == "at_most_once" else 1
+        return work.attempt
+
+    def next_frame(self, intent: OpenIntent) -> int:
+        """The number of the next stream frame of an intent."""
+        work = self._kernel.progress_of(intent.intent)
+        return 0 if work is None else work.next_frame
 
     def read(self, hash: Hash, /) -> bytes:
         return self._kernel.read(hash)
@@ -172,20 +201,33 @@ class Desk:
             over = self._settled_already(input)
             if over is not None:
                 return over
+        kernel = self._kernel
         if isinstance(input, ManifestInput):
-            refused = refused_manifest(self.state, judge(input.document), self.store.blob)
+            new = judge(input.document)
+            refused = refused_manifest(kernel.cells_of(SCHEDULE), new, self.store.blob)
             # A migration runs modules.
-            return refused or SHARED.on_module_thread(
-                lambda: self._kernel.admit(input, self.stamp())
-            )
-        if isinstance(input, EventInput):
-            refused = refused_event(self.state, input) if input.schema in GUARDED else None
-            return refused or admit_from_outside(self._kernel, input, self.stamp())
-        return self._kernel.admit(input, self.stamp())
+            return refused or SHARED.on_module_thread(lambda: self._decided(input))
+        if isinstance(input, EventInput) and input.schema in GUARDED:
+            return refused_event(kernel.manifest, input) or self._decided(input)
+        return self._decided(input)
+
+    def _decided(self, input: Input) -> Answer:
+        """The answer of the kernel, which enters its record."""
+        kernel = self._kernel
+        decision = decided(kernel, input, self.stamp(), SHARED, self.store.put_blobs)
+        if not isinstance(decision, Decided):
+            return decision
+        record = decision.record
+        ended = ended_receivers(kernel, record) if isinstance(record, Event) else ()
+        if isinstance(ended, Refusal):
+            return ended
+        kernel.enter(decision)
+        self._watch(record)
+        return replace(admission(record), ended=ended)
 
     def _settled_already(self, receipt: ReceiptInput) -> Duplicate | Refusal | None:
         """The answer of a host to a receipt for an intent that has ended."""
-        if receipt.intent in self.state.intents or receipt.intent in self.state.abandoned:
+        if self._kernel.takes_receipt(receipt.intent):
             return None
         self.seal()
         row = self.store.intent(receipt.intent)
@@ -209,31 +251,32 @@ class Desk:
     ) -> None:
         """Apply a manifest; one already in force changes nothing. In a governed world it is
         proposed and approved first, unless it names a ``proposal``. Raises: InputRefused."""
-        state = self.state
-        if state.manifest is not None and state.manifest == manifest.effective:
+        world = self._kernel.figures()
+        if world.manifest is not None and world.manifest == manifest.effective:
             return
         if proposal is None:
             proposal = governing.ready(self, manifest, mode=mode, leaves=leaves)
         manifest_input = sign_manifest(
             manifest.effective,
-            world=state.world,
-            serial=state.serial,
-            operators=state.operators,
+            world=self._kernel.tip.world,
+            serial=self._kernel.figures().serial,
+            operators=world.operators,
             key=OPERATOR_KEY,
             mode=mode,
             leaves=leaves,
             proposal=proposal,
         )
         self.admit(manifest_input, manifest.modules)
-        for event in schedule_events(self.state, self.read):
-            self._kernel.admit(event, self.stamp())
+        kernel = self._kernel
+        for event in schedule_events(kernel.manifest, kernel.cells_of(SCHEDULE), self.read):
+            self._decided(event)
         self.seal()
 
     def run(self) -> int:
         """Run cells until none is ready, publish the intents that they opened, and return the
         number of steps."""
         steps_before = self.steps
-        while self._kernel.has_work:
+        while self._kernel.has_work():
             SHARED.on_module_thread(self._run)
             if self.steps == self._crash_step and self._crashed is not None:
                 self._crash_step = None
@@ -252,11 +295,13 @@ class Desk:
 
     def _run(self) -> None:
         """Run cells until none is ready, or until the step after which the world crashes."""
-        while (record := self._kernel.step()) is not None:
+        while (entered := step(self._kernel, SHARED)) is not None:
+            record = entered.record
+            self._watch(record)
             is_step = isinstance(record, Step | Faulted)
             self.steps += is_step
-            if self._kernel.last_engine_text and isinstance(record, Faulted):
-                self.notes[record.seq] = self._kernel.last_engine_text
+            if entered.engine_text:
+                self.notes[record.seq] = entered.engine_text
             if self._kernel.pending_records >= FRAME_RECORDS:
                 self.seal()
             if is_step and self.steps == self._crash_step:
@@ -282,19 +327,20 @@ class Desk:
         head = Head.of(sealed.tip).signed(WORLD_KEY)
         self.store.append([sealed], head, expected=self._frame)
         self._frame = sealed.frame.hash
+        self.opened_intents.update((intent.intent, intent) for intent in sealed.opened_intents)
 
     def _watch(self, record: Record) -> None:
+        """Note a record that the kernel has just entered."""
+        kernel = self._kernel
         self.records.append(record)
         if isinstance(record, Manifest):
-            self.manifests.add(record.seq, self.state.effective)
-        if isinstance(record, Step):
-            for intent in record.intents:
-                self.opened_intents[intent.intent] = self.state.intents[intent.intent]
+            assert kernel.manifest is not None
+            self.manifests.add(record.seq, kernel.manifest)
         if isinstance(record, Receipt | KernelReceipt):
             self.settled[record.intent] = record.status
             self._over(record.intent)
         for id in _may_fail(record):
-            cell = self.state.cells.get(id)
+            cell = kernel.cell(id)
             if cell is not None and cell.fault is not None and cell.fault_seq == record.seq:
                 self.failed.append((record.seq, id, cell.fault))
 
@@ -302,8 +348,8 @@ class Desk:
         """Discard all but the store, and recover from the last snapshot and the journal. Return the
         intents that must be published again."""
         self.seal()
-        self._kernel = self._watched_kernel(restore(self.store, self.state.world))
-        return list(left_open(self.state))
+        self._kernel = restore_kernel(self.store, self._kernel.tip.world)
+        return list(left_open(self._kernel.open_intents()))
 
     def snapshot(self) -> int:
         """Take a snapshot, then discard the state and recover from that snapshot. Return the
@@ -316,15 +362,11 @@ class Desk:
             blobs[hash] = data
             return hash
 
-        layers = take(self.state, put)
+        snapshot = self._kernel.snapshot(put)
         self.store.put_blobs(blobs)
-        answer = self.admit(
-            SnapshotInput(
-                at=layers.at, frame=layers.frame, document=layers.document, size=layers.size
-            )
-        )
+        answer = self.admit(snapshot)
         self.seal()
-        self._kernel = self._watched_kernel(restore(self.store, self.state.world))
+        self._kernel = restore_kernel(self.store, self._kernel.tip.world)
         return answer.seq
 
     def check_erasable(self, value: Hash) -> None:
@@ -355,7 +397,7 @@ class Desk:
                 SHARED,
                 head=self.store.head(),
                 snapshots=recorded,
-                start=None if start is None else state_of(self.store, start),
+                start=None if start is None else partial(open_stored, self.store, start),
             )
         )
 

@@ -223,12 +223,12 @@ class Dispatch:
 
     def begin(self, intent: OpenIntent) -> None:
         """Journal that the next attempt begins. Raises: InputRefused."""
-        last = self.desk.state.attempt(intent)
+        last = self.desk.attempt(intent)
         self._attempt(intent, last + 1, BEGUN, None)
 
     def params(self, intent: OpenIntent) -> Any:
         """The params as an executor gets them (K-71d)."""
-        effect = self.desk.state.effective.effects.get(intent.effect.name)
+        effect = self.desk.effective.effects.get(intent.effect.name)
         params_slot = intent.params
         if effect is not None:
             # Erased params are shown as erased, below.
@@ -248,7 +248,7 @@ class Dispatch:
         return is_asked and redelivery.intent.effect.name != TIMER
 
     def _is_open(self, intent: OpenIntent) -> bool:
-        return intent.intent in self.desk.state.intents
+        return self.desk.is_open(intent)
 
     def _take(self, intent: OpenIntent) -> None:
         if intent.effect.delivery == "at_most_once":
@@ -280,7 +280,7 @@ class Dispatch:
 
     def _blob(self, intent: OpenIntent) -> None:
         params = slot_bytes(intent.params, self.desk.read)
-        bytes_max = self.desk.state.effective.limits.event_bytes
+        bytes_max = self.desk.effective.limits.event_bytes
         self.desk.seal()  # so that the blob's hash is in the store
         read = StoredBlobs(self.desk.read, self.desk.store.hash_by_sha256)
         status, payload, blobs = carry_out(intent.effect.name, params, read, bytes_max=bytes_max)
@@ -314,9 +314,7 @@ class Dispatch:
     def _call(self, functions: Functions, intent: OpenIntent) -> None:
         ctx = self._context(intent)
         enclosed = self._enclosed(intent)
-        result = functions.call(
-            intent, self.params(intent), ctx, self.desk.state.effective, enclosed
-        )
+        result = functions.call(intent, self.params(intent), ctx, self.desk.effective, enclosed)
         if isinstance(result, AnotherAttempt):
             self._attempt(intent, ctx.attempt + 1, BEGUN, result.problem)
             due_ns = self.desk.now_ns + result.pause_ns
@@ -328,12 +326,12 @@ class Dispatch:
 
     def _enclosed(self, intent: OpenIntent) -> Enclosed | AttemptFailure:
         """The blobs and secrets that the params name, found as for a worker (T-25b)."""
-        effect = self.desk.state.effective.effects.get(intent.effect.name, intent.effect)
+        effect = self.desk.effective.effects.get(intent.effect.name, intent.effect)
         params = completed(effect.params, slot_bytes(intent.params, self.desk.read))
         return self._reader().of(effect.name, intent.cell[0], params)
 
     def _reader(self) -> Enclosing:
-        effective = self.desk.state.effective
+        effective = self.desk.effective
         if self._enclosing is None or self._enclosing[0] is not effective:
             read = StoredBlobs(self.desk.read, self.desk.store.hash_by_sha256)
             self._enclosing = effective, Enclosing(read, self._secret_value)
@@ -364,13 +362,13 @@ class Dispatch:
             intent=hash_text(intent.intent),
             effect=intent.effect.name,
             idempotency_key=intent.idempotency_key,
-            attempt=max(1, self.desk.state.attempt(intent)),
+            attempt=max(1, self.desk.attempt(intent)),
             workflow=intent.cell[0],
             key=plain_key(intent.cell[1]),
             issuer_ref=intent.issuer_ref,
-            world=hash_text(self.desk.state.world),
+            world=hash_text(self.desk.world),
             deadline_ns=self.desk.now_ns + intent.effect.timeout_ms * 1_000_000,
             on_progress=on_progress,
             on_read=on_read,
-            result_bytes_max=self.desk.state.effective.limits.event_bytes,
+            result_bytes_max=self.desk.effective.limits.event_bytes,
         )

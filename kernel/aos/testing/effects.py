@@ -72,7 +72,7 @@ class Effect:
 
     @property
     def is_open(self) -> bool:
-        return self._intent.intent in self._desk.state.intents
+        return self._desk.is_open(self._intent)
 
     @property
     def status(self) -> str:

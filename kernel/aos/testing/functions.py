@@ -20,7 +20,8 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import CellId, slot_bytes
 from aos.core.journal.vocabulary import HaltPhase
-from aos.core.state.cell import Cell, OpenIntent
+from aos.core.kernel_protocol import CellView
+from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.host.executors.enclosures import Enclosed
 from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
@@ -302,7 +303,7 @@ class StepHandlers:
             return False
         if self._claimed is not None:
             cell, self._claimed = self._claimed, None
-            state = _linear_state(desk, desk.state.cells.get(cell))
+            state = _linear_state(desk, desk.cell(cell))
             if state is not None and current_row(state)["claim"] == self._claim:
                 self._carry_out(desk, state)
                 return True
@@ -352,7 +353,7 @@ class StepHandlers:
         task = step_document(state)
         name = self._handler(task["plan"], task["step"])
         assert name is not None
-        ctx = step_context(task, task["woken_by"], world=hash_text(desk.state.world))
+        ctx = step_context(task, task["woken_by"], world=hash_text(desk.world))
         report = self._functions[name].call_step(name, task["context"], ctx)
         lease_fields = {
             "instance": ctx.instance, "worker": WORKER, "epoch": ctx.epoch, "seq": ctx.seq,
@@ -360,7 +361,7 @@ class StepHandlers:
         try:
             result = {
                 "outcome": outcome_value(report["outcome"]),
-                "outbound": outbound_values(report["outbound"], desk.state.effective),
+                "outbound": outbound_values(report["outbound"], desk.effective),
             }
         except OutcomeInvalid as problem:
             # As in a worker: what the node refuses becomes a retry.
@@ -370,13 +371,13 @@ class StepHandlers:
 
 
 def _linear_states(desk: Desk) -> Iterator[LinearState]:
-    for cell in desk.state.cells.of(LINEAR):
+    for cell in desk.cells_of(LINEAR):
         state = None if cell.fault is not None else _linear_state(desk, cell)
         if state is not None:
             yield state
 
 
-def _linear_state(desk: Desk, cell: Cell | None) -> LinearState | None:
+def _linear_state(desk: Desk, cell: CellView | None) -> LinearState | None:
     if cell is None or cell.state is None:
         return None
     value: Any = decode_record(slot_bytes(cell.state, desk.read))
@@ -384,5 +385,5 @@ def _linear_state(desk: Desk, cell: Cell | None) -> LinearState | None:
 
 
 def _send_event(desk: Desk, schema: str, value: Any) -> None:
-    data = desk.state.effective.schemas[schema].from_ingress(encode(value))
+    data = desk.effective.schemas[schema].from_ingress(encode(value))
     desk.admit(EventInput(schema=schema, value=data))

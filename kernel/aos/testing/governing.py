@@ -14,7 +14,7 @@ from aos.core.journal.governing import APPROVE, REJECT, REPORT, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.shadow_report import ReportHead
 from aos.core.state.proposals import Proposal
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.host.apply.signed_governance import sign_governance, sign_proposal
 from aos.manifest.governance import GovernanceBlock
 from aos.manifest.load import Loaded
@@ -184,11 +184,9 @@ def _governance(desk: Desk) -> GovernanceBlock:
     manifest = desk.state.manifest
     if manifest is None or manifest.governance is None:
         raise BadUsage(
-            sentence(
-                "the world is not governed",
-                expected="a manifest in force with governance",
-                hint='add {"governance": {"approvers": [...], "quorum": 1}} to the manifest',
-            )
+            "the world is not governed",
+            expected="a manifest in force with governance",
+            hint='add {"governance": {"approvers": [...], "quorum": 1}} to the manifest',
         )
     return manifest.governance
 
@@ -199,11 +197,9 @@ def _key(desk: Desk, name: str) -> SigningKey:
     approver_names = [approver.name for approver in _governance(desk).approvers]
     if name not in approver_names:
         raise BadUsage(
-            sentence(
-                "there is no such approver",
-                expected=f"{OPERATOR_NAME} or {' or '.join(approver_names)}",
-                actual=name,
-            )
+            "there is no such approver",
+            expected=f"{OPERATOR_NAME} or {' or '.join(approver_names)}",
+            actual=name,
         )
     return approver_key(name)
 
@@ -211,10 +207,8 @@ def _key(desk: Desk, name: str) -> SigningKey:
 def _unknown(desk: Desk, proposal: int) -> BadUsage:
     proposal_seqs = [*desk.state.proposals.open, *desk.state.proposals.closed]
     return BadUsage(
-        sentence(
-            f"no proposal is record {proposal}",
-            expected=" or ".join(map(str, proposal_seqs)) or "world.propose(…) first",
-        )
+        f"no proposal is record {proposal}",
+        expected=" or ".join(map(str, proposal_seqs)) or "world.propose(…) first",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Ref, Slot, slot_bytes
-from aos.errors import BadUsage, Erased, excerpt, sentence
+from aos.errors import BadUsage, Erased, excerpt
 from aos.manifest.effective import Effective
 from aos.values.cbor import INGRESS_BYTES_MAX, decode_record, encode
 from aos.values.digests import hash_text
@@ -53,11 +53,9 @@ def canonical(schema: Schema, value: object, *, subject: str) -> bytes:
         # Of the two errors, the one deeper in the value helps more.
         worse = outcome if outcome.path.count(".") > problem.path.count(".") else problem
         raise BadUsage(
-            sentence(
-                f"this is not a valid {schema.name}: {worse}",
-                location=subject,
-                hint=f"given: {_excerpt_of(value)}",
-            )
+            f"this is not a valid {schema.name}: {worse}",
+            location=subject,
+            hint=f"given: {_excerpt_of(value)}",
         ) from problem
 
 
@@ -125,7 +123,7 @@ def payload_bytes(payload: object) -> bytes:
     try:
         return encode(to_value(payload))
     except ValueProblem as problem:
-        raise BadUsage(sentence(f"not a plain value: {problem}", location="frame")) from problem
+        raise BadUsage(f"not a plain value: {problem}", location="frame") from problem
 
 
 class like:  # noqa: N801  # it reads as a word of the assertion: state == like({...})
@@ -244,12 +242,10 @@ def read_time(time: Time) -> int:
         nanoseconds = time
     if nanoseconds is None or not 0 <= nanoseconds < 2**63:
         raise BadUsage(
-            sentence(
-                "this is not a time",
-                expected='RFC 3339 text ("2024-01-01T00:00:00Z"), ns since 1970, or a datetime '
-                "with a zone",
-                actual=repr(time),
-            )
+            "this is not a time",
+            expected='RFC 3339 text ("2024-01-01T00:00:00Z"), ns since 1970, or a datetime '
+            "with a zone",
+            actual=repr(time),
         )
     return nanoseconds
 
@@ -265,10 +261,8 @@ def read_span(span: Span) -> int:
         nanoseconds = span
     if nanoseconds is None or not 0 <= nanoseconds < 2**63:
         raise BadUsage(
-            sentence(
-                "this is not a span of time",
-                expected='text such as "1m30s" or "30d", ns, or a timedelta, not negative',
-                actual=repr(span),
-            )
+            "this is not a span of time",
+            expected='text such as "1m30s" or "30d", ns, or a timedelta, not negative',
+            actual=repr(span),
         )
     return nanoseconds

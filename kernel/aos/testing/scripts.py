@@ -178,13 +178,13 @@ def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) 
 def as_read(desk: Desk, intent: OpenIntent, reply: Reply) -> Reply:
     """The reply in the form of the module that asked: that of the AgentOS SDK reads another one of
     an HTTP request (AG-15, AG-26)."""
-    workflow = desk.state.effective.workflows.get(intent.cell[0])
+    workflow = desk.effective.workflows.get(intent.cell[0])
     if workflow is None or workflow.module.abi != AGENTOS or intent.effect.name != HTTP:
         return reply
     outcome = Outcome(
         intent=intent.intent,
         effect=HTTP,
-        attempt=max(1, desk.state.attempt(intent)),
+        attempt=max(1, desk.attempt(intent)),
         status=reply.status,
         payload=reply.payload,
         started_ns=min(intent.opened_ns, desk.now_ns),
@@ -201,7 +201,7 @@ def receipt(desk: Desk, intent: OpenIntent, reply: Reply, *, forged: bool = Fals
     unsigned = ReceiptInput(
         intent=intent.intent,
         effect=intent.effect.name,
-        attempt=max(1, desk.state.attempt(intent)),
+        attempt=max(1, desk.attempt(intent)),
         status=reply.status,
         payload=reply.payload,
         started_ns=min(intent.opened_ns, desk.now_ns),
@@ -212,7 +212,7 @@ def receipt(desk: Desk, intent: OpenIntent, reply: Reply, *, forged: bool = Fals
         signature=b"",
     )
     signer = signing_key(STRANGER) if forged else key
-    signature = signer.sign(unsigned.message(desk.state.world)).signature
+    signature = signer.sign(unsigned.message(desk.world)).signature
     return replace(unsigned, signature=signature)
 
 
@@ -221,12 +221,11 @@ def stream_frame(
 ) -> StreamInput:
     """The next signed frame of an intent's stream."""
     name, key = _signer(intent)
-    stream = desk.state.streams.get(intent.intent)
     unsigned = StreamInput(
         intent=intent.intent,
         effect=intent.effect.name,
-        attempt=max(1, desk.state.attempt(intent)),
-        frame_seq=0 if stream is None else stream.last + 1,
+        attempt=max(1, desk.attempt(intent)),
+        frame_seq=desk.next_frame(intent),
         frame_kind=kind,
         payload=payload,
         executor=name,
@@ -234,7 +233,7 @@ def stream_frame(
         signature=b"",
         payload_ref=None if blob is None else content_hash(blob),
     )
-    signature = key.sign(unsigned.signed_message(desk.state.world)).signature
+    signature = key.sign(unsigned.signed_message(desk.world)).signature
     return replace(unsigned, signature=signature)
 
 

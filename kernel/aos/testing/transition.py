@@ -17,7 +17,7 @@ from aos.core.journal.records import CellId, Faulted, Receipt, Slot, Step, Strea
 from aos.core.journal.vocabulary import STATUSES, word_of
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import settled_arm, takes
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.manifest.builtins import ENVELOPE, ERROR, REJECTED, STREAM, TIMER
 from aos.manifest.effective import Route, Workflow
 from aos.manifest.names import NODE
@@ -229,7 +229,7 @@ class _Stage:
         workflow = self.workflow
         if workflow.key is None:
             if key is not None:
-                raise BadUsage(sentence(f"{workflow.name} is not keyed", actual=repr(key)))
+                raise BadUsage(f"{workflow.name} is not keyed", actual=repr(key))
             return b""
         if key is not None:
             return canonical(workflow.key, key, subject=f"the key of {workflow.name}")
@@ -245,9 +245,7 @@ class _Stage:
         if schema is None or not takes(self.workflow, name):
             known_names = ", ".join(sorted(self.workflow.arms)) or self.workflow.event.name
             raise BadUsage(
-                sentence(
-                    f"{self.workflow.name} does not take {name}", expected=f"one of {known_names}"
-                )
+                f"{self.workflow.name} does not take {name}", expected=f"one of {known_names}"
             )
         return canonical(schema, value, subject=f"event {name}")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.core.journal.records import CellId, Record, Slot, Step
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.flow.failure import Failure
 from aos.flow.flow_state import FlowState
 from aos.flow.tree import tree, waits, walk
@@ -122,7 +122,7 @@ def cell_id(desk: Desk, workflow: str, key: object) -> CellId:
     schema = None if definition is None else definition.key
     if schema is None:
         if key is not None:
-            raise BadUsage(sentence(f"{name} is not keyed: it has one cell", actual=repr(key)))
+            raise BadUsage(f"{name} is not keyed: it has one cell", actual=repr(key))
         return name, b""
     if key is None:
         raise BadUsage(f"{name} is keyed: pass the key of a cell")
@@ -191,9 +191,7 @@ def emitted(desk: Desk, schema: str | None) -> list[Emitted]:
         if schema in (None, event.schema)
     ]
     if schema is not None and not events and schema not in desk.state.effective.schemas:
-        raise BadUsage(
-            sentence(f"the manifest has no schema {schema}", hint="see aos inspect manifest")
-        )
+        raise BadUsage(f"the manifest has no schema {schema}", hint="see aos inspect manifest")
     return events
 
 

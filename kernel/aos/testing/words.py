@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 TEXT: Final = "text"
@@ -45,32 +44,30 @@ def _settles(*required: str, **fields: str) -> Word:
     return _input_word(TEXT, *required, **fields, **_WHICH)
 
 
-WORDS: Final[Mapping[str, Word]] = MappingProxyType(
-    {
-        "send": _input_word(TEXT, value=ANY, id=TEXT),
-        "run": Word(value=TRUE, fields=_MOVES),
-        "advance": Word(value=TEXT, fields=_MOVES),
-        "advance_to": Word(value=TIME, fields=_MOVES),
-        "finish": Word(value=TEXT, fields=_MOVES),
-        "answer": _settles(value=ANY, response=TABLE, cost_cents=WHOLE, after=TEXT),
-        "fail": _settles("code", code=TEXT, message=TEXT, retryable=BOOL, after=TEXT),
-        "timeout": _settles(message=TEXT, after=TEXT),
-        "cancel": _settles(),
-        "duplicate": _settles(),
-        "begin": _settles(),
-        "forge": _settles(value=ANY),
-        "misfit": _settles(),
-        "frame": _settles("kind", kind=TEXT, payload=ANY),
-        "on": _input_word(TEXT, "answers", answers=TABLES),
-        "retry": _input_word(TEXT, key=ANY),
-        "skip": _input_word(TEXT, key=ANY),
-        "restart": Word(value=TRUE, fields=_GIVES, runs=True),
-        "snapshot": Word(value=TRUE, fields=_GIVES, runs=True),
-        "erase": _input_word(TEXT, "value", value=ANY),
-        "apply": _input_word(TEXT, mode=TEXT, leave=TEXTS),
-        "expect": Word(value=TEXT),
-    }
-)
+WORDS: Final[Mapping[str, Word]] = {
+    "send": _input_word(TEXT, value=ANY, id=TEXT),
+    "run": Word(value=TRUE, fields=_MOVES),
+    "advance": Word(value=TEXT, fields=_MOVES),
+    "advance_to": Word(value=TIME, fields=_MOVES),
+    "finish": Word(value=TEXT, fields=_MOVES),
+    "answer": _settles(value=ANY, response=TABLE, cost_cents=WHOLE, after=TEXT),
+    "fail": _settles("code", code=TEXT, message=TEXT, retryable=BOOL, after=TEXT),
+    "timeout": _settles(message=TEXT, after=TEXT),
+    "cancel": _settles(),
+    "duplicate": _settles(),
+    "begin": _settles(),
+    "forge": _settles(value=ANY),
+    "misfit": _settles(),
+    "frame": _settles("kind", kind=TEXT, payload=ANY),
+    "on": _input_word(TEXT, "answers", answers=TABLES),
+    "retry": _input_word(TEXT, key=ANY),
+    "skip": _input_word(TEXT, key=ANY),
+    "restart": Word(value=TRUE, fields=_GIVES, runs=True),
+    "snapshot": Word(value=TRUE, fields=_GIVES, runs=True),
+    "erase": _input_word(TEXT, "value", value=ANY),
+    "apply": _input_word(TEXT, mode=TEXT, leave=TEXTS),
+    "expect": Word(value=TEXT),
+}
 
 
 def _rows(**filters: str) -> Word:
@@ -80,58 +77,54 @@ def _rows(**filters: str) -> Word:
 
 _SELECTING: Final = frozenset({"workflow", "key", "effect", "schema", "exactly"})
 
-EXPECTED: Final[Mapping[str, Word]] = MappingProxyType(
-    {
-        "cell": Word(
-            value=TEXT,
-            fields={
-                "workflow": TEXT,
-                "key": ANY,
-                "status": TEXT,
-                "state": ANY,
-                "annotation": ANY,
-                "is_gone": TRUE,
-                "exactly": BOOL,
-            },
-            required=frozenset({"workflow"}),
-        ),
-        "flow": Word(
-            value=TEXT,
-            fields={
-                "workflow": TEXT,
-                "key": ANY,
-                "status": TEXT,
-                "input": ANY,
-                "output": ANY,
-                "error": TABLE,
-                "view": ANY,
-                "operations": TABLES,
-                "waits": TABLES,
-                "compensations": TABLES,
-                "inbox": TABLES,
-                "is_gone": TRUE,
-                "exactly": BOOL,
-            },
-            required=frozenset({"workflow", "key"}),
-        ),
-        "cells": _rows(workflow=TEXT),
-        "effects": _rows(effect=TEXT),
-        "timers": _rows(),
-        "events": _rows(schema=TEXT),
-        "faults": _rows(workflow=TEXT),
-    }
-)
+EXPECTED: Final[Mapping[str, Word]] = {
+    "cell": Word(
+        value=TEXT,
+        fields={
+            "workflow": TEXT,
+            "key": ANY,
+            "status": TEXT,
+            "state": ANY,
+            "annotation": ANY,
+            "is_gone": TRUE,
+            "exactly": BOOL,
+        },
+        required=frozenset({"workflow"}),
+    ),
+    "flow": Word(
+        value=TEXT,
+        fields={
+            "workflow": TEXT,
+            "key": ANY,
+            "status": TEXT,
+            "input": ANY,
+            "output": ANY,
+            "error": TABLE,
+            "view": ANY,
+            "operations": TABLES,
+            "waits": TABLES,
+            "compensations": TABLES,
+            "inbox": TABLES,
+            "is_gone": TRUE,
+            "exactly": BOOL,
+        },
+        required=frozenset({"workflow", "key"}),
+    ),
+    "cells": _rows(workflow=TEXT),
+    "effects": _rows(effect=TEXT),
+    "timers": _rows(),
+    "events": _rows(schema=TEXT),
+    "faults": _rows(workflow=TEXT),
+}
 """The subjects of ``expect``, and the fields of each."""
 
-ROWS: Final[Mapping[str, Fields]] = MappingProxyType(
-    {
-        "cells": {"workflow": TEXT, "key": ANY, "status": TEXT, "state": ANY},
-        "effects": {"effect": TEXT, **_WHICH},
-        "timers": dict(_WHICH),
-        "events": {"schema": TEXT, "value": ANY, "workflow": TEXT, "key": ANY},
-        "faults": {"workflow": TEXT, "key": ANY, "kind": TEXT, "message": TEXT},
-    }
-)
+ROWS: Final[Mapping[str, Fields]] = {
+    "cells": {"workflow": TEXT, "key": ANY, "status": TEXT, "state": ANY},
+    "effects": {"effect": TEXT, **_WHICH},
+    "timers": dict(_WHICH),
+    "events": {"schema": TEXT, "value": ANY, "workflow": TEXT, "key": ANY},
+    "faults": {"workflow": TEXT, "key": ANY, "kind": TEXT, "message": TEXT},
+}
 """The fields of an item of ``are``."""
 
 ANSWER: Final[Fields] = {
@@ -164,10 +157,8 @@ FILE: Final[Fields] = {
 EVERYWHERE: Final = "everywhere"
 """The value of ``crash``: play the scenario once for each step, with a crash right after it."""
 
-CHECKS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        name: tuple(field_name for field_name in word.fields if field_name not in _SELECTING)
-        for name, word in EXPECTED.items()
-    }
-)
+CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
+    name: tuple(field_name for field_name in word.fields if field_name not in _SELECTING)
+    for name, word in EXPECTED.items()
+}
 """The fields of each subject of ``expect`` that check something; the others select it."""

@@ -144,11 +144,9 @@ class World:
         unknown = sorted(self.secrets.keys() - self.manifest.secrets.keys())
         if unknown:
             raise BadUsage(
-                sentence(
-                    "the manifest has no such secret",
-                    expected=", ".join(sorted(self.manifest.secrets)) or "no secrets",
-                    actual=", ".join(unknown),
-                )
+                "the manifest has no such secret",
+                expected=", ".join(sorted(self.manifest.secrets)) or "no secrets",
+                actual=", ".join(unknown),
             )
 
     @property
@@ -275,11 +273,9 @@ class World:
         goal = read_time(time)
         if goal < self.now_ns:
             raise BadUsage(
-                sentence(
-                    "the clock does not go back",
-                    expected=f"{time_text(self.now_ns)} or later",
-                    actual=time_text(goal),
-                )
+                "the clock does not go back",
+                expected=f"{time_text(self.now_ns)} or later",
+                actual=time_text(goal),
             )
         steps = self._quiet()
         while (due := self._dispatch.next_due()) is not None and due <= goal:

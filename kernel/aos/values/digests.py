@@ -47,6 +47,11 @@ def content_hash(data: bytes) -> Hash:
     return Hash(blake3(data).digest())
 
 
+def is_hash(value: object) -> bool:
+    """Whether a value that was read has the form of a hash."""
+    return isinstance(value, bytes) and len(value) == HASH_BYTES
+
+
 def hash_text(hash_: Hash) -> str:
     """``blake3:`` and 64 lower-case hex digits."""
     return f"blake3:{hash_.hex()}"

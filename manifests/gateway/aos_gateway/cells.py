@@ -89,12 +89,10 @@ def must_have_gateway(view: View) -> None:
     missing = [kind.workflow for kind in KINDS if kind.workflow not in workflows]
     if missing:
         raise BadUsage(
-            sentence(
-                "the manifest in force has no gateway",
-                expected="the workflows " + ", ".join(kind.workflow for kind in KINDS),
-                actual="no " + ", no ".join(missing),
-                hint=f"aos apply {gateway_folder(['air/generated.air.json'])}",
-            )
+            "the manifest in force has no gateway",
+            expected="the workflows " + ", ".join(kind.workflow for kind in KINDS),
+            actual="no " + ", no ".join(missing),
+            hint=f"aos apply {gateway_folder(['air/generated.air.json'])}",
         )
 
 

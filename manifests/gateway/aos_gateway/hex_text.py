@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from aos.errors import BadUsage, excerpt, sentence
+from aos.errors import BadUsage, excerpt
 from aos_gateway.keccak import keccak_256
 
 ADDRESS_DIGITS: Final = 40
@@ -24,16 +24,14 @@ def read_address(text: str, option: str) -> str:
     is_mixed = digits not in (digits.lower(), digits.upper())
     if is_mixed and text != checksummed(lower):
         raise BadUsage(
-            sentence(
-                "the checksum of the address fails (EIP-55): a character was mistyped",
-                location=option,
-                expected=checksummed(lower),
-                actual=text,
-                hint="copy it again; in lower case it is not checked",
-            )
+            "the checksum of the address fails (EIP-55): a character was mistyped",
+            location=option,
+            expected=checksummed(lower),
+            actual=text,
+            hint="copy it again; in lower case it is not checked",
         )
     if int(lower, 16) == 0:
-        raise BadUsage(sentence("expected an account or a contract", location=option, actual=text))
+        raise BadUsage("expected an account or a contract", location=option, actual=text)
     return lower
 
 
@@ -61,7 +59,5 @@ def _read(text: str, option: str, noun: str, digits: int) -> str:
         else repr(excerpt(text, characters_max=80))
     )
     raise BadUsage(
-        sentence(
-            f"not {noun}", location=option, expected=f"0x and {digits} hex digits", actual=actual
-        )
+        f"not {noun}", location=option, expected=f"0x and {digits} hex digits", actual=actual
     )

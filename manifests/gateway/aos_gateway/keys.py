@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.core.journal.records import CellId
-from aos.errors import BadUsage, excerpt, sentence
+from aos.errors import BadUsage, excerpt
 from aos.values.cbor import INTEGER_MAX, encode
 from aos_gateway.keccak import keccak_256
 
@@ -154,12 +154,10 @@ def read_key(text: str) -> Key:
             return Key(kind, lower)
     forms = ", ".join(f"{kind.form} ({kind.name})" for kind in KINDS)
     raise BadUsage(
-        sentence(
-            "not the key of a record or a lane",
-            expected=f"one of {forms}",
-            actual=repr(excerpt(text, characters_max=240)),
-            hint="aos gateway list prints them",
-        )
+        "not the key of a record or a lane",
+        expected=f"one of {forms}",
+        actual=repr(excerpt(text, characters_max=240)),
+        hint="aos gateway list prints them",
     )
 
 
@@ -168,9 +166,7 @@ def read_work_key(text: str, option: str) -> Key:
     key = read_key(text)
     if key.kind is not WORK:
         actual = f"that of {'an' if key.kind is EPOCH else 'a'} {key.kind.name}"
-        raise BadUsage(
-            sentence("not the key of a work", location=option, expected=WORK.form, actual=actual)
-        )
+        raise BadUsage("not the key of a work", location=option, expected=WORK.form, actual=actual)
     return key
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import BadUsage, excerpt, sentence
+from aos.errors import BadUsage, excerpt
 from aos.values.cbor import INTEGER_MAX, encode
 from aos.values.digests import content_hash, hash_text
 from aos_gateway.keys import EPOCH, SCORE, WORK, Key, epoch_key, score_key, work_key
@@ -236,9 +236,9 @@ def read_scores(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if not (word.isascii() and word.isdigit() and len(word) <= 5 and int(word) <= SCORE_MAX):
-            raise BadUsage(sentence("--scores", expected=expected, actual=repr(word[:40])))
+            raise BadUsage("--scores", expected=expected, actual=repr(word[:40]))
     if len(words) > SCORES_MAX:
-        raise BadUsage(sentence("--scores", expected=expected, actual=f"{len(words)} numbers"))
+        raise BadUsage("--scores", expected=expected, actual=f"{len(words)} numbers")
     return [int(word) for word in words]
 
 
@@ -252,19 +252,17 @@ def read_evidence(file: Path) -> bytes:
     try:
         # A pipe or a device could block, or have no end.
         if not stat.S_ISREG(file.stat().st_mode):
-            raise BadUsage(
-                sentence(f"--evidence {file}", expected=expected, actual="no plain file")
-            )
+            raise BadUsage(f"--evidence {file}", expected=expected, actual="no plain file")
         with file.open("rb") as stream:
             data = stream.read(EVIDENCE_BYTES_MAX + 1)
             size = max(len(data), file.stat().st_size)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise BadUsage(
-            sentence(f"--evidence {file}: the evidence cannot be read: {reason}", hint=expected)
+            f"--evidence {file}: the evidence cannot be read: {reason}", hint=expected
         ) from error
     if not 1 <= len(data) <= EVIDENCE_BYTES_MAX:
-        raise BadUsage(sentence(f"--evidence {file}", expected=expected, actual=f"{size:,} bytes"))
+        raise BadUsage(f"--evidence {file}", expected=expected, actual=f"{size:,} bytes")
     return data
 
 
@@ -278,11 +276,9 @@ def content_type(media_type: str | None, file: Path) -> str:
         return TYPES.get(file.suffix.lower(), DEFAULT_TYPE)
     if not _MEDIA_TYPE.fullmatch(media_type) or len(media_type) > TYPE_CHARACTERS_MAX:
         raise BadUsage(
-            sentence(
-                "--content-type",
-                expected="a media type such as application/json",
-                actual=repr(excerpt(media_type)),
-            )
+            "--content-type",
+            expected="a media type such as application/json",
+            actual=repr(excerpt(media_type)),
         )
     return media_type
 
@@ -290,5 +286,5 @@ def content_type(media_type: str | None, file: Path) -> str:
 def check_nat(number: int, option: str, *, least: int = 0) -> int:
     """Return the number. Raises BadUsage if it is no ``nat``, or is below ``least``."""
     if not least <= number <= INTEGER_MAX:
-        raise BadUsage(sentence(option, expected=f"{least} to {INTEGER_MAX}", actual=str(number)))
+        raise BadUsage(option, expected=f"{least} to {INTEGER_MAX}", actual=str(number))
     return number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.errors import BadUsage, either, sentence
+from aos.errors import BadUsage, either
 from aos_gateway.cells import GatewayCell
 from aos_gateway.keys import KIND_NAMES, LANE, parts_of_lane
 
@@ -33,7 +33,7 @@ def read_state(text: str | None) -> str | None:
     """The state that ``--state`` names, in any case. Raises BadUsage."""
     if text is None or text.upper() in STATES:
         return None if text is None else text.upper()
-    raise BadUsage(sentence("--state", expected=either(STATES), actual=repr(text)))
+    raise BadUsage("--state", expected=either(STATES), actual=repr(text))
 
 
 _ABSENT: Final[Mapping[str, Any]] = dict.fromkeys(

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Faulted, Step, slot_bytes
-from aos.errors import Refused, Unavailable, sentence
+from aos.errors import Refused, Unavailable
 from aos.host.door.writer import Item
 from aos.host.folder.folder import open_folder
 from aos.read.views.view import View
@@ -190,11 +190,9 @@ def _created_meanwhile(world: Path, request: Request) -> GatewayCell:
     cell = _existing_cell(world, request)
     if cell is None:
         raise Refused(
-            sentence(
-                f"{request.key.words} was created before, and an operator removed it since",
-                hint=f"the kernel still knows its submission id {request.submission_id}, and "
-                "accepts no other event with it",
-            )
+            f"{request.key.words} was created before, and an operator removed it since",
+            hint=f"the kernel still knows its submission id {request.submission_id}, and "
+            "accepts no other event with it",
         )
     return cell
 
@@ -217,10 +215,8 @@ def _check_same_input(cell: GatewayCell, request: Request) -> None:
     clauses = list(differences(record_input, request.input))
     if clauses:
         raise Refused(
-            sentence(
-                f"{request.key.words} exists with another input: {'; '.join(clauses)}",
-                hint=f"nothing has changed; aos gateway show {request.key.text}",
-            )
+            f"{request.key.words} exists with another input: {'; '.join(clauses)}",
+            hint=f"nothing has changed; aos gateway show {request.key.text}",
         )
 
 

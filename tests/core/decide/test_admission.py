@@ -8,9 +8,8 @@ from nacl.signing import SigningKey
 from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
 from aos.core.journal.inputs import EventInput, ManifestInput, StartInput
 from aos.core.journal.records import Event, Manifest
-from aos.core.kernel import Kernel
+from aos.core.kernel import open_kernel
 from aos.core.limits import Limits
-from aos.core.state.state import State
 from aos.manifest.load import Loaded
 from aos.values.cbor import Value, encode
 from aos.values.digests import content_hash
@@ -209,7 +208,7 @@ def test_a_submission_id_has_1_to_256_bytes(name: str) -> None:
 
 def test_a_world_without_a_manifest_takes_no_event() -> None:
     world = counters()
-    kernel = Kernel(State(tip=world.state.tip), runner=None, read=world.read)
+    kernel = open_kernel(world=world.state.world, read=world.read)
     answer = kernel.admit(EventInput(schema="t/Add@1", value=b"\xa0"), world.stamp())
     assert refused(answer).rule is Rule.WORLD_HAS_NO_MANIFEST
 

@@ -286,7 +286,7 @@ def test_two_ends_of_one_intent_are_one() -> None:
     tell(world, "a", pay("p"))
     (intent,) = world.open()
     world.send("t/Tell@1", {"key": "a", "asks": [cancel(ref="p")], "note": ""})
-    world.kernel.step()
+    world.step()
     world.control("cancel", intent=intent.intent)
     world.run()
     settled = [each for each in world.records() if isinstance(each, KernelReceipt)]

@@ -124,7 +124,7 @@ def test_an_answer_that_the_core_owes_to_an_ended_instance_is_not_made() -> None
     world = desks()
     head = wish("sys/introspect.journal_head@1", {})
     world.send("t/Tell@1", {"key": "a", "asks": [head, pay("p")], "note": ""})
-    world.kernel.step()
+    world.step()
     assert len(world.state.owed) == 1
 
     end(world)

@@ -341,7 +341,7 @@ def test_any_event_is_admitted_or_changes_nothing(seed: int) -> None:
         )
         answers.append(throw(world, given))
         if chance.random() < 0.1:
-            world.kernel.step()
+            world.step()
     assert {type(answer) for answer in answers} == {Admitted, Duplicate, Refusal}
     world.run()
     is_whole(world)

@@ -11,7 +11,6 @@ from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.frame import Tip
 from aos.core.journal.records import Faulted, Ref, Step
-from aos.core.kernel import Kernel
 from aos.core.state.cell import EventMail, Mail, OpenIntent, ReceiptMail
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
@@ -128,7 +127,7 @@ def test_any_order_of_sends_steps_receipts_and_seals_delivers_each_to_its_own(
                 expected.setdefault(key, [])
                 world.send("t/Buy@1", {"key": key, "n": data.draw(st.integers(0, 3))})
             case "step":
-                done = world.kernel.step()
+                done = world.step()
                 if isinstance(done, Step):
                     open_names += [world.state.intents[each.intent] for each in done.intents]
             case "settle" if open_names:
@@ -187,7 +186,7 @@ def test_long_values_are_blobs_everywhere_and_found_again_after_a_restart() -> N
         world.seal()
         state = folded(world)
         same(world.state, state)
-        world.kernel = Kernel(state, runner=world.runner, read=world.read)
+        world.restart()
 
     restart()
     early = world.settle(intent, fired)

@@ -12,7 +12,6 @@ from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.decide.migration import migrated_blobs
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT
 from aos.core.journal.records import Manifest, Migrated
-from aos.core.kernel import Kernel
 from aos.core.limits import Limits
 from aos.core.snapshot.take import rebase, take
 from aos.core.state.cell_index import CellIndex
@@ -433,7 +432,6 @@ def test_a_record_that_migrates_other_cells_is_damage() -> None:
 def test_the_blobs_of_a_migration_are_kept_as_they_come() -> None:
     """K-78: they need not all be in memory, and count by nothing but the record."""
     world = cases()
-    world.state.limits = Limits(kept_bytes=1000, slice_cells=5)
     for n in range(150):
         world.send("c/Go@1", go(f"{n}"))
     world.run()
@@ -443,7 +441,8 @@ def test_the_blobs_of_a_migration_are_kept_as_they_come() -> None:
         kept.append(dict(blobs))
         world.blobs.update(blobs)
 
-    world.kernel = Kernel(world.state, runner=world.runner, read=world.read, keep=keep)
+    world.limits, world.keep = Limits(kept_bytes=1000, slice_cells=5), keep
+    world.restart()
     assert isinstance(migrate(world), Admitted)
     assert len(kept) > 10
     assert sum(map(len, world.sealed[-1].blobs.values())) < 3000 + len(world.effective.document)
@@ -454,14 +453,14 @@ def test_the_blobs_of_a_migration_are_kept_as_they_come() -> None:
 
 def test_a_host_that_cannot_keep_them_stops_it_and_nothing_has_changed() -> None:
     world = cases()
-    world.state.limits = Limits(kept_bytes=10)
     tell(world, "a")
     before = take(world.state, content_hash).document
 
     def full(_: Mapping[Hash, bytes]) -> None:
         raise OSError("full")
 
-    world.kernel = Kernel(world.state, runner=world.runner, read=world.read, keep=full)
+    world.limits, world.keep = Limits(kept_bytes=10), full
+    world.restart()
     with pytest.raises(OSError, match="full"):
         migrate(world)
     assert take(world.state, content_hash).document == before

@@ -169,11 +169,11 @@ def test_no_step_runs_while_the_core_owes_a_receipt() -> None:
     tell(world, "a", pay("p"))
     world.send("t/Tell@1", {"key": "a", "asks": [cancel(ref="p")], "note": ""})
     world.send("t/Tell@1", {"key": "b", "asks": [], "note": "waits"})
-    assert isinstance(world.kernel.step(), Step)
+    assert isinstance(world.step(), Step)
     assert [each.intent for each in world.state.owed] == [world.open()[-1].intent]
 
     assert isinstance(world.send("t/Tell@1", {"key": "c", "asks": [], "note": ""}), Admitted)
-    kinds = [type(world.kernel.step()).__name__ for _ in range(3)]
+    kinds = [type(world.step()).__name__ for _ in range(3)]
 
     assert kinds == ["KernelReceipt", "KernelReceipt", "Step"]
 
@@ -183,7 +183,7 @@ def test_a_receipt_that_comes_before_the_cancel_is_decided_wins() -> None:
     tell(world, "a", pay("p"))
     (paying,) = world.open()
     world.send("t/Tell@1", {"key": "a", "asks": [cancel(ref="p")], "note": ""})
-    world.kernel.step()
+    world.step()
 
     assert isinstance(world.settle(paying, {"ref": "x"}), Admitted)
     world.run()
@@ -199,7 +199,7 @@ def test_only_the_core_may_settle_its_own_effects() -> None:
     world = desks()
     tell(world, "a", pay("p"))
     world.send("t/Tell@1", {"key": "a", "asks": [cancel(ref="p")], "note": ""})
-    world.kernel.step()
+    world.step()
     canceling = world.open()[-1]
 
     refused = world.settle(canceling, {"cancelled": True})
@@ -239,7 +239,7 @@ def test_a_full_mailbox_overloads_as_with_any_receipt() -> None:
     world = desks(limits={"world": {"mailbox": 2}})
     tell(world, "a", pay("p"))
     world.send("t/Tell@1", {"key": "a", "asks": [cancel(ref="p")], "note": ""})
-    world.kernel.step()
+    world.step()
     for _ in range(2):
         world.send("t/Tell@1", {"key": "a", "asks": [], "note": ""})
     world.run()

@@ -161,7 +161,7 @@ def test_an_answer_of_the_core_cannot_be_settled() -> None:
     world = desks()
     head = wish("sys/introspect.journal_head@1", {})
     world.send("t/Tell@1", {"key": "a", "asks": [head], "note": ""})
-    world.kernel.step()
+    world.step()
     (intent,) = world.open()
     assert rule_of(settle(world, intent.intent)) is Rule.INTENT_IS_NOT_OPEN
 

@@ -619,7 +619,7 @@ def test_a_step_delivers_to_a_bounded_number_of_mailboxes() -> None:
     def ran(by: int) -> Any:
         world = MemoryWorld(air(nodes, routes), {**modules, "t/fan@1": fan})
         world.send("t/Add@1", add("a", by))
-        return world.kernel.step()
+        return world.step()
 
     step, fault = ran(1820), ran(1821)
 

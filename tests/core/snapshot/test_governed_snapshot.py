@@ -12,7 +12,6 @@ import pytest
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Tip
 from aos.core.journal.records import Governance, Manifest, Ref
-from aos.core.kernel import Kernel
 from aos.core.snapshot.load import load, references
 from aos.core.snapshot.take import take
 from aos.core.state.fold import fold, fold_frame
@@ -115,8 +114,7 @@ def test_a_world_that_was_never_governed_has_no_such_field() -> None:
 def test_a_world_continues_from_its_snapshot_as_if_it_had_never_stopped() -> None:
     one, other = busy(), busy()
     found, other.blobs = taken(other.state, other.blobs)
-    loaded = load(found.document, other.read)
-    other.kernel = Kernel(loaded, runner=other.runner, read=other.read)
+    other.restart(found.document)
 
     for each in (one, other):
         opened = next(p.seq for p in each.state.proposals.open.values() if p.mode is not None)

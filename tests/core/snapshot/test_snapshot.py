@@ -19,7 +19,7 @@ from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
 from aos.core.journal.frame import Tip
 from aos.core.journal.inputs import SnapshotInput
 from aos.core.journal.records import Ref, Snapshot, slot_hash
-from aos.core.kernel import Kernel
+from aos.core.kernel import open_kernel, world_state
 from aos.core.limits import Limits
 from aos.core.snapshot.load import layers, load, parts, references
 from aos.core.snapshot.shape import ITEMS
@@ -181,10 +181,8 @@ def test_a_state_and_its_snapshot_continue_alike() -> None:
     one, other = busy(), busy()
     found, blobs = taken(other.state, other.blobs)
     other.blobs = blobs
-    loaded = load(found.document, other.read, find=other.places.get)
-    loaded.cells.spilling.is_on = True
-    loaded.cells.keep(1)
-    other.kernel = Kernel(loaded, runner=other.runner, read=other.read)
+    other.restart(found.document)
+    other.kernel.spill(resting_max=1)
 
     for each in (one, other):
         go_on(each)
@@ -214,14 +212,14 @@ def go_on(world: MemoryWorld) -> None:
 
 def test_a_world_without_a_manifest_has_a_snapshot() -> None:
     """Where an index has no root. Its record is the second of the world."""
-    first = empty(world(), world().read)
-    fold_frame(first, world().frames[0], world().read)
+    kernel = open_kernel(world=world().state.world, read=world().read)
+    kernel.follow(world().frames[0])
+    first = world_state(kernel)
 
     found, blobs = taken(first, world().blobs)
 
     assert plain(load(found.document, reader(blobs))) == plain(first)
     assert list(blobs.keys() - world().blobs.keys()) == [found.document]
-    kernel = Kernel(first, runner=None, read=reader(blobs))
     assert kernel.admit(given_of(found), world().stamp()) == Admitted(seq=2)
 
 

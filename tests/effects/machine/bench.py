@@ -156,7 +156,7 @@ def inline(text: str) -> Params:
     return {"$tag": "inline_text", "$value": {"text": text}}
 
 
-async def until(what: Callable[[], bool], within_s: float = 10.0) -> None:
+async def until(what: Callable[[], bool], within_s: float = 60.0) -> None:
     end = time.monotonic() + within_s
     while not what():
         assert time.monotonic() < end, "it took too long"

@@ -29,10 +29,10 @@ from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
-from aos.host.folder.restore import restore
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.importing import import_world
 from aos.host.world.pipeline import Pipeline
+from aos.host.world.restored_world import restored_world
 from aos.manifest.load import Loaded
 from aos.prove.replay.replay_store import replay_store
 from aos.prove.verify.verify_world import verify_world
@@ -386,7 +386,9 @@ def test_states_are_written_as_they_are_made_and_a_full_disk_refuses_the_manifes
     """K-78: nothing of it counts without the record."""
     world = counted(tmp_path / "world", *range(2, 6))
     before = states(world)
-    monkeypatch.setattr(direct, "restore", partial(restore, limits=Limits(kept_bytes=4)))
+    monkeypatch.setattr(
+        direct, "restored_world", partial(restored_world, limits=Limits(kept_bytes=4))
+    )
 
     def full(self: object, blobs: object) -> Future[None]:
         failed: Future[None] = Future()

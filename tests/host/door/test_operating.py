@@ -10,10 +10,11 @@ from nacl.signing import SigningKey
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.errors import BadUsage, Refused
 from aos.host.door.server import Server
+from aos.store.lmdb_store import LmdbStore
 from tests.host.door.test_link import linked, run
 from tests.host.door.test_server import error
 from tests.host.puppet import manifest
-from tests.host.rig import asking
+from tests.host.rig import FaultyStore, Rig, asking, begin
 from tests.host.served import Served, served
 from tests.memory_world import OPERATOR, OPERATOR_KEY
 
@@ -46,11 +47,15 @@ def test_a_manifest_without_a_signature_is_signed_and_its_modules_come_with_it(
             with pytest.raises(Refused, match="the manifest is refused"):
                 await link.apply_here(b"nonsense", {})
 
-    with served(tmp_path / "w", operator_key=OPERATOR_KEY) as world:
-        run(body(world))
-        in_force = world.rig.engine.stats().figures.manifest
-        assert in_force is not None
-        assert in_force.hash == manifest().effective.hash
+    (tmp_path / "w").mkdir()
+    with LmdbStore.create(tmp_path / "w" / "store") as store:
+        begin(store)
+        rig = Rig(FaultyStore(store))
+        with served(tmp_path / "w", rig, operator_key=OPERATOR_KEY) as world:
+            run(body(world))
+            in_force = world.rig.engine.stats().figures.manifest
+            assert in_force is not None
+            assert in_force.hash == manifest().effective.hash
 
 
 def test_without_a_key_or_with_half_a_signature_nothing_is_signed(tmp_path: Path) -> None:
@@ -72,6 +77,7 @@ def test_the_key_of_someone_else_is_refused_at_the_start(tmp_path: Path) -> None
         Server(
             world.rig.engine,
             world=world.rig.world,
+            path=world.path,
             operators=(OPERATOR,),
             stop=lambda: None,
             operator_key=SigningKey(bytes(32)),

@@ -195,7 +195,7 @@ def test_a_frame_that_was_told_before_the_outcome_is_admitted_before_it() -> Non
         rig.quiet()
         kinds = [type(each) for each in rig.records() if isinstance(each, Stream | Receipt)]
         assert kinds == [Stream, Stream, Stream, Receipt]
-        assert rig.engine._kernel.state.cells[cell_id("a")].state == encode(
+        assert rig.state.cells[cell_id("a")].state == encode(
             ["told ", "k 0 of 0", "k 1 of 0", "k 2 of 0", f"{PAY} 0 ok"]
         )
 

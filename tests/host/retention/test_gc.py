@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,7 +30,7 @@ from aos.read.views.view import View
 from aos.store.lmdb_store import LmdbStore
 from aos.store.rows import Forget
 from aos.store.store import first_kept
-from aos.store.stored_world import state_of
+from aos.store.stored_world import open_stored
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.sha256 import sha256_text, true_name
@@ -314,7 +315,7 @@ def check(world: Vault, folder: Path) -> None:
             after = [each for each in frames if each.header.first > row.at]
             again = replay(
                 after, store.blob, PythonRunner(dict(world.runner.modules)),
-                head=store.head(), snapshots=recorded, start=state_of(store, row),
+                head=store.head(), snapshots=recorded, start=partial(open_stored, store, row),
             )  # fmt: skip
             assert again.seq == world.state.tip.seq
         if first == 1:

@@ -40,7 +40,7 @@ from tests.host.vault import Vault, make, write
 
 DATA = b"somebody's blob " * 100
 HASH = content_hash(DATA)
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def begin(rig: Rig) -> int:

@@ -12,7 +12,6 @@ from aos.core.journal.faults import FaultKind
 from aos.core.journal.frame import seal
 from aos.core.journal.inputs import StartInput
 from aos.core.journal.records import Faulted, Step
-from aos.core.kernel import Kernel
 from aos.errors import BadUsage
 from aos.prove.replay.replay_report import Divergence
 from aos.prove.replay.replay_store import replay_store
@@ -59,8 +58,7 @@ def wasm_world() -> MemoryWorld:
     world.seal()
 
     def run() -> None:
-        sandbox = Sandbox(world.read)
-        world.kernel = Kernel(world.state, runner=sandbox, read=world.read)
+        world.sandbox = sandbox = Sandbox(world.read)
         world.kernel.admit(StartInput(host=(("wasmtime", WASMTIME),)), world.stamp())
         for text in ("a", "b", "c" * 300):
             world.send("t/Say@1", {"text": text})

@@ -10,12 +10,12 @@ from html.parser import HTMLParser
 import pytest
 
 from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.prove.replay.journal_source import source_of_store
 from aos.prove.report.audit_report import audit_report
 from aos.prove.report.html_page import html_page
 from aos.prove.report.markdown_page import markdown_page
 from aos.prove.report.page_layout import TEXT_MAX, visible
 from aos.prove.report.report_part import ReportDocument
-from aos.prove.report.report_source import source_of_store
 from aos.prove.verify.verify import verify_store
 from tests.core.desk import cell_id, tell
 from tests.prove.desks import Desk

@@ -17,6 +17,7 @@ from aos.core.journal.records import Attempt, Control, Faulted, Genesis, Receipt
 from aos.host.retention.pruning import prune_world
 from aos.host.transfer.exporting import export_world
 from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.journal_source import source_of_bundle, source_of_store
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import Divergence
 from aos.prove.report import report_part
@@ -25,7 +26,6 @@ from aos.prove.report.chapters import CHAPTERS
 from aos.prove.report.html_page import html_page
 from aos.prove.report.markdown_page import markdown_page
 from aos.prove.report.report_part import ReportDocument
-from aos.prove.report.report_source import source_of_bundle, source_of_store
 from aos.prove.verify.verify import verify_store
 from aos.store.bundle.reader import open_bundle
 from aos.store.lmdb_store import LmdbStore

@@ -82,7 +82,7 @@ def tell(world: MemoryWorld, said: Value, submission_id: str | None = None) -> N
 def run(world: MemoryWorld) -> None:
     """Seal one frame for the inputs and one for each step."""
     world.seal()
-    while world.kernel.step() is not None:
+    while world.step() is not None:
         world.seal()
 
 

@@ -311,7 +311,7 @@ def test_an_answer_is_read_by_the_manifest_under_which_its_effect_was_requested(
     effects."""
     world = Desk()
     world.send("t/Tell@1", {"key": "a", "asks": [wish(effect, params)], "note": ""})
-    assert isinstance(world.kernel.step(), Step)
+    assert isinstance(world.step(), Step)
     without = [
         {**node, "effects_emitted": [PAY, ONCE, TIMER]} if node["name"] == DESK else node
         for node in nodes(ARMS)

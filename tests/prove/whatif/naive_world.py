@@ -217,7 +217,7 @@ class TrueWorld(MemoryWorld):
                 if intent is not None:
                     self._settle_as(intent, each)
                 else:
-                    self.kernel.state.clock_ns = max(self.kernel.state.clock_ns, each.stamp.ns)
+                    self.state.clock_ns = max(self.state.clock_ns, each.stamp.ns)
             self._rest()
 
     def _settle_as(self, intent: OpenIntent, receipt: Receipt) -> None:

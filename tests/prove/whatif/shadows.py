@@ -9,8 +9,8 @@ from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import ApplyMode
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded
+from aos.prove.replay.journal_source import JournalSource, source_of_store
 from aos.prove.whatif import shadowing
-from aos.prove.whatif.journal_source import JournalSource, source_of_store
 from aos.prove.whatif.shadow import Shadow
 from aos.prove.whatif.shadow_answers import read_script_answers
 from aos.prove.whatif.shadow_course import recorded_keys

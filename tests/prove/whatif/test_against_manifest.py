@@ -11,9 +11,9 @@ import wasmtime
 
 from aos.core.journal.records import Ref, Step
 from aos.manifest.load import load
+from aos.prove.replay.journal_source import source_of_store
 from aos.prove.whatif.against import against
 from aos.prove.whatif.against_report import AgainstReport
-from aos.prove.whatif.journal_source import source_of_store
 from aos.testing import World
 from aos.values.cbor import Value, encode
 from tests.testing.builds import answering

@@ -11,7 +11,7 @@ from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import ApplyMode
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import load
-from aos.prove.whatif.journal_source import source_of_store
+from aos.prove.replay.journal_source import source_of_store
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.read.views.report_form import read_report

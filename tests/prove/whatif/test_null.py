@@ -16,7 +16,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest
 from aos.host.executors.carrying import carry_out
 from aos.manifest.effective import Effective
-from aos.prove.whatif.journal_source import JournalSource, source_of_store
+from aos.prove.replay.journal_source import JournalSource, source_of_store
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow, shadow_of
 from aos.read.views.report_form import read_report

@@ -12,7 +12,7 @@ from aos.core.decide.answers import Admitted
 from aos.host.apply.manifest_files import load_manifest_files, read_manifest_files
 from aos.host.executors.carrying import carry_out
 from aos.manifest.load import Loaded, load
-from aos.prove.whatif.journal_source import JournalSource, source_of_store
+from aos.prove.replay.journal_source import JournalSource, source_of_store
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.read.views.report_form import read_report

@@ -18,7 +18,7 @@ from aos.errors import Erased, Refused
 from aos.manifest.builtins import TIMER
 from aos.manifest.keys import key_text
 from aos.manifest.load import Loaded
-from aos.prove.whatif.journal_source import source_of_store
+from aos.prove.replay.journal_source import source_of_store
 from aos.read.views.report_form import read_report
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, hash_text

@@ -7,7 +7,7 @@ import pytest
 import aos.prove.whatif.shadowing as ranges
 from aos.core.decide.answers import Admitted
 from aos.errors import BadUsage
-from aos.prove.whatif.journal_source import JournalSource, source_of_store
+from aos.prove.replay.journal_source import JournalSource, source_of_store
 from aos.prove.whatif.shadowing import RecordRange, chosen_range
 from tests.prove.journals import MODULES, Shop, shop, store_of
 from tests.prove.whatif.shadows import beginnings

@@ -12,8 +12,8 @@ from aos.core.journal.shadow_report import REPORT_BYTES_MAX
 from aos.errors import Refused
 from aos.host.folder.making import init_world
 from aos.prove.replay.difference import FieldDifference
+from aos.prove.replay.journal_source import source_of_store
 from aos.prove.whatif import shadow_report
-from aos.prove.whatif.journal_source import source_of_store
 from aos.prove.whatif.shadow_course import FirstDifference, ShadowTally
 from aos.prove.whatif.step_comparison import DIFFERENCES_KEPT
 from aos.read.views.report_form import read_report
@@ -36,12 +36,12 @@ def test_a_report_does_not_depend_on_the_snapshots_that_are_kept() -> None:
         world.send(PLACED, {"order_id": f"o{number}", "amount": number})
         world.run()
     source = source_of_store(store_of(world))
-    [at] = source.snapshots
+    [at] = source.snapshots()
     first = min(seq for seq in beginnings(source) if seq > at)
 
     kept, folded = (
         shadow_bytes(world, versioned(2), Rule(tries=3).modules(), first=first, source=each)
-        for each in (source, replace(source, snapshots={}))
+        for each in (source, replace(source, snapshots=dict))
     )
 
     assert kept == folded

@@ -17,6 +17,8 @@ from aos.read.where.matching import CellQuery, Condition
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
 
+COLUMNS = "(number, workflow, key, status, last_active, reasons)"
+
 VALUES: tuple[Any, ...] = ("7", "70", "8", 7, 70, -7, 700, ["7"], {"7": 1}, b"7", True, None)
 
 KEYS: list[bytes] = [
@@ -47,10 +49,11 @@ def stored(
             for workflow in (1, 2):
                 ns, number = 100 - number_of_key // 6, len(cells) + 1
                 change.execute(
-                    "INSERT INTO cells VALUES (?, ?, ?, 0, ?, 3)", (number, workflow, key, ns)
+                    f"INSERT INTO cells {COLUMNS} VALUES (?, ?, ?, 0, ?, 3)",
+                    (number, workflow, key, ns),
                 )
                 cells.append(((names[workflow], key), ns))
-        change.execute("INSERT INTO cells VALUES (999, 4, ?, 2, 90, 3)", (encode("7"),))
+        change.execute(f"INSERT INTO cells {COLUMNS} VALUES (999, 4, ?, 2, 90, 3)", (encode("7"),))
         change.execute("INSERT INTO cell_counts VALUES (4, 2, 3, 1)")
         cells.append(((names[4], encode("7")), 90))
         for workflow in (1, 2):

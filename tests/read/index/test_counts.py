@@ -178,7 +178,8 @@ class Indexed(CellPages):
             for cell, subject in enumerate(subjects, 1):
                 status = CELL_STATUSES.index(subject.cell.status)
                 change.execute(
-                    "INSERT INTO cells VALUES (?, 1, ?, ?, ?, 2)",
+                    "INSERT INTO cells (number, workflow, key, status, last_active, reasons) "
+                    "VALUES (?, 1, ?, ?, ?, 2)",
                     (cell, subject.cell.id[1], status, subject.cell.last_active_ns),
                 )
                 change.execute(

@@ -29,7 +29,8 @@ from aos.host.transfer.forking import fork_world
 from aos.node.reading import read_document
 from aos.read.index.index_file import INDEX_NAME, IndexChange
 from aos.read.index.indexed_view import use_index
-from aos.read.index.world_index import WorldIndex, read_at_head
+from aos.read.index.world_index import WorldIndex
+from aos.read.views import cell_view
 from aos.read.views.cell_selection import BY_ACTIVITY, BY_KEY, CellSelection
 from aos.read.views.intent_view import intents
 from aos.read.views.journal_view import journal
@@ -37,13 +38,19 @@ from aos.read.views.view import View
 from aos.store.store import Store
 from tests.cli.shell import in_silence
 from tests.host import puppet
-from tests.host.apply.test_upgrades import counted
+from tests.host.apply.test_upgrades import counted, steps
 from tests.host.on_disk import write_on
 from tests.host.puppet import PUPPET, do
 from tests.host.upgrades import migrating
 from tests.prove.journals import store_of
 from tests.read.index.histories import KEYS, History
-from tests.read.index.index_oracle import MANY, check_cell_pages, check_index, records_of
+from tests.read.index.index_oracle import (
+    MANY,
+    check_cell_pages,
+    check_index,
+    read_at_head,
+    records_of,
+)
 from tests.tools import long_form
 
 PREFIXES = ("", "a", "ab", "k", "k" * 30, "y", "y" * 599, "z" * 299, "no")
@@ -186,6 +193,37 @@ def test_cells_of_migrated_states_stay_in_the_index(tmp_path: Path, *, is_open: 
     opened.check()
     assert opened.said == []
     opened.close()
+
+
+def test_rows_of_cells_at_rest_come_from_the_index(tmp_path: Path) -> None:
+    """IX-20, IX-61: without a look at their entries, but not those from before a migration."""
+    path, folder = counted(tmp_path / "world", 1, 2, 3), tmp_path / "index"
+
+    def keys_at_rest() -> set[str]:
+        with open_writer(path) as writer:
+            writer.snapshot()
+        with filled(path, folder) as opened:
+            opened.check()
+            state, store = opened.reader.state, opened.reader.store
+            with opened.index.reading() as reader:
+                view, by_index = View(state, store), View(state, store)
+                use_index(by_index, reader)
+                expected = cell_view.cells(view, with_state=True)
+                assert cell_view.cells(by_index, with_state=True) == expected
+                assert by_index.finder is not None
+                cells = by_index.finder.at_rest(list(state.cells))
+        return {by_index.lens.key_text(id, hash=cell.workflow_hash) for id, cell in cells.items()}
+
+    assert keys_at_rest() == {"0", "1", "2"}
+    with open_writer(path) as writer:
+        assert isinstance(writer.apply(migrating(), mode=MIGRATE).answer, Admitted)
+    assert keys_at_rest() == set()
+    with open_writer(path) as writer:
+        list(writer.send([do("1"), do("new")]))
+    steps(path)
+    assert keys_at_rest() == {"1", "new"}
+    shutil.rmtree(folder)
+    assert keys_at_rest() == {"0", "1", "2", "new"}
 
 
 def test_a_kill_at_every_write_leaves_an_index_that_continues(tmp_path: Path) -> None:

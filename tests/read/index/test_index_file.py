@@ -19,9 +19,10 @@ from aos.host.folder.reader import open_reader
 from aos.read.index import index_errors
 from aos.read.index.index_errors import IndexFull
 from aos.read.index.index_file import CHECKED_NAME, INDEX_NAME, LOG, OLD_FILES
-from aos.read.index.world_index import WorldIndex, read_at_head
+from aos.read.index.world_index import WorldIndex
 from aos.values.digests import content_hash
 from tests.read.index.histories import History
+from tests.read.index.index_oracle import cell_row, read_at_head
 from tests.read.index.test_index_and_scan import Filled, filled
 from tests.store.disk import SmallDisk
 from tests.tools import long_form
@@ -153,11 +154,13 @@ def test_one_process_writes_and_another_reads_meanwhile(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom pathlib import Path\n"
         "from aos.host.folder.reader import open_reader\n"
-        "from aos.read.index.world_index import WorldIndex, read_at_head\n"
+        "from aos.read.index.opened_index import OpenedIndex\n"
+        "from aos.read.index.world_index import WorldIndex\n"
         "path, folder = map(Path, sys.argv[1:])\n"
         "reader = open_reader(path)\n"
         "assert WorldIndex.open(folder, reader.store, print) is None\n"
-        "with read_at_head(folder, reader.store, reader.state) as found:\n"
+        "opened = OpenedIndex()\n"
+        "with opened.at_head(folder, reader.store, reader.state) as found:\n"
         "    print(found.intents_count(), found.versions())\n"
     )
     with filled(history.path, folder) as opened:
@@ -316,7 +319,7 @@ def test_an_index_is_small_and_needs_little_memory(tmp_path: Path) -> None:
             empty = 32 * 4096
             assert index.size_bytes() - empty < 200 * reader.seq
             with index.reading() as found:
-                assert all(map(found.cell, reader.state.cells))
+                assert all(cell_row(found, id) for id in reader.state.cells)
 
 
 def test_nothing_of_the_world_is_locked_or_written(tmp_path: Path) -> None:

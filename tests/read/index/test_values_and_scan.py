@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ import pytest
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE, PIN
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Event, Ref
+from aos.core.journal.records import CellId, Event, Ref
+from aos.core.state.cell import Cell
 from aos.host.door.writer import open_writer
 from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
@@ -27,7 +28,7 @@ from aos.read.index.index_file import DATABASES, LOG
 from aos.read.index.indexed_values import IndexedValues
 from aos.read.index.indexed_view import use_index
 from aos.read.index.indexed_workflows import IndexedWorkflow
-from aos.read.index.world_index import WorldIndex, read_at_head
+from aos.read.index.world_index import WorldIndex
 from aos.read.views import cell_view, count_view
 from aos.read.views.cell_selection import CellSelection
 from aos.read.views.record_view import Document
@@ -44,6 +45,7 @@ from tests.host.apply.test_upgrades import counted
 from tests.host.puppet import PUPPET
 from tests.host.upgrades import migrating, rebuilt, state_is
 from tests.node.nodes import running_kernel
+from tests.read.index.index_oracle import read_at_head
 from tests.tools import long_form
 
 STATE: Final = {
@@ -201,6 +203,9 @@ class Exact:
         answer = self.finder.page(query, limit=limit, offset=offset)
         assert answer is not None
         return answer
+
+    def at_rest(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
+        return self.finder.at_rest(ids)
 
     def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells:
         answer = self.finder.count(query, by, limit)

@@ -271,7 +271,7 @@ def test_a_receipt_that_the_core_owes_is_shown_as_such(why: str) -> None:
     world = desks()
     if why == "answer":
         world.send("t/Tell@1", {"key": "a", "asks": [wish(INTROSPECT_HEAD, {})], "note": ""})
-        world.kernel.step()
+        world.step()
         said = "the kernel itself answers it"
     elif why == "cancel":
         tell(world, "a", pay("p"))

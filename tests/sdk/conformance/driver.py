@@ -19,7 +19,6 @@ from typing import Any, Final
 from aos.core.decide.answers import Admitted
 from aos.core.journal.ports import Call, Ran
 from aos.core.journal.records import Faulted, Step
-from aos.core.kernel import Kernel
 from aos.core.state.cell import OpenIntent
 from aos.manifest.effective import Workflow
 from aos.manifest.load import Loaded, load
@@ -109,8 +108,7 @@ class ConformanceWorld(MemoryWorld):
         manifest = loaded(language)
         super().__init__(manifest, {})
         self.seal()
-        self.spy = Spy(sandbox(language))
-        self.kernel = Kernel(self.kernel.state, runner=self.spy, read=self.read)
+        self.sandbox = self.spy = Spy(sandbox(language))
         self.seen: list[Seen] = []
 
     def give(self, schema: str, value: object) -> Seen:

@@ -18,7 +18,6 @@ from aos.author.assemblyscript.names import (
     short_name,
 )
 from aos.author.errors import BuildFailed
-from aos.errors import sentence
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.manifest.effective import FLOW_STATE
 from aos.manifest.names import is_system
@@ -105,7 +104,7 @@ class Model:
             if node.get("$kind") == kind:
                 name = node["name"]
                 if nodes.setdefault(name, node) != node:
-                    raise BuildFailed(sentence("it has two different definitions", location=name))
+                    raise BuildFailed("it has two different definitions", location=name)
         return nodes
 
     def _is_own(self, name: str) -> bool:
@@ -125,7 +124,7 @@ class Model:
     def schema(self, name: str, *, location: str) -> Kind:
         """The kind of the schema that a definition names. Raises BuildFailed if it is unknown."""
         if name not in self.schemas:
-            raise BuildFailed(sentence(f"unknown schema {name}", location=location))
+            raise BuildFailed(f"unknown schema {name}", location=location)
         return self.kind_of(name)
 
     def helpers(self) -> Iterator[tuple[str, str]]:
@@ -222,11 +221,9 @@ class Model:
         effect = match["effect"]
         if effect not in self.effects:
             raise BuildFailed(
-                sentence(
-                    f"the handle is of an unknown effect {effect}",
-                    location=location,
-                    hint="$comment: pending <effect>",
-                )
+                f"the handle is of an unknown effect {effect}",
+                location=location,
+                hint="$comment: pending <effect>",
             )
         stem = self.effect_names[effect]
         argument = expression[form]
@@ -235,14 +232,12 @@ class Model:
         if match["set"] and form == "map" and _form(argument["value"]) == "text":
             return kinds.pending_set(f"{stem}PendingSet", SCALARS[_form(argument["key"])])
         raise BuildFailed(
-            sentence(
-                f"$comment {comment!r} does not fit the type",
-                location=location,
-                expected='{"map": {"key": …, "value": {"text": {}}}}'
-                if match["set"]
-                else '{"option": {"text": {}}}',
-                actual=form,
-            )
+            f"$comment {comment!r} does not fit the type",
+            location=location,
+            expected='{"map": {"key": …, "value": {"text": {}}}}'
+            if match["set"]
+            else '{"option": {"text": {}}}',
+            actual=form,
         )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from aos.author.errors import BuildFailed
-from aos.errors import sentence
 
 
 def _words(text: str) -> frozenset[str]:
@@ -112,9 +111,7 @@ class Claims:
         first_purpose = self._purpose_by_name.setdefault(name, purpose)
         if first_purpose != purpose:
             raise BuildFailed(
-                sentence(
-                    f"two definitions need the class name {name}: {first_purpose} and {purpose}",
-                    hint="rename one, or give an inline type its own schema",
-                )
+                f"two definitions need the class name {name}: {first_purpose} and {purpose}",
+                hint="rename one, or give an inline type its own schema",
             )
         return name

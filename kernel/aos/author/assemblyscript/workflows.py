@@ -10,7 +10,6 @@ from aos.author.assemblyscript.classes import quoted
 from aos.author.assemblyscript.model import HANDLE, Expression, Model, Node
 from aos.author.assemblyscript.names import class_names, pascal
 from aos.author.errors import BuildFailed
-from aos.errors import sentence
 
 LOG = "aos/Log@1"
 """The annotations of a workflow that logs (SD-30)."""
@@ -56,11 +55,9 @@ def _check_handles(model: Model, node: Node) -> None:
     for effect in sorted(_handled_effects(model, {"ref": node["state"]})):
         if effect not in emitted:
             raise BuildFailed(
-                sentence(
-                    f"the state has a handle of {effect}, which the workflow does not ask for",
-                    location=node["name"],
-                    hint="name it in effects_emitted",
-                )
+                f"the state has a handle of {effect}, which the workflow does not ask for",
+                location=node["name"],
+                hint="name it in effects_emitted",
             )
 
 
@@ -98,27 +95,23 @@ def _handlers(model: Model, node: Node) -> Iterator[str]:
         return
     if "variant" not in expression:
         raise BuildFailed(
-            sentence(
-                "the event is of another type",
-                location=name,
-                expected="a record, or a variant whose arms are refs",
-                actual=next(iter(expression)),
-            )
+            "the event is of another type",
+            location=name,
+            expected="a record, or a variant whose arms are refs",
+            actual=next(iter(expression)),
         )
     handlers: dict[str, str] = {}
     for arm, arm_type in expression["variant"].items():
         if "ref" not in arm_type:
             raise BuildFailed(
-                sentence(
-                    f"the arm {arm} of the event is not a ref",
-                    location=event,
-                    expected='{"ref": name}',
-                    hint="give its type its own schema",
-                )
+                f"the arm {arm} of the event is not a ref",
+                location=event,
+                expected='{"ref": name}',
+                hint="give its type its own schema",
             )
         handler = f"on{pascal(arm)}"
         if handler in handlers.values():
-            raise BuildFailed(sentence(f"two arms need the handler name {handler}", location=event))
+            raise BuildFailed(f"two arms need the handler name {handler}", location=event)
         handlers[arm] = handler
         kind = model.kind_of(arm_type["ref"])
         yield f"  abstract {handler}(event: {kind.type_text}): void;"
@@ -214,9 +207,7 @@ def _check_old_schema(model: Model, name: str, source: str) -> None:
     does."""
     if source not in model.schemas:
         raise BuildFailed(
-            sentence(
-                f"the migration is from {source}, which is not defined",
-                location=name,
-                hint="keep that schema in air/ as it was, and give the new state another name",
-            )
+            f"the migration is from {source}, which is not defined",
+            location=name,
+            hint="keep that schema in air/ as it was, and give the new state another name",
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aos.errors import BadUsage, Refused, excerpt, sentence
+from aos.errors import BadUsage, Refused, excerpt
 from aos.manifest.effective import Effective
 from aos.manifest.expressions import (
     FIELDS_OF,
@@ -88,12 +88,10 @@ def named_workflow(word: str, names: Iterable[str]) -> str:
     if len(matches) == 1:
         return matches[0]
     raise BadUsage(
-        sentence(
-            f"{excerpt(repr(word))} is the name of "
-            + ("several workflows" if matches else "no workflow of this project"),
-            location="--migration",
-            expected="one of " + ", ".join(matches or sorted_names),
-        )
+        f"{excerpt(repr(word))} is the name of "
+        + ("several workflows" if matches else "no workflow of this project"),
+        location="--migration",
+        expected="one of " + ", ".join(matches or sorted_names),
     )
 
 
@@ -113,11 +111,9 @@ def plan(old_manifest: Effective, new_manifest: Effective, schemas: Types, workf
         raise Refused(f"the stored states of {workflow} fit {target}: they need no migration")
     if source == target:
         raise Refused(
-            sentence(
-                f"{workflow}: the new state has the name of the old one, {source}",
-                expected=f"another name, such as {_next(source)}",
-                hint="rename the new state; the migration needs both",
-            )
+            f"{workflow}: the new state has the name of the old one, {source}",
+            expected=f"another name, such as {_next(source)}",
+            hint="rename the new state; the migration needs both",
         )
     if new.migrate is not None and new.migrate.source == source:
         raise Refused(
@@ -125,10 +121,8 @@ def plan(old_manifest: Effective, new_manifest: Effective, schemas: Types, workf
         )
     if source in schemas and not alike(types[source], types, schemas[source], schemas):
         raise Refused(
-            sentence(
-                f"{source} has another definition in this project than in the manifest in force",
-                hint="give the new one another name; the migration needs the old one as it was",
-            )
+            f"{source} has another definition in this project than in the manifest in force",
+            hint="give the new one another name; the migration needs the old one as it was",
         )
     return _Comparison(types, schemas).plan(workflow, source, target)
 

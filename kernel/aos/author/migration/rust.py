@@ -45,16 +45,14 @@ _NAMED_TYPE: Final = re.compile(
     r"(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum)\s+([A-Za-z_][A-Za-z0-9_]*)"
 )
 
-_KEYWORDS: Final = frozenset(
-    {
-        *("as", "async", "await", "break", "const", "continue", "crate", "dyn", "else", "enum"),
-        *("extern", "false", "fn", "for", "if", "impl", "in", "let", "loop", "match", "mod"),
-        *("move", "mut", "pub", "ref", "return", "self", "Self", "static", "struct", "super"),
-        *("trait", "true", "type", "unsafe", "use", "where", "while", "abstract", "become"),
-        *("box", "do", "final", "gen", "macro", "override", "priv", "try", "typeof", "unsized"),
-        *("virtual", "yield"),
-    }
-)
+_KEYWORDS: Final = frozenset({
+    *("as", "async", "await", "break", "const", "continue", "crate", "dyn", "else", "enum"),
+    *("extern", "false", "fn", "for", "if", "impl", "in", "let", "loop", "match", "mod"),
+    *("move", "mut", "pub", "ref", "return", "self", "Self", "static", "struct", "super"),
+    *("trait", "true", "type", "unsafe", "use", "where", "while", "abstract", "become"),
+    *("box", "do", "final", "gen", "macro", "override", "priv", "try", "typeof", "unsized"),
+    *("virtual", "yield"),
+})  # fmt: skip
 
 
 def entrypoint(workflow: str) -> str:

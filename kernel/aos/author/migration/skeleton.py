@@ -15,7 +15,7 @@ from aos.author.migration import assemblyscript, rust
 from aos.author.migration.plan import Plan, file_stem, named_workflow, plan
 from aos.author.migration.rust import rust_types
 from aos.author.project import AIR, RUST, ModuleSource, Project
-from aos.errors import Refused, Unavailable, sentence
+from aos.errors import Refused, Unavailable
 from aos.manifest.effective import Effective
 
 Node = Mapping[str, Any]
@@ -75,11 +75,9 @@ def _rust(
     types = rust_types(project.folder / crate)
     if migration.target not in types:
         raise Refused(
-            sentence(
-                f"there is no type for {migration.target}",
-                location=str(project.folder / crate / "src"),
-                expected=f'#[schema("{migration.target}")] on a struct or enum',
-            )
+            f"there is no type for {migration.target}",
+            location=str(project.folder / crate / "src"),
+            expected=f'#[schema("{migration.target}")] on a struct or enum',
         )
     file = str(crate / "src" / f"{file_stem(migration.workflow)}.rs")
     entry = rust.manifest_entry(migration, rust.entrypoint(migration.workflow))
@@ -149,11 +147,9 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
     for name in files:
         if (folder / name).exists():
             raise Refused(
-                sentence(
-                    f"{name} exists already",
-                    location=str(folder),
-                    hint="finish that migration, or move the file away",
-                )
+                f"{name} exists already",
+                location=str(folder),
+                hint="finish that migration, or move the file away",
             )
     written: list[Path] = []
     try:

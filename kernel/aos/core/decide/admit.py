@@ -8,18 +8,18 @@ Rule 2: the checks run in the order of the specification and the first broken ru
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from aos.core.decide.answers import Blocker, Decided, Duplicate, Refusal, Rule, refusal
 from aos.core.decide.approved import proposal_problem
 from aos.core.decide.left_behind import kept_of
 from aos.core.decide.manifest_problems import keys_problem, leaves_problem
-from aos.core.decide.migration import Failed, MigratedCells
+from aos.core.decide.migration import Asking, Failed, Puts, migrating
 from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
 from aos.core.decide.routing import pinned_problem, place_event, route
+from aos.core.decide.suggestion import nearest
 from aos.core.journal.faults import clipped
 from aos.core.journal.identity import submission_hash
 from aos.core.journal.inputs import (
@@ -56,10 +56,6 @@ from aos.values.show import describe
 SUBMISSION_ID_BYTES_MAX: Final = 256
 TIME_MAX: Final = 2**63 - 1
 _NAMES_SAID: Final = 8
-_NAME_CHARACTERS: Final = 200
-
-Migrator = Callable[[Change], MigratedCells | Failed]
-"""Runs the migrations of a change."""
 
 
 def admit_start(state: State, start: StartInput, stamp: Stamp) -> Decided:
@@ -98,13 +94,13 @@ def admit_manifest(
     stamp: Stamp,
     *,
     read: BlobReader,
-    migrator: Migrator,
-) -> Decided | Refusal:
-    """Put a manifest in force if an operator signed it, once, and nothing blocks it.
+    kept_bytes: int | None,
+) -> Decided | Refusal | Asking[Decided | Refusal]:
+    """Put a manifest in force if an operator signed it, once, and nothing blocks it. If it
+    migrates, the generator that is returned decides; ``kept_bytes`` is as for ``Puts``.
 
     Raises:
         Damage: A stored state or an earlier manifest cannot be read. Nothing has changed.
-        Exceptions of ``migrator``. Nothing has changed.
     """
     document = content_hash(manifest_input.document)
     unsigned = _unsigned(state, manifest_input, document)
@@ -144,9 +140,6 @@ def admit_manifest(
     )
     if standing:
         return in_the_way(standing)
-    taken_over = migrator(change) if mode == MIGRATE else MigratedCells((), {})
-    if isinstance(taken_over, Failed):
-        return in_the_way(taken_over.blockers)
     record = Manifest(
         seq=state.next_seq,
         stamp=stamp,
@@ -156,10 +149,25 @@ def admit_manifest(
         signature=manifest_input.signature,
         mode=None if mode == STRICT else mode,
         leaves=manifest_input.leaves,
-        migrated=taken_over.migrated,
         proposal=manifest_input.proposal,
     )
-    return Decided(record=record, blobs={**taken_over.blobs, document: manifest_input.document})
+    decided = Decided(record=record, blobs={document: manifest_input.document})
+    if mode == MIGRATE:
+        return _migrating(state, change, Puts(read, kept_bytes), read, decided)
+    return decided
+
+
+def _migrating(
+    state: State, change: Change, puts: Puts, read: BlobReader, unmigrated: Decided
+) -> Asking[Decided | Refusal]:
+    migrated = yield from migrating(state, change, read, puts)
+    if isinstance(migrated, Failed):
+        return in_the_way(migrated.blockers)
+    assert isinstance(unmigrated.record, Manifest)
+    return Decided(
+        record=replace(unmigrated.record, migrated=migrated),
+        blobs={**puts.uncommitted, **unmigrated.blobs},
+    )
 
 
 def _unsigned(state: State, manifest_input: ManifestInput, document: Hash) -> Refusal | None:
@@ -301,9 +309,9 @@ def _unknown_schema(effective: Effective, name: str) -> str:
     if event_names:
         return f"{quoted(name)} is a workflow: expected an event that it takes, {event_names}"
     text = f"event schema {quoted(name)} is not in the manifest in force"
-    near = difflib.get_close_matches(name[:_NAME_CHARACTERS], routed, n=1, cutoff=0.75)
-    if near:
-        return f"{text} (did you mean {near[0]}?)"
+    near = nearest(name, routed)
+    if near is not None:
+        return f"{text} (did you mean {near}?)"
     tail = f" and {len(routed) - _NAMES_SAID} more" if len(routed) > _NAMES_SAID else ""
     return f"{text}: expected one of {', '.join(routed[:_NAMES_SAID])}{tail}" if routed else text
 

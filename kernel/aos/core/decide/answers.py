@@ -2,7 +2,7 @@
 sender: admitted, duplicate, or refused by a rule.
 
 The core decides an input (``admit``, ``settle``, ``control``), a step (``step``) or a receipt of
-its own (``owed``). Deciding changes nothing; ``Kernel.append`` applies the decision.
+its own (``owed``). Deciding changes nothing; ``Kernel.enter`` applies the decision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from aos.core.journal.faults import clipped
-from aos.core.journal.records import CellId, Record
+from aos.core.journal.records import CellId, Control, Event, Receipt, Record
 from aos.core.journal.vocabulary import ReceiptOutcome
 from aos.values.digests import Hash
 
@@ -165,6 +165,25 @@ class Decided:
     engine_text: str | None = None
     """The engine's own words for a fault, for people. They are in no record, because another
     version of the engine uses other words."""
+
+
+Decision: TypeAlias = Decided | Duplicate | Refusal
+"""How a decision ends; only ``Decided`` can be entered."""
+
+
+def admission(record: Record) -> Admitted:
+    """The answer to the sender of an input that ``record`` admits."""
+    match record:
+        case Event(to=to):
+            return Admitted(seq=record.seq, to=to)
+        case Receipt(outcome=came):
+            return Admitted(seq=record.seq, outcome=came)
+        case Control():
+            return Admitted(
+                seq=record.seq, dropped=record.dropped or 0, abandoned=len(record.abandoned)
+            )
+        case _:
+            return Admitted(seq=record.seq)
 
 
 def refusal(rule: Rule, message: str) -> Refusal:

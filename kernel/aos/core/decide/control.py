@@ -316,7 +316,8 @@ def _clock_problem(state: State, stamp: Stamp) -> Refusal | None:
     ahead_ns = state.clock_ns - stamp.ns
     if ahead_ns > CLOCK_AHEAD_NS:
         return None
-    actual = "behind it or equal" if ahead_ns <= 0 else f"{ahead_ns / 10**9:.1f} s ahead"
+    tenths = ahead_ns // 10**8
+    actual = "behind it or equal" if ahead_ns <= 0 else f"{tenths // 10}.{tenths % 10} s ahead"
     return refusal(
         Rule.CLOCK_IS_NOT_AHEAD,
         f"the journal clock is not ahead of this machine's clock: expected more than "
@@ -355,19 +356,27 @@ def uses_in_state(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
     """
     for proposal in state.proposals.open.values():
         yield from [use for hash, use in proposal_blobs(proposal, read) if hash == value]
-    for cell in state.cells.naming(value):
-        is_state = cell.state is not None and slot_hash(cell.state) == value
-        yield f"the {'state' if is_state else 'keys'} of a cell of {cell.id[0]}"
-    for cell in state.cells.active.values():
-        for mail in cell.mailbox:
-            if any(_is(slot, value) for slot in (*_slots(mail), *_hashed(state, cell, mail))):
-                yield f"mail of a cell of {cell.id[0]}"
+    # Sorted, because the order of cells depends on the layers of memory.
+    yield from sorted({_part_of(cell, value) for cell in state.cells.naming(value)})
+    yield from sorted(
+        {
+            f"mail of a cell of {cell.id[0]}"
+            for cell in state.cells.active.values()
+            for mail in cell.mailbox
+            if any(_is(slot, value) for slot in (*_slots(mail), *_hashed(state, cell, mail)))
+        }
+    )
     for owed in state.owed:
         if owed.settlement is not None and _is(owed.settlement.payload, value):
             yield "the payload of a receipt that the core is about to make"
     for intent in (*state.intents.values(), *state.abandoned.values()):
         if _is(intent.params, value):
             yield f"the params of an intent of {intent.cell[0]}"
+
+
+def _part_of(cell: Cell, value: Hash) -> str:
+    is_state = cell.state is not None and slot_hash(cell.state) == value
+    return f"the {'state' if is_state else 'keys'} of a cell of {cell.id[0]}"
 
 
 def _slots(mail: Mail) -> tuple[Slot, ...]:

@@ -6,13 +6,16 @@
 All or nothing: if one cell cannot be converted, the core refuses the manifest. The results are
 stored as the workflow's new index, node by node. They take effect only when the manifest's record
 names the index's root.
+
+A migration runs no module itself. It is a generator that yields what it needs from its host: a
+``Call``, answered by how it ended, or a ``Keep``, answered by None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from aos.core.decide.answers import Blocker
 from aos.core.decide.envelope import Misfit, read_output
@@ -20,7 +23,7 @@ from aos.core.decide.fits import completed, state_problem
 from aos.core.decide.left_behind import next_under
 from aos.core.decide.quiescence import FAILED_MIGRATION, Change, migrates
 from aos.core.journal.faults import Fault, FaultKind
-from aos.core.journal.ports import BlobReader, Call, Runner
+from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Runner
 from aos.core.journal.records import CellId, Migrated, slot_bytes
 from aos.core.state.cell import Cell
 from aos.core.state.cell_index import CellIndex
@@ -32,19 +35,19 @@ from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem
 
-Keep = Callable[[Mapping[Hash, bytes]], None]
-"""Makes blobs durable in their own transaction, before it returns."""
+T = TypeVar("T")
+Asking: TypeAlias = Generator[Call | Keep, Ran | None, T]
+"""Yields a ``Call``, which is answered by a ``Ran``, or a ``Keep``, answered by None."""
 
 
 class Puts:
-    """The blobs of a migration. With ``keep``, memory holds a bounded part of them; ``uncommitted``
-    are those that are committed with the manifest's record."""
+    """The blobs of a migration. With ``kept_bytes``, a host makes them durable as they come, and
+    memory holds little more than that; without, all are committed with the manifest's record."""
 
-    def __init__(self, read: BlobReader, keep: Keep | None, *, kept_bytes: int) -> None:
+    def __init__(self, read: BlobReader, kept_bytes: int | None) -> None:
         self.uncommitted: dict[Hash, bytes] = {}
         self._size = 0
         self._read = read
-        self._keep = keep
         self._kept_bytes = kept_bytes
         self._nodes: dict[Hash, bytes] = {}
         self._nodes_before: dict[Hash, bytes] = {}
@@ -54,10 +57,13 @@ class Puts:
         if hash not in self.uncommitted:
             self.uncommitted[hash] = data
             self._size += len(data)
-            if self._keep is not None and self._size >= self._kept_bytes:
-                self._keep(self.uncommitted)
-                self.uncommitted, self._size = {}, 0
         return hash
+
+    def keeping(self) -> Asking[None]:
+        """Let the host make the blobs durable if there are many."""
+        if self._kept_bytes is not None and self._size >= self._kept_bytes:
+            yield Keep(self.uncommitted)
+            self.uncommitted, self._size = {}, 0
 
     def put_node(self, data: bytes) -> Hash:
         """Store a node of an index; the next slice may read it."""
@@ -77,15 +83,6 @@ class Puts:
 
 
 @dataclass(frozen=True, slots=True)
-class MigratedCells:
-    """The workflows whose cells a migration took over, and the blobs that are committed with the
-    manifest's record (those that ``Keep`` committed before are not among them)."""
-
-    migrated: tuple[Migrated, ...]
-    blobs: Mapping[Hash, bytes]
-
-
-@dataclass(frozen=True, slots=True)
 class Failed:
     """The first cells that the new modules cannot convert."""
 
@@ -95,13 +92,30 @@ class Failed:
 def migrate(
     state: State, change: Change, runner: Runner, read: BlobReader, puts: Puts
 ) -> tuple[Migrated, ...] | Failed:
-    """Run the migrations of ``change`` over all cells. The state does not change.
+    """As ``migrating``, for callers that have a runner. A ``Keep`` only drops its blobs."""
+    return answered(migrating(state, change, read, puts), runner)
 
-    It converts every cell of a workflow that migrates, at rest or not.
+
+def answered(asking: Asking[T], runner: Runner) -> T:
+    """Run a generator to its end. Its calls run with ``runner``; its blobs are dropped."""
+    answer: Ran | None = None
+    while True:
+        try:
+            request = asking.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        answer = runner.run(request) if isinstance(request, Call) else None
+
+
+def migrating(
+    state: State, change: Change, read: BlobReader, puts: Puts
+) -> Asking[tuple[Migrated, ...] | Failed]:
+    """Convert every cell of the workflows that migrate in ``change``, at rest or not. The state
+    does not change.
 
     Raises:
         Damage: A stored state cannot be read.
-        Exceptions of ``keep``.
     """
     migrated: list[Migrated] = []
     failed: list[Blocker] = []
@@ -109,9 +123,8 @@ def migrate(
         if not shelf.count or not change.migrates(name):
             continue
         workflow = change.effective.workflows[name]
-        conversion = StateConversion(change.effective, workflow, runner)
-        run = _Run(state, change, workflow, conversion, read, puts)
-        index = run.index(failed)
+        run = _Run(state, change, workflow, StateConversion(change.effective, workflow), read, puts)
+        index = yield from run.index(failed)
         if index.root is not None:
             migrated.append(Migrated(workflow=name, root=index.root, count=index.count))
     return Failed(tuple(failed[: state.limits.blockers])) if failed else tuple(migrated)
@@ -139,39 +152,39 @@ def conversions(
     """
     for name in sorted(state.cells.shelves):
         if change.migrates(name):
-            puts = Puts(read, None, kept_bytes=0)
             workflow = change.effective.workflows[name]
-            conversion = StateConversion(change.effective, workflow, runner)
-            run = _Run(state, change, workflow, conversion, read, puts)
+            conversion = StateConversion(change.effective, workflow)
+            run = _Run(state, change, workflow, conversion, read, Puts(read, None))
             for cell in state.cells.of(name):
-                converted = run.converted(cell)
+                converted = run.converted(cell, runner)
                 if converted is not None:
                     yield converted
 
 
 class StateConversion:
-    """Runs the migration that ``workflow`` of ``effective`` declares, on one state at a time."""
+    """The migration that ``workflow`` of ``effective`` declares, for one state at a time."""
 
-    def __init__(self, effective: Effective, workflow: Workflow, runner: Runner) -> None:
+    def __init__(self, effective: Effective, workflow: Workflow) -> None:
         self._workflow = workflow
-        self._runner = runner
         self._to = _schema(effective, workflow)
         self._from: dict[Hash, Value] = {}
 
-    def converted(self, source: Effective, id: CellId, old_state: bytes) -> bytes | Fault:
-        """Convert a complete state of the cell, which ran under ``source`` (K-77)."""
+    def call(self, source: Effective, id: CellId, old_state: bytes) -> Call:
+        """Return the call that converts a complete state of the cell, which ran under ``source``
+        (K-77)."""
         workflow, limits = self._workflow, self._workflow.limits
         assert workflow.migrate is not None
-        ran = self._runner.run(
-            Call(
-                module=workflow.module.hash,
-                entrypoint=workflow.migrate.entrypoint,
-                input=self._input(source, id, old_state),
-                fuel=limits.fuel,
-                memory_bytes=limits.memory_bytes,
-                output_bytes=limits.output_bytes,
-            )
+        return Call(
+            module=workflow.module.hash,
+            entrypoint=workflow.migrate.entrypoint,
+            input=self._input(source, id, old_state),
+            fuel=limits.fuel,
+            memory_bytes=limits.memory_bytes,
+            output_bytes=limits.output_bytes,
         )
+
+    def result(self, ran: Ran) -> bytes | Fault:
+        """Return the new state, or the fault with which the conversion ended."""
         if ran.fault is not None:
             return ran.fault
         assert ran.output is not None
@@ -227,7 +240,7 @@ class _Run:
     read: BlobReader
     puts: Puts
 
-    def index(self, failed: list[Blocker]) -> CellIndex:
+    def index(self, failed: list[Blocker]) -> Asking[CellIndex]:
         """Build the index of all cells with a state, after the migration."""
         index = CellIndex(None, 0, self.puts.read)
         changes: dict[Hash, bytes | None] = {}
@@ -235,7 +248,7 @@ class _Run:
         for cell in self.state.cells.of(self.workflow.name):
             if cell.state is None:
                 continue
-            result = self._migrated_cell(cell)
+            result = yield from self._migrated_cell(cell)
             if isinstance(result, Fault):
                 detail = f"{result.kind.value}: {result.message}"
                 failed.append(Blocker(kind=FAILED_MIGRATION, cell=cell.id, detail=detail))
@@ -247,9 +260,10 @@ class _Run:
                     index = index.updated(changes, self.puts.put_node)
                     self.puts.turn()
                     changes = {}
+                yield from self.puts.keeping()
         return index.updated(changes, self.puts.put_node)
 
-    def converted(self, cell: Cell) -> Converted | None:
+    def converted(self, cell: Cell, runner: Runner) -> Converted | None:
         """None for a cell that the migration leaves as it is."""
         if not migrates(self.state, self.change, cell, self.read):
             return None
@@ -260,7 +274,7 @@ class _Run:
         if cell.fault is not None and self._is_of_another_time(under, cell):
             return None
         old_state = slot_bytes(cell.state, self.read)
-        result = self._migrated(under, cell.id, old_state)
+        result = answered(self._migrated(under, cell.id, old_state), runner)
         return Converted(cell=cell.id, source=source, old_state=old_state, result=result)
 
     def _stored(self, cell: Cell) -> bytes:
@@ -271,7 +285,7 @@ class _Run:
             self.puts.put(keys)
         return entry_of(cell).data
 
-    def _migrated_cell(self, cell: Cell) -> Cell | Fault:
+    def _migrated_cell(self, cell: Cell) -> Asking[Cell | Fault]:
         under = next_under(self.state, cell, self.read)
         # The cell no longer belongs to an earlier manifest.
         plain = replace(cell, version=0, is_kept=False)
@@ -284,7 +298,7 @@ class _Run:
         old_state = slot_bytes(cell.state, self.read)
         if old is not None and not old.has_opaque_state:
             old_state = completed(old.state, old_state)
-        result = self._migrated(under, cell.id, old_state)
+        result = yield from self._migrated(under, cell.id, old_state)
         if isinstance(result, Fault):
             return result
         return replace(
@@ -299,8 +313,10 @@ class _Run:
         old = workflow_under(self.state, cell.id, under)
         return old is None or state_problem(old, cell.state, self.read) is not None
 
-    def _migrated(self, under: int, id: CellId, old_state: bytes) -> bytes | Fault:
-        return self.conversion.converted(manifest_under(self.state, under), id, old_state)
+    def _migrated(self, under: int, id: CellId, old_state: bytes) -> Asking[bytes | Fault]:
+        ran = yield self.conversion.call(manifest_under(self.state, under), id, old_state)
+        assert ran is not None, "a call is answered by how it ended"
+        return self.conversion.result(ran)
 
 
 def _schema(effective: Effective, workflow: Workflow) -> Value:

@@ -30,7 +30,7 @@ from aos.core.state.version import (
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.shapes import Shapes
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash
 
 NOT_TERMINAL: Final = "instance_is_not_terminal"
 INTENT_OPEN: Final = "intent_is_open"
@@ -101,8 +101,8 @@ def blockers(
     is_recorded: bool = False,
     limit: int | None = None,
 ) -> tuple[Blocker, ...]:
-    """The first blockers of a change; none if the manifest can come into force. Which are the first
-    depends on the order of cells in memory.
+    """The first blockers of a change, in the order of K-70a; none if the manifest can come into
+    force.
 
     Args:
         limit: How many, instead of the limit.
@@ -144,13 +144,16 @@ def _in_flight(state: State, change: Change) -> Iterator[Blocker]:
 
 def _unfinished(state: State) -> Iterator[Cell]:
     """Instances that are not terminal. Of those at rest, only ``explicit`` workflows have some."""
-    for cell in state.cells.active.values():
-        if not is_terminal(state, cell):
-            yield cell
+    unfinished = [cell for cell in state.cells.active.values() if not is_terminal(state, cell)]
+    yield from sorted(unfinished, key=_by_key)
     for name in _explicit(state):
         for cell in state.cells.of(name):
             if cell.is_at_rest and cell.declared is None and not is_terminal(state, cell):
                 yield cell
+
+
+def _by_key(cell: Cell) -> tuple[str, Hash]:
+    return cell.id[0], content_hash(cell.id[1])
 
 
 def _explicit(state: State) -> list[str]:
@@ -338,6 +341,7 @@ def _differs(state: State, change: Change, workflow: Workflow) -> tuple[bool, bo
 
 def _looked_at(state: State, workflow: str, since: int | None, *, reads: bool) -> Iterator[Cell]:
     active = [cell for cell in state.cells.active.values() if cell.id[0] == workflow]
+    active.sort(key=_by_key)
     if not reads:
         yield from active
     elif since is None:

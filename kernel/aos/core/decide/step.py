@@ -50,8 +50,8 @@ from aos.values.errors import ValueProblem, quoted
 
 
 @dataclass(slots=True, kw_only=True)
-class _Run:
-    """The decision of one step, in progress.
+class StepRun:
+    """The decision of one step, in progress: it waits for how ``call`` ends (``end_step``).
 
     ``workflow`` is from ``manifest``, which record ``under`` put in force. Everything that concerns
     others (routes, schemas of events, effects, secrets, bounds of the world) is from ``effective``,
@@ -68,12 +68,20 @@ class _Run:
     mail: Mail
     seq: int
     read: BlobReader
+    call: Call = field(init=False)
     blobs: dict[Hash, bytes] = field(default_factory=dict)
 
 
 def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
-    """Run the first entry of the ring's head on a fresh instance and decide its record: a ``Step``
-    or a ``Faulted``.
+    """Run the first entry of the ring's head with ``runner`` and decide its record, for callers
+    that have a runner. Raises as ``begin_step``."""
+    run = begin_step(state, read)
+    return run if isinstance(run, Decided) else end_step(run, runner.run(run.call))
+
+
+def begin_step(state: State, read: BlobReader) -> StepRun | Decided:
+    """Begin to decide the first entry of the ring's head: return the call that runs it on a fresh
+    instance, or the ``Faulted`` of an entry that may not run.
 
     Raises:
         Damage: A blob that the step needs is missing or altered. Nothing has changed.
@@ -84,7 +92,7 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
     under = runs_under(state, cell)
     manifest = manifest_under(state, under)
     workflow = manifest.workflows[id[0]]
-    run = _Run(
+    run = StepRun(
         state=state,
         effective=effective,
         under=under,
@@ -100,11 +108,12 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
     if run.mail.root.steps >= steps_max:
         message = f"record {run.mail.root.seq} has caused {steps_max} steps already"
         return _faulted(run, Fault(kind=FaultKind.CASCADE_TOO_LONG, message=message), None)
-    return _decided(run, runner)
+    run.call = _call(run)
+    return run
 
 
-def _decided(run: _Run, runner: Runner) -> Decided:
-    ran = runner.run(_call(run))
+def end_step(run: StepRun, ran: Ran) -> Decided:
+    """Decide the record of a step that ended with ``ran``: a ``Step`` or a ``Faulted``."""
     if ran.fault is not None:
         return _faulted(run, ran.fault, ran)
     assert ran.output is not None
@@ -138,7 +147,7 @@ def rehearse(
         Damage: A blob that the step needs is missing or altered.
     """
     workflow = manifest.workflows[cell.id[0]]
-    run = _Run(
+    run = StepRun(
         state=state,
         effective=manifest,
         under=state.manifest_seq,
@@ -150,11 +159,11 @@ def rehearse(
         seq=state.next_seq,
         read=read,
     )
-    record = _decided(run, runner).record
+    record = end_step(run, runner.run(_call(run))).record
     return record.fault if isinstance(record, Faulted) else None
 
 
-def _faulted(run: _Run, fault: Fault, ran: Ran | None) -> Decided:
+def _faulted(run: StepRun, fault: Fault, ran: Ran | None) -> Decided:
     record = Faulted(
         seq=run.seq,
         cell=run.cell.id,
@@ -170,12 +179,12 @@ def _faulted(run: _Run, fault: Fault, ran: Ran | None) -> Decided:
     return Decided(record=record, blobs={}, engine_text=ran.engine_text if ran else None)
 
 
-def _pinned_under(run: _Run) -> int | None:
+def _pinned_under(run: StepRun) -> int | None:
     """The record's ``under``: None if the cell runs under the manifest in force."""
     return None if run.under == run.state.manifest_seq else run.under
 
 
-def _fits(run: _Run, state: bytes | None) -> int | None:
+def _fits(run: StepRun, state: bytes | None) -> int | None:
     """The record of the manifest in force if a pinned instance could continue under it (K-74)."""
     seq, workflow = run.state.manifest_seq, run.effective.workflows.get(run.cell.id[0])
     if run.under == seq or workflow is None:
@@ -184,7 +193,7 @@ def _fits(run: _Run, state: bytes | None) -> int | None:
     return seq if problem is None else None
 
 
-def _call(run: _Run) -> Call:
+def _call(run: StepRun) -> Call:
     workflow, state, (_, key) = run.workflow, run.state, run.cell.id
     schema = workflow.event
     value, names = run.dialect.delivered(workflow, run.manifest, _whole_mail(run), run.read)
@@ -222,7 +231,7 @@ def _call(run: _Run) -> Call:
     )
 
 
-def _whole_state(run: _Run) -> bytes | None:
+def _whole_state(run: StepRun) -> bytes | None:
     """The state with null for the optional fields that its workflow got since it was stored
     (K-71d)."""
     state, workflow = run.cell.state, run.workflow
@@ -233,7 +242,7 @@ def _whole_state(run: _Run) -> bytes | None:
     return data if is_whole or workflow.has_opaque_state else completed(workflow.state, data)
 
 
-def _whole_mail(run: _Run) -> Mail:
+def _whole_mail(run: StepRun) -> Mail:
     """The entry that runs; an event in the form that its schema has here, if it was admitted under
     another manifest (K-71d, K-73a)."""
     mail = run.mail
@@ -246,7 +255,7 @@ def _whole_mail(run: _Run) -> Mail:
     )
 
 
-def _take(run: _Run, output: Output, ran: Ran) -> Step:
+def _take(run: StepRun, output: Output, ran: Ran) -> Step:
     """Check the output in the order in which a reader would: state, ann, events, effects."""
     assert ran.output is not None
     state = None if output.state is None else slot(_state(run, output.state), run.blobs)
@@ -286,7 +295,7 @@ def _take(run: _Run, output: Output, ran: Ran) -> Step:
     )
 
 
-def _state(run: _Run, data: bytes) -> bytes:
+def _state(run: StepRun, data: bytes) -> bytes:
     max_bytes = run.workflow.limits.state_bytes
     if len(data) > max_bytes:
         raise Misfit(
@@ -301,7 +310,7 @@ def _state(run: _Run, data: bytes) -> bytes:
     return data
 
 
-def _annotation(run: _Run, data: bytes) -> bytes | None:
+def _annotation(run: StepRun, data: bytes) -> bytes | None:
     schema = run.workflow.annotations
     if schema is None:
         if run.dialect.drops_annotations:
@@ -315,7 +324,7 @@ def _annotation(run: _Run, data: bytes) -> bytes | None:
         raise Misfit(FaultKind.ANNOTATION_INVALID, f"{schema.name}: {error}") from error
 
 
-def _emitted(run: _Run, index: int, event: DomainEvent, mail_counts: Counter[CellId]) -> Emitted:
+def _emitted(run: StepRun, index: int, event: DomainEvent, mail_counts: Counter[CellId]) -> Emitted:
     path = f"$.domain_events[{index}]"
     schema = run.effective.schemas.get(event.schema)
     if event.schema in CONTINUATIONS:
@@ -360,7 +369,7 @@ def _emitted(run: _Run, index: int, event: DomainEvent, mail_counts: Counter[Cel
     )
 
 
-def _intents(run: _Run, output: Output) -> tuple[Intent, ...]:
+def _intents(run: StepRun, output: Output) -> tuple[Intent, ...]:
     if not output.effects:
         return ()
     if output.state is None:
@@ -384,7 +393,7 @@ def _intents(run: _Run, output: Output) -> tuple[Intent, ...]:
 
 
 def _intent(
-    run: _Run, index: int, request: EffectRequest, params_by_key: dict[str, Hash]
+    run: StepRun, index: int, request: EffectRequest, params_by_key: dict[str, Hash]
 ) -> Intent:
     path = f"$.effects[{index}]"
     if request.effect not in run.workflow.effects_emitted:
@@ -445,7 +454,7 @@ def _intent(
     )
 
 
-def _status(run: _Run, output: Output, *, opens: bool) -> CellStatus:
+def _status(run: StepRun, output: Output, *, opens: bool) -> CellStatus:
     """The status after the step: the declared one, else by the work that is in flight."""
     if output.state is None:
         return "running"

@@ -1,7 +1,12 @@
-"""The functions that the core needs from its host: run a module, verify, read a blob."""
+"""The help that the core needs from its host: runs of modules, verified signatures, blobs.
+
+The core calls only ``Verify`` and ``BlobReader``. A decision that needs more returns a ``Call`` or
+a ``Keep``, and continues with what its host answers (spec/core.md, CR-3).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +39,13 @@ class Ran:
     fuel: int
     pages: int
     engine_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Blobs of a migration that its host must make durable before the migration continues."""
+
+    blobs: Mapping[Hash, bytes]
 
 
 class Runner(Protocol):

@@ -99,6 +99,6 @@ def read_report_head(report: bytes) -> ReportHead:
                 frame=Hash(frame),
             )
     raise ReportInvalid(
-        f"expected a map with format {REPORT_FORMAT!r}, world, base, document, mode, leaves, from, "
+        f"expected a map with format {REPORT_FORMAT}, world, base, document, mode, leaves, from, "
         "to and frame"
     )

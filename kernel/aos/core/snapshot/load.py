@@ -34,6 +34,7 @@ from aos.manifest.effective import Effective
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
+from aos.values.show import describe
 
 T = TypeVar("T")
 
@@ -403,7 +404,7 @@ class _Loader:
 
 def _hash(data: object) -> Hash:
     if not isinstance(data, bytes) or len(data) != HASH_BYTES:
-        raise Damage(f"the snapshot holds {data!r:.40} where a hash belongs")
+        raise Damage(f"the snapshot holds {describe(data)} where a hash belongs")
     return Hash(data)
 
 

@@ -26,6 +26,7 @@ from aos.core.state.state import Debt, State
 from aos.errors import Damage
 from aos.values.cbor import Value
 from aos.values.digests import HASH_BYTES
+from aos.values.errors import quoted
 
 Shape: TypeAlias = Callable[[Any], bool]
 
@@ -193,7 +194,7 @@ def check_document(value: Mapping[str, Value]) -> None:
     shapes = {**_DOCUMENT, **_OPTIONS}
     for name, field_value in value.items():
         if name not in shapes:
-            raise Damage(f"the snapshot has {name:.40}, which is no field of it")
+            raise Damage(f"the snapshot has {quoted(name)}, which is no field of it")
         if not shapes[name](field_value):
             raise Damage(f"the snapshot's {name} is none that is written")
     if value.get("window_ns") == value["clock_ns"]:

@@ -240,21 +240,25 @@ class Cells:
                 yield self._cell(workflow, cell_or_packed.entry, cell_or_packed)
 
     def changed(self, workflow: str, since: int) -> Iterator[Cell]:
-        """The cells of one workflow that a record after ``since`` changed, in any order.
+        """The cells of one workflow that a record after ``since`` changed, in the order of their
+        key hashes.
 
         ``since`` must not be before ``at``, so that all these cells are above the base.
         """
         assert since >= self.at, f"cells since record {since}, and the base is of {self.at}"
         shelf = self.shelf(workflow)
-        for id, packed in list(shelf.delta.items()):
-            if packed.changed > since and packed.entry is not None and id not in self.active:
-                yield self._cell(workflow, packed.entry, packed)
-        above = [
-            active_cell for active_cell in self.active.values() if active_cell.id[0] == workflow
-        ]
-        for cell in (*shelf.resting.values(), *above):
-            if cell.changed > since:
-                yield cell
+        above: dict[Hash, Cell | Packed] = {}
+        for id, packed in shelf.delta.items():
+            if packed.changed > since and packed.entry is not None:
+                above[content_hash(id[1])] = packed
+        for id, cell in (*shelf.resting.items(), *self.active.items()):
+            if id[0] == workflow and cell.changed > since:
+                above[content_hash(id[1])] = cell
+        for _, changed in sorted(above.items()):
+            if isinstance(changed, Cell):
+                yield changed
+            elif changed.entry is not None:
+                yield self._cell(workflow, changed.entry, changed)
 
     def naming(self, blob: Hash) -> Iterator[Cell]:
         """The cells whose state or keys are this blob. Reads every leaf of every index."""
@@ -273,11 +277,15 @@ class Cells:
                     # Most entries hold these bytes nowhere: they are not decoded.
                     if data.find(blob) >= 0 and blob in Entry(data).references():
                         cell = self._cell(workflow, Entry(data))
-                        if not self._is_above(shelf, cell.id):
+                        if not self.is_above(cell.id):
                             yield cell
 
-    def _is_above(self, shelf: Shelf, id: CellId) -> bool:
-        return id in self.active or id in shelf.resting or id in shelf.delta
+    def is_above(self, id: CellId) -> bool:
+        """Whether a cell is in a layer above the base. Reads no cell."""
+        shelf = self.shelves.get(id[0])
+        return id in self.active or (
+            shelf is not None and (id in shelf.resting or id in shelf.delta)
+        )
 
     def _at_rest(self, shelf: Shelf, id: CellId) -> Cell | None:
         cell = shelf.resting.get(id)

@@ -63,6 +63,8 @@ from aos.errors import Damage
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Workflow
 from aos.values.digests import Hash, hash_text
+from aos.values.errors import quoted
+from aos.values.show import describe
 
 SECOND_NS: Final = 10**9
 FORKED: Final = "the world was forked"
@@ -193,7 +195,7 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
             f"record {record.seq}: manifest serial: expected {state.serial}, found {record.serial}"
         )
     if record.mode == "strict" or (record.migrated and record.mode != MIGRATE):
-        raise Damage(f"record {record.seq} is no manifest of mode {record.mode!r:.40}")
+        raise Damage(f"record {record.seq} is no manifest of mode {describe(record.mode)}")
     if record.proposal is not None and record.proposal not in state.proposals.open:
         raise Damage(
             f"record {record.seq} applies proposal {record.proposal}, which is not open before it"
@@ -489,7 +491,7 @@ def _fold_control(state: State, record: Control) -> None:
         case Control(action="clock"):
             _set_clock(state, record)
         case _:
-            raise Damage(f"record {record.seq} is a command that is none: {record.action!r:.40}")
+            raise Damage(f"record {record.seq} is a command that is none: {quoted(record.action)}")
 
 
 def _set_clock(state: State, record: Control) -> None:

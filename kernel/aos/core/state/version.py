@@ -93,6 +93,13 @@ def workflow_under(state: State, id: CellId, seq: int) -> Workflow | None:
     return manifest_under(state, seq).workflows.get(id[0])
 
 
+def writer_of(state: State, id: CellId) -> Workflow | None:
+    """The workflow under which a cell came in flight: its version wrote the cell's state. None if
+    there is no such cell, or its manifest has no such workflow."""
+    cell = state.cells.get(id)
+    return None if cell is None else workflow_under(state, id, home(state, cell))
+
+
 def workflow_of(state: State, cell: Cell) -> Workflow | None:
     """The workflow that the cell's next entry runs. None if nothing pins the cell and the manifest
     in force no longer has the workflow."""

@@ -237,18 +237,8 @@ async def _blob(ctx: EffectContext, hash: str) -> bytes:
 machine = Executors(
     "machine",
     (
-        session_open,
-        session_signal,
-        host_exec,
-        fs_read_file,
-        fs_write_file,
-        fs_edit_file,
-        fs_apply_patch,
-        fs_grep,
-        fs_glob,
-        fs_list_dir,
-        fs_stat,
-        fs_exists,
+        session_open, session_signal, host_exec, fs_read_file, fs_write_file, fs_edit_file,
+        fs_apply_patch, fs_grep, fs_glob, fs_list_dir, fs_stat, fs_exists,
     ),
     setup=opened_machine,
-)
+)  # fmt: skip

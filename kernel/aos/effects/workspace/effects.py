@@ -235,15 +235,7 @@ async def _annotating(
 workspace = Executors(
     "workspace",
     (
-        empty_root,
-        list_paths,
-        read_ref,
-        read_bytes,
-        write_bytes,
-        write_ref,
-        remove,
-        diff,
-        annotations_get,
-        annotations_set,
+        empty_root, list_paths, read_ref, read_bytes, write_bytes, write_ref, remove, diff,
+        annotations_get, annotations_set,
     ),
-)
+)  # fmt: skip

@@ -9,7 +9,7 @@ from nacl.signing import SigningKey
 
 from aos.core.journal.inputs import RESUMING, ControlInput
 from aos.core.journal.records import CellId, Principal
-from aos.errors import Refused, sentence
+from aos.errors import Refused
 from aos.manifest.keys import key_text
 from aos.values.digests import Hash
 
@@ -62,11 +62,9 @@ def principal_of(key: SigningKey, operators: Iterable[Principal], *, action: str
         if principal.key == public:
             return principal.name
     raise Refused(
-        sentence(
-            f"this key may not {action} this world",
-            expected=" or ".join(
-                f"{principal.name}'s {key_text(principal.key)}" for principal in principals
-            ),
-            actual=key_text(public),
-        )
+        f"this key may not {action} this world",
+        expected=" or ".join(
+            f"{principal.name}'s {key_text(principal.key)}" for principal in principals
+        ),
+        actual=key_text(public),
     )

@@ -10,18 +10,21 @@ from typing import Final
 from aos.core.decide.answers import Blocker
 from aos.core.decide.flow_gate import NO_FLOWS, FlowGate, flow_gate, taken_over
 from aos.core.decide.migration import Converted
-from aos.core.decide.quiescence import MISFIT, REMOVED, Change
+from aos.core.decide.quiescence import MISFIT, REMOVED, Change, blockers
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT
+from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import MODES, ApplyMode, word_of
+from aos.core.state.state import State
 from aos.host.apply.apply import Applied, check_keys, check_modules, fates, left_by
 from aos.host.apply.migrator import dry_migration, migrator_with, sample
 from aos.host.folder.reader import WorldReader, open_reader
 from aos.host.folder.restore import Progress
-from aos.host.schedules import standing_blockers
+from aos.host.schedules import schedule_blockers
 from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
+from aos.manifest.schedules import SCHEDULE
 from aos.sandbox.stack import run_on_big_stack
 from aos.values.digests import Hash
 
@@ -85,7 +88,7 @@ def dry_run_of(
         change = Change(
             in_force=reader.manifest, effective=loaded.effective, mode=apply_mode, leaves=leaves
         )
-        standing = standing_blockers(reader.state, change, reader.store.blob)
+        standing = _standing(reader.state, change, reader.store.blob)
         if mode == MIGRATE and not standing:
             standing = dry_migration(
                 reader.state, change, reader.store.blob, loaded.modules, world=path
@@ -193,7 +196,7 @@ class _Attempt:
         if mode == MIGRATE and not any(map(change.migrates, self.new.workflows)):
             return False
         state, read = self.reader.state, self.reader.store.blob
-        if standing_blockers(state, change, read):
+        if _standing(state, change, read):
             return False
         return mode != MIGRATE or not dry_migration(
             state, change, read, self.modules, world=self.path
@@ -206,7 +209,7 @@ class _Attempt:
         moved = {name: replace(self.new.workflows[name], upgrade="in_place") for name in names}
         new = replace(self.new, workflows={**self.new.workflows, **moved})
         change = self._change(new, STRICT, leaves)
-        return () if standing_blockers(self.reader.state, change, self.reader.store.blob) else names
+        return () if _standing(self.reader.state, change, self.reader.store.blob) else names
 
     def to_migrate(self, blockers: Sequence[Blocker]) -> Iterator[str]:
         change = self._change(self.new, MIGRATE, ())
@@ -216,3 +219,10 @@ class _Attempt:
 
     def _change(self, new: Effective, mode: ApplyMode, leaves: tuple[str, ...]) -> Change:
         return Change(in_force=self.reader.manifest, effective=new, mode=mode, leaves=leaves)
+
+
+def _standing(state: State, change: Change, read: BlobReader) -> tuple[Blocker, ...]:
+    """Everything that keeps a manifest from being applied now: the kernel's blockers, and schedules
+    that do not fit."""
+    cells = state.cells.of(SCHEDULE)
+    return (*blockers(state, change, read), *schedule_blockers(cells, change.effective, read))

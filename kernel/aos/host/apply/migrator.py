@@ -124,7 +124,7 @@ def dry_migration(
     def run() -> tuple[Blocker, ...]:
         migrator = migrator_with(read, modules, world=world)
         try:
-            puts = Puts(read, lambda _: None, kept_bytes=state.limits.kept_bytes)
+            puts = Puts(read, state.limits.kept_bytes)
             result = migrate(state, change, migrator, read, puts)
         finally:
             migrator.close()

@@ -17,7 +17,7 @@ from aos.core.journal.inputs import STRICT
 from aos.core.journal.records import Principal
 from aos.core.journal.signing import is_signed
 from aos.core.journal.vocabulary import VOTES
-from aos.errors import AosError, BadUsage, Damage, Refused, sentence
+from aos.errors import AosError, BadUsage, Damage, Refused
 from aos.host.apply.apply import check_modules
 from aos.manifest.effective import Effective
 from aos.manifest.governance import GovernanceBlock
@@ -52,11 +52,9 @@ def governor_of(
         if owned == public:
             return name
     raise Refused(
-        sentence(
-            f"this key may not {action} in this world",
-            expected=" or ".join(f"{name}'s {key_text(owned)}" for name, owned in governors),
-            actual=key_text(public),
-        )
+        f"this key may not {action} in this world",
+        expected=" or ".join(f"{name}'s {key_text(owned)}" for name, owned in governors),
+        actual=key_text(public),
     )
 
 
@@ -122,7 +120,7 @@ def check_proposal(
     world: Hash,
     operators: Iterable[Principal],
     in_force: Effective | None,
-    path: Path | None,
+    path: Path,
 ) -> None:
     """Check the modules of a signed proposal before it is admitted, as those of a manifest (H-72).
 

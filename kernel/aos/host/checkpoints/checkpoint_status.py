@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aos.core.journal.frame import Head
-from aos.errors import Damage, sentence
+from aos.errors import Damage
 from aos.host.folder.folder import open_folder
 from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
 from aos.prove.headerlog.header_tree import read_header
@@ -59,12 +59,10 @@ def checkpoint_status(world: Path) -> CheckpointStatus:
     for stored in (latest, outside):
         if stored is not None and stored.checkpoint.size > head.frames:
             raise Damage(
-                sentence(
-                    "the journal is shorter than a checkpoint of it",
-                    expected=f"at least {stored.checkpoint.size} frames",
-                    actual=f"{head.frames}",
-                    hint="the journal was rolled back; restore the newer one",
-                )
+                "the journal is shorter than a checkpoint of it",
+                expected=f"at least {stored.checkpoint.size} frames",
+                actual=f"{head.frames}",
+                hint="the journal was rolled back; restore the newer one",
             )
     return CheckpointStatus(world=folder.world, head=head, latest=latest, outside=outside)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.checkpoints.header_log import Extended, LogFolder, extend
 from aos.host.checkpoints.named_files import write_named
 from aos.host.checkpoints.timestamps import is_stamp_of, stamp
@@ -185,12 +185,10 @@ class _Maker:
         expected = self._source.key_of(self._folder.world).key
         if public != expected:
             raise Refused(
-                sentence(
-                    "keys/world.key is not this world's key; nothing was signed",
-                    expected=key_text(expected),
-                    actual=key_text(public),
-                    hint="restore the world's own key",
-                )
+                "keys/world.key is not this world's key; nothing was signed",
+                expected=key_text(expected),
+                actual=key_text(public),
+                hint="restore the world's own key",
             )
 
     def _stamp(self, note: Note) -> bytes | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.core.journal.frame import NO_FRAME, Frame, Head, Header
-from aos.errors import Damage, Pruned, Unavailable, sentence
+from aos.errors import Damage, Pruned, Unavailable
 from aos.host.folder.restore import Progress
 from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
 from aos.prove.headerlog.header_tree import header_bytes, leaf_hash, node_hash, read_header, root
@@ -250,12 +250,10 @@ def _following(source: Source, head: Head, last: Header | None) -> Iterator[Fram
     begins = source.begins()[0]
     if seq < begins:
         raise Pruned(
-            sentence(
-                "frames that the header log needs were pruned",
-                expected=f"the frames from record {seq + 1} on",
-                actual=f"those after record {begins}",
-                hint="name the archives that hold them: --archive FILE, once for each",
-            )
+            "frames that the header log needs were pruned",
+            expected=f"the frames from record {seq + 1} on",
+            actual=f"those after record {begins}",
+            hint="name the archives that hold them: --archive FILE, once for each",
         )
     if seq < head.seq:
         for frame in source.frames(seq + 1, head.seq):
@@ -271,33 +269,27 @@ def _following(source: Source, head: Head, last: Header | None) -> Iterator[Fram
 def _check_size(size: int, head: Head) -> None:
     if size != head.frames:
         raise Damage(
-            sentence(
-                "the journal has not as many frames as its head says",
-                expected=str(head.frames),
-                actual=str(size),
-                hint="run aos verify for details",
-            )
+            "the journal has not as many frames as its head says",
+            expected=str(head.frames),
+            actual=str(size),
+            hint="run aos verify for details",
         )
 
 
 def _rolled_back(size: int, head: Head) -> Damage:
     return Damage(
-        sentence(
-            "the journal is shorter than its own checkpoint: it was rolled back or truncated",
-            expected=f"at least {size} frames",
-            actual=f"{head.frames}, to record {head.seq}",
-            hint="restore the newer journal; nothing was signed",
-        )
+        "the journal is shorter than its own checkpoint: it was rolled back or truncated",
+        expected=f"at least {size} frames",
+        actual=f"{head.frames}, to record {head.seq}",
+        hint="restore the newer journal; nothing was signed",
     )
 
 
 def _rewritten(checkpoint: Checkpoint) -> Damage:
     return Damage(
-        sentence(
-            "the journal does not continue its own checkpoint: its history was rewritten",
-            expected=f"the frames of the checkpoint, {checkpoint.size} of them",
-            actual="other frames",
-            hint="aos verify --checkpoint DIR/log/checkpoint --log DIR/log names the first; "
-            "nothing was signed",
-        )
+        "the journal does not continue its own checkpoint: its history was rewritten",
+        expected=f"the frames of the checkpoint, {checkpoint.size} of them",
+        actual="other frames",
+        hint="aos verify --checkpoint DIR/log/checkpoint --log DIR/log names the first; "
+        "nothing was signed",
     )

@@ -14,7 +14,7 @@ from aos.core.journal.frame import Tip
 from aos.core.journal.records import CellId
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State, empty
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.checkpoints.named_files import read_named
 from aos.host.checkpoints.timestamps import is_stamp_of
 from aos.host.folder.folder import open_folder
@@ -131,11 +131,9 @@ class _Proving:
                 return self._intent(find_intent(self._source, match[1]), request)
             if is_number:
                 raise BadUsage(
-                    sentence(
-                        "there is no such record",
-                        location=f"record {word}",
-                        expected=f"1 to {self._source.head().seq}",
-                    )
+                    "there is no such record",
+                    location=f"record {word}",
+                    expected=f"1 to {self._source.head().seq}",
                 )
         if len(words) not in (1, 2):
             raise BadUsage("expected SEQ, INTENT, WORKFLOW KEY or since CHECKPOINT")
@@ -162,11 +160,9 @@ class _Proving:
         shown_count = others_shown(shot.nodes, cell[1])
         if not request.may_show(shown_count):
             raise Refused(
-                sentence(
-                    "the proof also reveals other cells: the index of a snapshot is not salted",
-                    actual=f"keys and the hashes of states of {shown_count} other cells",
-                    hint="accept this with --yes; without --snapshot no other cell is revealed",
-                )
+                "the proof also reveals other cells: the index of a snapshot is not salted",
+                actual=f"keys and the hashes of states of {shown_count} other cells",
+                hint="accept this with --yes; without --snapshot no other cell is revealed",
             )
         return self._maker([shot.seq, shot.last or 0], request).cell(*cell, shot.last, shot)
 
@@ -230,23 +226,19 @@ class _Proving:
         log = stored[0]
         if not 1 <= checkpoint.size <= log.size:
             raise Refused(
-                sentence(
-                    "the checkpoint is newer than the header log, or covers no frame",
-                    location=str(file),
-                    expected=f"1 to {log.size} frames",
-                    actual=str(checkpoint.size),
-                    hint="extend the log first: aos checkpoint",
-                )
+                "the checkpoint is newer than the header log, or covers no frame",
+                location=str(file),
+                expected=f"1 to {log.size} frames",
+                actual=str(checkpoint.size),
+                hint="extend the log first: aos checkpoint",
             )
         if root(checkpoint.size, log.node) != checkpoint.root:
             raise Damage(
-                sentence(
-                    "the header log does not continue this checkpoint",
-                    location=str(file),
-                    expected=f"the root {base64.b64encode(checkpoint.root).decode()}",
-                    actual="another",
-                    hint="run aos verify --checkpoint FILE for details",
-                )
+                "the header log does not continue this checkpoint",
+                location=str(file),
+                expected=f"the root {base64.b64encode(checkpoint.root).decode()}",
+                actual="another",
+                hint="run aos verify --checkpoint FILE for details",
             )
         return log, checkpoint, CheckpointAnchor(note=text, timestamp=self._stamp_of(file, text))
 

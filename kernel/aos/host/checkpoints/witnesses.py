@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from aos.errors import BadUsage, Damage, Unavailable, excerpt, sentence
+from aos.errors import BadUsage, Damage, Unavailable, excerpt
 from aos.host.checkpoints.posting import NamedServer, Posted
 from aos.prove.headerlog.checkpoint import Checkpoint
 from aos.prove.headerlog.header_tree import consistency
@@ -67,12 +67,10 @@ def witness_key(text: str) -> NoteKey:
     key = parse_note_key(text)
     if key.kind != COSIGNATURE:
         raise BadUsage(
-            sentence(
-                "this key signs notes as a log does, not as a witness does",
-                location=excerpt(text),
-                expected="a key of type 4, as aos key show prints it",
-                actual=f"type {key.kind}",
-            )
+            "this key signs notes as a log does, not as a witness does",
+            location=excerpt(text),
+            expected="a key of type 4, as aos key show prints it",
+            actual=f"type {key.kind}",
         )
     return key
 
@@ -100,13 +98,11 @@ def ask(
             raise _no(witness, answer, checkpoint, old)
         if latest > checkpoint.size:
             raise Damage(
-                sentence(
-                    "the journal was rolled back: a witness has cosigned more of it",
-                    location=witness.server.redacted_url,
-                    expected=f"at least {latest} frames",
-                    actual=f"{checkpoint.size}",
-                    hint="restore the newer journal; the checkpoint was not stored",
-                )
+                "the journal was rolled back: a witness has cosigned more of it",
+                location=witness.server.redacted_url,
+                expected=f"at least {latest} frames",
+                actual=f"{checkpoint.size}",
+                hint="restore the newer journal; the checkpoint was not stored",
             )
         if latest == old:
             break
@@ -128,12 +124,10 @@ def _cosignature(witness: Witness, note: Note, answer: Posted) -> NoteSignature:
     except (UnicodeDecodeError, Damage):
         pass
     raise Unavailable(
-        sentence(
-            "the witness answered with something else than its cosignature",
-            location=witness.server.redacted_url,
-            expected=f"one line, signed by {witness.key.text}",
-            hint="check the key that --witness names",
-        )
+        "the witness answered with something else than its cosignature",
+        location=witness.server.redacted_url,
+        expected=f"one line, signed by {witness.key.text}",
+        hint="check the key that --witness names",
     )
 
 
@@ -147,24 +141,19 @@ def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint, old: int) -> D
     that it cosigned last (PF-81), so a path that does not hold proves another history."""
     if answer.status == CONFLICT:
         return Damage(
-            sentence(
-                "the journal was rewritten: the witness cosigned another root of this size",
-                location=witness.server.redacted_url,
-                expected=f"the root that it cosigned for {checkpoint.size} frames",
-                actual="another",
-                hint="the checkpoint was not stored",
-            )
+            "the journal was rewritten: the witness cosigned another root of this size",
+            location=witness.server.redacted_url,
+            expected=f"the root that it cosigned for {checkpoint.size} frames",
+            actual="another",
+            hint="the checkpoint was not stored",
         )
     if answer.status == NOT_CONSISTENT and old:
         return Damage(
-            sentence(
-                "the journal was rewritten: it does not continue the frames that the witness "
-                "cosigned",
-                location=witness.server.redacted_url,
-                expected=f"a journal that begins with the {old} frames that it cosigned",
-                actual=f"{checkpoint.size} frames, of which the first {old} are others",
-                hint="the checkpoint was not stored",
-            )
+            "the journal was rewritten: it does not continue the frames that the witness cosigned",
+            location=witness.server.redacted_url,
+            expected=f"a journal that begins with the {old} frames that it cosigned",
+            actual=f"{checkpoint.size} frames, of which the first {old} are others",
+            hint="the checkpoint was not stored",
         )
     return Unavailable(
         f"{witness.server.redacted_url}: the witness did not cosign: it answered {answer.status}: "

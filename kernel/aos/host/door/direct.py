@@ -20,10 +20,10 @@ from aos.host.apply.migrator import Migrator
 from aos.host.door.way import SignedState, WaitPatience, while_busy
 from aos.host.errors import Busy, full_disk
 from aos.host.folder.folder import WorldFolder
-from aos.host.folder.restore import Progress, check_key, restore
+from aos.host.folder.restore import Progress, check_key
 from aos.host.world.collecting import Begun
 from aos.host.world.engine import Engine
-from aos.host.world.overlay import Overlay
+from aos.host.world.restored_world import restored_world
 from aos.manifest.effective import Effective
 from aos.store.lock import WorldLock
 from aos.store.rows import Forget
@@ -82,20 +82,20 @@ class Direct:
         try:
             store = folder.open_store()
             key = folder.world_key()
-            state = restore(store, folder.world, progress=progress)
-            check_key(state, key)
+            live = restored_world(store, folder.world, progress=progress)
+            world = live.kernel.figures()
+            check_key(world.world_key, key)
             signed_state = SignedState(
-                world=state.world,
-                serial=state.serial,
-                controls=state.controls,
-                operators=state.operators,
-                manifest=state.manifest,
-                proposed=state.proposals.count,
-                proposals=state.proposals.open_proposals(),
+                world=live.kernel.tip.world,
+                serial=world.serial,
+                controls=world.controls,
+                operators=world.operators,
+                manifest=world.manifest,
+                proposed=world.proposed,
+                proposals=world.proposals,
             )
-            blobs = Overlay(store.blob)
-            migrator = Migrator(blobs.read, world=folder.path)
-            engine = Engine(state=state, store=store, key=key, blobs=blobs, migrator=migrator)
+            migrator = Migrator(live.blobs.read, world=folder.path)
+            engine = Engine(live, store=store, key=key, migrator=migrator)
             engine.start()
         except BaseException:
             if store is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
-from typing import Final, Self
+from typing import Final
 
-from aos.errors import Refused, Unavailable, sentence
+from aos.closable import Closable
+from aos.errors import Refused, Unavailable
 from aos.host.door.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
@@ -28,7 +29,7 @@ from aos.values.cbor import Value
 _CHUNK_BYTES: Final = 256 * 1024
 
 
-class Line:
+class Line(Closable):
     """A connection to the process that runs a world, made when it is needed.
 
     Carries one request at a time. A connection that the world has closed because it was idle is
@@ -146,12 +147,6 @@ class Line:
         if connection is not None:
             connection.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def _packed(fields: Mapping[str, Value]) -> bytes:
     try:
@@ -190,12 +185,10 @@ async def _connect(folder: WorldFolder) -> socket.socket:
         except OSError as error:
             connection.close()
             raise NotSent(
-                sentence(
-                    "no process runs this world",
-                    location=str(folder.path),
-                    actual=error.strerror or str(error),
-                    hint=f"start one: aos node --world {shell_word(folder.path)}",
-                )
+                "no process runs this world",
+                location=str(folder.path),
+                actual=error.strerror or str(error),
+                hint=f"start one: aos node --world {shell_word(folder.path)}",
             ) from error
         except BaseException:
             connection.close()

@@ -25,7 +25,7 @@ from aos.host.errors import Busy
 from aos.host.fields import Message, field
 from aos.store.rows import Forget
 from aos.values.cbor import Value, decode_record, encode
-from aos.values.digests import HASH_BYTES, Hash
+from aos.values.digests import HASH_BYTES, Hash, is_hash
 from aos.values.errors import ValueProblem
 
 PATH_BYTES_MAX: Final = 107
@@ -278,9 +278,7 @@ def read_retry(request: Message) -> list[Hash]:
         BadUsage: ``intents`` is no list of at most ``RETRY_ITEMS_MAX`` hashes.
     """
     intents = field(request, "intents", list)
-    if len(intents) > RETRY_ITEMS_MAX or not all(
-        isinstance(intent, bytes) and len(intent) == HASH_BYTES for intent in intents
-    ):
+    if len(intents) > RETRY_ITEMS_MAX or not all(map(is_hash, intents)):
         raise BadUsage(f"intents: expected at most {RETRY_ITEMS_MAX} hashes of {HASH_BYTES} bytes")
     return [Hash(intent) for intent in intents]
 

@@ -70,63 +70,50 @@ class Way(Protocol):
 
     def signed_state(self) -> SignedState:
         """Return the current state that commands refer to."""
-        ...
 
     def post(
         self, events: Sequence[EventInput], manifest: Effective | None
     ) -> Future[list[Answer]]:
         """Submit events that were encoded by the schemas of ``manifest``. The future raises
         ManifestChanged if another manifest is in force by then (H-56)."""
-        ...
 
     def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
         """Wait for the future of ``post``. Raises as the future does, and Busy after too long."""
-        ...
 
     def apply(self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         """Submit a signed manifest with its new modules. Return the answer once modules,
         document and record are durable, in one transaction, or refused (H-72)."""
-        ...
 
     def control(self, control: ControlInput) -> Answer:
         """Submit a signed command of an operator. Return the answer once it is durable, with all
         that the core settles because of it (H-59c), or refused."""
-        ...
 
     def govern(self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
         """Submit a signed proposal with its new modules, or a report, vote or withdrawal. Return
         the answer once it is durable or refused."""
-        ...
 
     def snapshot(self) -> MadeSnapshot:
         """Make a snapshot of everything that is durable now."""
-        ...
 
     def begin_marking(self) -> Begun:
         """Keep every blob that arrives from now on, until ``end_marking``."""
-        ...
 
     def still_marking(self, token: int) -> None:
         """Keep the marking open. The world gives it up ``OPEN_S`` seconds after the last sign of
         life."""
-        ...
 
     def forget(self, token: int, rows: Forget) -> int:
         """Remove what nothing needs; return how many blobs were removed."""
-        ...
 
     def end_marking(self, token: int) -> None:
         """End the marking: blobs that arrive are not kept for it any more. Without effect if
         another one has begun."""
-        ...
 
     def compact(self) -> bool:
         """Rewrite the store's file without free pages, or return False."""
-        ...
 
     def close(self) -> None:
         """Release the world; what was admitted is durable then."""
-        ...
 
 
 class WaitPatience:

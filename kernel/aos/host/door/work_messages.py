@@ -15,10 +15,10 @@ from aos.core.journal.records import Batch
 from aos.errors import BadUsage
 from aos.host.door.protocol import answer_fields, read_answer
 from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
-from aos.host.fields import Message, blobs_by_hash, field, is_hash
+from aos.host.fields import Message, blobs_by_hash, field
 from aos.manifest.names import NODE
 from aos.values.cbor import Value
-from aos.values.digests import HASH_BYTES, Hash
+from aos.values.digests import HASH_BYTES, Hash, is_hash
 
 WORK_ITEMS_MAX: Final = 256
 """Outcomes, attempts or frames in one request."""

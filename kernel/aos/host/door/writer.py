@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from nacl.signing import SigningKey
 
+from aos.closable import Closable
 from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
@@ -77,7 +77,7 @@ class Item:
     submission_id: str | None = None
 
 
-class Writer:
+class Writer(Closable):
     """Sends events, applies manifests and submits commands. Made by ``open_writer``; used by one
     thread at a time."""
 
@@ -359,17 +359,6 @@ class Writer:
     def close(self) -> None:
         """Release the world. Raises the problem that stopped it, if any."""
         self._way.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def open_writer(

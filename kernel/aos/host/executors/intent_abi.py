@@ -6,14 +6,13 @@ world can run under do not agree, the step that asked tells.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from aos.core.journal.frame import Frame
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest, Step
 from aos.core.state.cell import OpenIntent
-from aos.core.state.state import State
-from aos.core.state.version import manifest_under
 from aos.errors import Damage, Pruned
 from aos.manifest.effective import Effective
 from aos.manifest.forms import ABI_DEFAULT
@@ -35,14 +34,11 @@ class IntentAbis:
         self._store = store
         self._by_workflow: dict[str, dict[str, None]] = {}  # its ABIs, the newest last
 
-    def start(self, state: State) -> None:
-        """Add every manifest that an instance of the restored world can run under.
-
-        Raises:
-            Damage: A manifest of the world cannot be read.
-        """
-        for era in state.eras.all:
-            self.add(manifest_under(state, era.seq))
+    def start(self, manifests: Iterable[Effective]) -> None:
+        """Add every manifest that an instance of the restored world can run under, the one in force
+        last."""
+        for manifest in manifests:
+            self.add(manifest)
 
     def add(self, manifest: Effective) -> None:
         """Add a manifest that is now in force. For a workflow whose manifests differ in the ABI,

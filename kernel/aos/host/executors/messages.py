@@ -9,9 +9,9 @@ from aos.core.journal.vocabulary import HALTS, STATUSES, word_of
 from aos.host.executors.backlog import Work
 from aos.host.executors.enclosures import Enclosed
 from aos.host.executors.task import Halted, Outcome, StreamFrame, Task
-from aos.host.fields import blobs_by_hash, is_hash
+from aos.host.fields import blobs_by_hash
 from aos.manifest.names import NODE
-from aos.values.digests import Hash
+from aos.values.digests import Hash, is_hash
 from aos.worker.failure import AttemptFailure
 from aos.worker.wire import Message, WireProblem
 from aos.worker.worker_secrets import to_wire

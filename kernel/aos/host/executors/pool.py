@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.host.executors.attempts import Attempts, Gate
 from aos.host.executors.task import (
     AttemptJournal,
@@ -169,11 +169,9 @@ class Pool:
             near = difflib.get_close_matches(name, unserved, n=3, cutoff=TYPO)
             if near:
                 raise BadUsage(
-                    sentence(
-                        f"executor {self._by_effect[name].name} runs {name}, which the manifest "
-                        "does not define",
-                        hint=f"did you mean {' or '.join(near)}?",
-                    )
+                    f"executor {self._by_effect[name].name} runs {name}, which the manifest "
+                    "does not define",
+                    hint=f"did you mean {' or '.join(near)}?",
                 )
         return Coverage(unserved=unserved, unused=unused)
 

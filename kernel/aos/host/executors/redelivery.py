@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from aos.core.state.cell import OpenIntent
-from aos.core.state.state import State
+from aos.core.state.intent_progress import IntentProgress
 from aos.host.executors.attempts import Attempts
 from aos.host.executors.task import AttemptJournal, Halted, Report
 from aos.values.digests import Hash
@@ -47,25 +47,24 @@ class Redelivery:
 NO_LEASES: Final[Mapping[Hash, int]] = MappingProxyType({})
 
 
-def left_open(state: State, leases: Mapping[Hash, int] = NO_LEASES) -> Iterator[Redelivery]:
-    """All that executors had to do, in the order of opening; not what the core itself ends next,
-    and not what was opened in a world that this one was forked of.
+def left_open(
+    open_work: Iterable[IntentProgress], leases: Mapping[Hash, int] = NO_LEASES
+) -> Iterator[Redelivery]:
+    """All that executors had to do of ``open_work``, in its order; not what the core itself ends
+    next, and not what was opened in a world that this one was forked of.
 
     ``leases`` are the attempts that workers elsewhere may still run, by intent.
     """
-    owed = {debt.intent for debt in state.owed}
-    for intent in state.intents.values():
-        if intent.intent in owed or state.is_inherited(intent):
+    for work in open_work:
+        if work.is_owed or work.is_inherited:
             continue
-        last, stream = state.attempt(intent), state.streams.get(intent.intent)
-        halt, halted_last = state.halt(intent), state.halts.get(intent.intent)
+        intent, last, halt, spent = work.intent, work.attempt, work.halt, work.halted
         is_once = intent.effect.delivery == "at_most_once"
         is_over = is_once and halt is not None and halt.phase == "parked"
         halted = None
         if halt is not None:
             halted = Halted(halt.phase, halt.code, halt.problem or "")
         attempt = max(1, last) if halt is None or is_over else last + 1
-        spent = 0 if halted_last is None else halted_last.attempt
         leased = 0 if is_once else leases.get(intent.intent, 0)
         left_by = None
         if leased >= attempt:
@@ -73,7 +72,7 @@ def left_open(state: State, leases: Mapping[Hash, int] = NO_LEASES) -> Iterator[
         yield Redelivery(
             intent=intent,
             attempt=attempt,
-            next_frame=0 if stream is None else stream.last + 1,
+            next_frame=work.next_frame,
             is_lost=is_once and last > 0 and halt is None,
             is_over=is_over,
             spent=spent,

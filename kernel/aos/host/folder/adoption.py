@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aos.errors import Damage, Refused, Unavailable, sentence
+from aos.errors import Damage, Refused, Unavailable
 from aos.host.folder.folder import KEYS
 from aos.shell_text import shell_word
 from aos.store.errors import NoRoom
@@ -111,11 +111,9 @@ def check_place(world_file: Path, store: LmdbStore) -> None:
     if origin is not None:
         folder = shell_word(world_file.parent)
         raise Refused(
-            sentence(
-                f"{WORDS[origin]}: nothing runs in it and nothing is written",
-                location=str(world_file.parent),
-                hint=f"make sure that it runs nowhere else, then: aos adopt --world {folder}",
-            )
+            f"{WORDS[origin]}: nothing runs in it and nothing is written",
+            location=str(world_file.parent),
+            hint=f"make sure that it runs nowhere else, then: aos adopt --world {folder}",
         )
     if _read(store) != _now(world_file):
         # An earlier release wrote it, or a link changed the time. Without disk space, next time.

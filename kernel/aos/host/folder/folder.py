@@ -141,12 +141,10 @@ def check_world(head: Head, world: Hash) -> None:
     (H-41a)."""
     if head.world != world:
         raise Damage(
-            sentence(
-                "the store holds another world",
-                expected=hash_text(world),
-                actual=hash_text(head.world),
-                hint="world.json and store/ belong together; restore both from one copy",
-            )
+            "the store holds another world",
+            expected=hash_text(world),
+            actual=hash_text(head.world),
+            hint="world.json and store/ belong together; restore both from one copy",
         )
 
 
@@ -173,13 +171,11 @@ def open_folder(path: Path) -> WorldFolder:
     match value:
         case {"format": int(number)} if number > FORMAT:
             raise Refused(
-                sentence(
-                    "a newer release made this world",
-                    location=str(file),
-                    expected=f"format {FORMAT}",
-                    actual=f"format {number}",
-                    hint="use that release",
-                )
+                "a newer release made this world",
+                location=str(file),
+                expected=f"format {FORMAT}",
+                actual=f"format {number}",
+                hint="use that release",
             )
         case {"format": 1, "world": str(world), "created": str(created), **more}:
             executor_keys: Any = more.get("executors", {})
@@ -226,12 +222,10 @@ def read_key(file: Path) -> SigningKey:
         fd = open_named(file)
     except OSError as error:
         raise BadUsage(
-            sentence(
-                "the key cannot be read",
-                location=str(file),
-                expected="a file with a secret key, as aos key new writes it",
-                actual=error.strerror,
-            )
+            "the key cannot be read",
+            location=str(file),
+            expected="a file with a secret key, as aos key new writes it",
+            actual=error.strerror,
         ) from error
     return _key_in(file, fd)
 
@@ -256,13 +250,11 @@ def _key_in(file: Path, fd: int) -> SigningKey:
         raise _no_key(file, error) from error
     if mode & 0o077:
         raise Refused(
-            sentence(
-                "others may read this secret key",
-                location=str(file),
-                expected="mode 0600",
-                actual=f"mode {mode:04o}",
-                hint=f"chmod 600 {shell_word(file)}",
-            )
+            "others may read this secret key",
+            location=str(file),
+            expected="mode 0600",
+            actual=f"mode {mode:04o}",
+            hint=f"chmod 600 {shell_word(file)}",
         )
     if not re.fullmatch(rb"[0-9a-f]{64}", text):
         raise Damage(f"{file}: expected a secret key of 64 hex digits, found something else")

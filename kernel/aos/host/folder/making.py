@@ -216,13 +216,13 @@ def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources)
         signature=world_key.sign(message).signature,
     )
     stamp = sources.stamp()
-    state, sealed = genesis(genesis_input, stamp, sources.salt())
+    sealed = genesis(genesis_input, stamp, sources.salt())
     with LmdbStore.create(path / STORE) as store:
         store.append([sealed], Head.of(sealed.tip).signed(world_key), expected=NO_FRAME)
     created = datetime.fromtimestamp(stamp.ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
     folder = WorldFolder(
         path=path,
-        world=state.world,
+        world=sealed.tip.world,
         created=created,
         executors=MappingProxyType(dict(keys.executors)),
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from aos.closable import Closable
 from aos.core.journal.frame import Head
 from aos.core.journal.records import Record
 from aos.core.snapshot.load import layers
@@ -20,7 +19,7 @@ from aos.manifest.effective import Effective
 from aos.store.store import Store
 
 
-class WorldReader:
+class WorldReader(Closable):
     """The durable state of a world at one record. Takes no lock and writes nothing.
 
     ``state`` belongs to the reader and must not be changed; ``refresh`` and ``advance`` fold more
@@ -69,7 +68,7 @@ class WorldReader:
             if is_late():
                 break
         if self.seq >= head.seq:
-            check_end(self.state, head)
+            check_end(self.state.tip, self.state.world_key, head)
         self._continue_from_newest(mark)
 
     def head(self) -> Head:
@@ -97,17 +96,6 @@ class WorldReader:
         """Close the store. ``state`` must not be used afterwards: it reads cells at rest from
         the store."""
         self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def open_reader(

@@ -1,23 +1,31 @@
-"""Restore the state from the journal, without running a module (spec/host.md, H-40 and H-41)."""
+"""Restore a world from the journal, without running a module (spec/host.md, H-40 and H-41).
+
+``restore`` gives the state, for code that reads; ``restore_kernel`` a kernel, which continues.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from nacl.signing import SigningKey
 
-from aos.core.journal.frame import Head, follow
+from aos.core.journal.frame import Frame, Head, Tip, follow
+from aos.core.journal.ports import BlobReader, Verify
 from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.signing import is_signed
 from aos.core.limits import LIMITS, Limits
 from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.folder import check_world
 from aos.manifest.keys import key_text
-from aos.store.store import Store
-from aos.store.stored_world import empty_state, state_of
+from aos.store.store import Store, head_of
+from aos.store.stored_world import empty_state, open_stored, state_of
 from aos.values.digests import Hash
+
+if TYPE_CHECKING:
+    from aos.core.kernel_protocol import KernelProtocol
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called after each frame with (records folded, records in all)."""
@@ -41,9 +49,7 @@ def restore(
             or the snapshot does not belong to the journal.
         BadUsage: There is no record ``at``.
     """
-    head = store.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(store)
     check_world(head, world)
     if at is not None and not 1 <= at <= head.seq:
         raise BadUsage(f"record {at}: expected a record from 1 to {head.seq}")
@@ -56,6 +62,46 @@ def restore(
     else:
         _fold_to(state, store, at, progress)
     return state
+
+
+def restore_kernel(
+    store: Store,
+    world: Hash,
+    *,
+    read: BlobReader | None = None,
+    verify: Verify = is_signed,
+    progress: Progress | None = None,
+    limits: Limits = LIMITS,
+    keeps: bool = False,
+) -> KernelProtocol:
+    """Open a kernel at the newest snapshot and let it follow the frames after that (H-40, H-40a).
+
+    ``read`` is the store's reader, by default, or one that also finds blobs that are on their way
+    to the store; ``verify`` and ``keeps`` are as for ``open_kernel``.
+
+    Raises:
+        Damage: As ``restore``.
+    """
+    head = _head(store, world)
+    kernel = open_stored(
+        store,
+        store.snapshot_before(),
+        read=read or store.blob,
+        verify=verify,
+        limits=limits,
+        keeps=keeps,
+    )
+    _follow(store, kernel.tip, head, kernel.follow, progress)
+    check_end(kernel.tip, kernel.figures().world_key, head)
+    return kernel
+
+
+def _head(store: Store, world: Hash) -> Head:
+    head = store.head()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    check_world(head, world)
+    return head
 
 
 def _fold_to(state: State, store: Store, at: int, progress: Progress | None) -> None:
@@ -71,21 +117,19 @@ def _fold_to(state: State, store: Store, at: int, progress: Progress | None) -> 
             progress(state.next_seq - 1, at)
 
 
-def check_key(state: State, key: SigningKey) -> None:
+def check_key(world_key: bytes, key: SigningKey) -> None:
     """Check the world's key: a head signed with another key could never be opened again.
 
     Raises:
         Refused: ``key`` is not the one that the genesis names.
     """
     public = bytes(key.verify_key)
-    if public != state.world_key:
+    if public != world_key:
         raise Refused(
-            sentence(
-                "keys/world.key is not this world's key; nothing was changed",
-                expected=key_text(state.world_key),
-                actual=key_text(public),
-                hint="restore the world's own key",
-            )
+            "keys/world.key is not this world's key; nothing was changed",
+            expected=key_text(world_key),
+            actual=key_text(public),
+            hint="restore the world's own key",
         )
 
 
@@ -96,28 +140,35 @@ def catch_up(state: State, store: Store, head: Head, *, progress: Progress | Non
         Damage: A frame does not follow, or the head does not match the journal or is not signed by
             the world's key. The state cannot be used again.
     """
-    if state.tip.seq < head.seq:
-        for frame in store.frames(state.tip.seq + 1, head.seq):
-            fold_frame(state, frame, store.blob)
-            if progress is not None:
-                progress(state.tip.seq, head.seq)
-    check_end(state, head)
+    _follow(store, state.tip, head, lambda frame: fold_frame(state, frame, store.blob), progress)
+    check_end(state.tip, state.world_key, head)
 
 
-def check_end(state: State, head: Head) -> None:
-    """Check that the journal ends at ``state`` (H-41).
+def _follow(
+    store: Store,
+    tip: Tip,
+    head: Head,
+    follow_frame: Callable[[Frame], object],
+    progress: Progress | None,
+) -> None:
+    for frame in store.frames(tip.seq + 1, head.seq) if tip.seq < head.seq else ():
+        follow_frame(frame)
+        if progress is not None:
+            progress(frame.header.last, head.seq)
+
+
+def check_end(tip: Tip, world_key: bytes, head: Head) -> None:
+    """Check that the journal ends at ``tip`` (H-41).
 
     Raises:
         Damage: The head does not match the journal or is not signed by the world's key.
     """
-    if Head.of(state.tip).message() != head.message():
+    if Head.of(tip).message() != head.message():
         raise Damage(
-            sentence(
-                "the journal does not end as its head says",
-                expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
-                actual=f"record {state.tip.seq} in frame {state.tip.frame.hex()[:16]}",
-                hint="run aos verify for details",
-            )
+            "the journal does not end as its head says",
+            expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
+            actual=f"record {tip.seq} in frame {tip.frame.hex()[:16]}",
+            hint="run aos verify for details",
         )
-    if not head.is_signed_by(state.world_key):
+    if not head.is_signed_by(world_key):
         raise Damage(f"the head at record {head.seq} is not signed by the world's key")

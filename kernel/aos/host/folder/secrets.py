@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from aos.errors import AosError, BadUsage, Refused, sentence
+from aos.errors import AosError, BadUsage, Refused
 from aos.manifest.manifest_secrets import Secret, is_key
 from aos.sealing.keyring import Keyring
 from aos.shell_text import shell_word
@@ -184,13 +184,11 @@ def _check_access(file: Path, status: os.stat_result) -> None:
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
         raise Refused(
-            sentence(
-                "others may read these secrets",
-                location=str(file),
-                expected="mode 0600",
-                actual=f"mode {mode:04o}",
-                hint=f"chmod 600 {shell_word(file)}",
-            )
+            "others may read these secrets",
+            location=str(file),
+            expected="mode 0600",
+            actual=f"mode {mode:04o}",
+            hint=f"chmod 600 {shell_word(file)}",
         )
 
 
@@ -255,12 +253,10 @@ def opened_values(file: Path, values: Mapping[str, str]) -> dict[str, str]:
     keyring = secrets_keyring()
     if keyring is None:
         raise BadUsage(
-            sentence(
-                "the file has sealed values",
-                location=str(file),
-                expected=f"{KEYRING_VARIABLE} with the path of their keyring",
-                actual="no such variable in the environment",
-            )
+            "the file has sealed values",
+            location=str(file),
+            expected=f"{KEYRING_VARIABLE} with the path of their keyring",
+            actual="no such variable in the environment",
         )
     return {
         key: _open_value(keyring, file, key, value) if value.startswith(SEALED_PREFIX) else value

@@ -32,7 +32,7 @@ from aos.core.state.cell_index import CellIndex
 from aos.core.state.entry import Entry
 from aos.core.state.proposals import proposal_blobs
 from aos.core.state.state import State
-from aos.errors import Damage, Erased
+from aos.errors import Erased
 from aos.host.executors.blob import EDGE
 from aos.host.folder.restore import restore
 from aos.host.retention.pruning import is_terminal, named_of
@@ -41,7 +41,7 @@ from aos.manifest.named import BlobReferences
 from aos.read.lens.references import references
 from aos.store.cut import Cut
 from aos.store.rows import PutRow, SnapshotRow
-from aos.store.store import Store, first_kept
+from aos.store.store import Store, first_kept, head_of
 from aos.values.cbor import SELF_DESCRIBED, decode_record
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
@@ -85,9 +85,7 @@ def mark(store: Store, *, keep: int, base: int, beat: Beat = lambda _seq, _last:
     Raises:
         Damage: Data that is needed cannot be read: then nothing may be removed.
     """
-    head = store.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(store)
     state = restore(store, head.world)
     cut = store.cut()
     marks = Marks(seq=head.seq)

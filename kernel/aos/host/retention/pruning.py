@@ -23,7 +23,7 @@ from aos.core.snapshot.take import take
 from aos.core.state.cell import Cell
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, Erased, Refused, Unavailable, sentence
+from aos.errors import BadUsage, Damage, Erased, Refused, Unavailable
 from aos.host.checkpoints.checkpointing import extend_before_prune
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.lock_waiting import world_locked
@@ -117,11 +117,9 @@ def _chosen_snapshot(store: LmdbStore, snapshot_name: str) -> SnapshotRow:
             return row
     records_text = ", ".join(str(row.at) for row in rows[-10:])
     raise BadUsage(
-        sentence(
-            "--before: there is no such snapshot",
-            expected=f"{NEWEST}, or the record that one was taken after: {records_text}",
-            actual=snapshot_name[:80],
-        )
+        "--before: there is no such snapshot",
+        expected=f"{NEWEST}, or the record that one was taken after: {records_text}",
+        actual=snapshot_name[:80],
     )
 
 
@@ -137,7 +135,7 @@ class _Prune:
         first = first_kept(store)
         state = self._checked(row)
         key = self._folder.world_key()
-        check_key(state, key)
+        check_key(state.world_key, key)
         path = (target or self._default(first, row.at)).absolute()
         head = Head.of(state.tip).signed(key)
         if not path.exists():
@@ -146,12 +144,10 @@ class _Prune:
             write_archive(self._folder, store, row, path, key, progress=self._progress)
         elif not is_archive(path, self._folder.world, first, head):
             raise Refused(
-                sentence(
-                    "the file already exists with another content",
-                    location=str(path),
-                    expected=f"the archive of records {first} to {row.at}",
-                    hint="name another: --archive FILE",
-                )
+                "the file already exists with another content",
+                location=str(path),
+                expected=f"the archive of records {first} to {row.at}",
+                hint="name another: --archive FILE",
             )
         self._keep_puts(state, first, row.at)
         extend_before_prune(self._folder, store)
@@ -239,13 +235,11 @@ class _Prune:
         root = take(refolded, content_hash).document
         if root != row.document:
             raise Damage(
-                sentence(
-                    f"the snapshot of record {row.at} is not of the world as it was then, and "
-                    "nothing was pruned",
-                    expected=hash_text(root),
-                    actual=hash_text(row.document),
-                    hint="run aos verify for details",
-                )
+                f"the snapshot of record {row.at} is not of the world as it was then, and "
+                "nothing was pruned",
+                expected=hash_text(root),
+                actual=hash_text(row.document),
+                hint="run aos verify for details",
             )
         return state_of(store, row)
 

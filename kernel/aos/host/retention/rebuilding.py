@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from aos.errors import Damage, sentence
+from aos.errors import Damage
 from aos.host.folder.folder import open_folder
 from aos.host.folder.lock_waiting import world_locked
 from aos.prove.verify.verify import verify_store
@@ -43,12 +43,10 @@ def rebuild_world(path: Path, *, on_progress: Callable[[int], None] | None = Non
         report = verify_store(cast("Store", rebuilt), on_progress=on_progress)
         if not report.is_sound:
             raise Damage(
-                sentence(
-                    "the journal does not verify, so that no rows can be made from it",
-                    location=str(folder.path),
-                    actual=str(report.findings[0]),
-                    hint="nothing was changed; aos verify lists everything; restore a backup",
-                )
+                "the journal does not verify, so that no rows can be made from it",
+                location=str(folder.path),
+                actual=str(report.findings[0]),
+                hint="nothing was changed; aos verify lists everything; restore a backup",
             )
         tables = rebuilt.tables()
         return RebuiltRows(

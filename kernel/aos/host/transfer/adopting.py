@@ -12,7 +12,7 @@ from typing import Final
 from nacl.signing import SigningKey
 
 from aos.core.state.state import State
-from aos.errors import BadUsage, Refused, Unavailable, sentence
+from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.folder.adoption import Origin, origin_of, settle
 from aos.host.folder.folder import (
     EXECUTORS,
@@ -75,7 +75,7 @@ def adopt_world(
         if keys is not None:
             new_keys = _keys_to_copy(folder, keys, state)
         key = new_keys.get("world.key") or _own_key(folder)
-        check_key(state, key)
+        check_key(state.world_key, key)
         for name, new_key in new_keys.items():
             _write(folder, name, new_key)
         if origin is not None:
@@ -96,12 +96,10 @@ def _own_key(folder: WorldFolder) -> SigningKey:
         cause = problem.__cause__
         reason = (cause.strerror if isinstance(cause, OSError) else None) or str(problem)
         raise Refused(
-            sentence(
-                "the world's own key is needed to continue its journal: "
-                f"{folder.path / KEYS / WORLD_KEY}: {reason}",
-                hint="name the folder of world.key with --keys FOLDER; "
-                "without that key only a fork can continue: aos fork",
-            )
+            "the world's own key is needed to continue its journal: "
+            f"{folder.path / KEYS / WORLD_KEY}: {reason}",
+            hint="name the folder of world.key with --keys FOLDER; "
+            "without that key only a fork can continue: aos fork",
         ) from problem
 
 
@@ -128,12 +126,10 @@ def _keys_to_copy(folder: WorldFolder, keys: Path, state: State) -> dict[str, Si
             )
         if not is_right:
             raise Refused(
-                sentence(
-                    "this key is not this world's; nothing was changed",
-                    location=str(keys / name),
-                    expected=expected,
-                    actual=key_text(public),
-                )
+                "this key is not this world's; nothing was changed",
+                location=str(keys / name),
+                expected=expected,
+                actual=key_text(public),
             )
         if _is_to_be_copied(folder, name, key):
             keys_to_copy[name] = key
@@ -174,13 +170,11 @@ def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
     if existing_key == key:
         return False
     raise Refused(
-        sentence(
-            "there is already another key here; nothing was changed",
-            location=str(target),
-            expected=key_text(bytes(key.verify_key)),
-            actual=key_text(bytes(existing_key.verify_key)),
-            hint="move it away",
-        )
+        "there is already another key here; nothing was changed",
+        location=str(target),
+        expected=key_text(bytes(key.verify_key)),
+        actual=key_text(bytes(existing_key.verify_key)),
+        hint="move it away",
     )
 
 

@@ -19,7 +19,7 @@ from aos.core.journal.frame import Frame, Head, Tip, follow
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Governance, Manifest, Record, Snapshot, Stream
 from aos.core.snapshot.load import references as snapshot_references
-from aos.errors import AosError, BadUsage, Damage, Erased, Refused, sentence
+from aos.errors import AosError, BadUsage, Damage, Erased, Refused
 from aos.host.folder.folder import KEYS, WorldFolder, open_folder
 from aos.host.folder.restore import Progress
 from aos.manifest.effective import Effective
@@ -27,7 +27,7 @@ from aos.manifest.keys import key_text
 from aos.read.lens.references import references
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.writer import BundleWriter
-from aos.store.store import Store
+from aos.store.store import Store, head_of
 from aos.store.stored_world import identity_at
 from aos.values.digests import Hash, hash_text
 from aos.values.sha256 import Name, parse_sha256
@@ -107,28 +107,22 @@ def check_unpruned(folder: WorldFolder, store: Store, *, hint: str) -> None:
     cut = store.cut()
     if cut is not None:
         raise Refused(
-            sentence(
-                f"records 2 to {cut.seq} of this world were pruned",
-                location=str(folder.path),
-                expected="a journal that begins with its genesis",
-                hint=hint,
-            )
+            f"records 2 to {cut.seq} of this world were pruned",
+            location=str(folder.path),
+            expected="a journal that begins with its genesis",
+            hint=hint,
         )
 
 
 def _end(store: Store, to: int | None) -> tuple[int, Head | None]:
     """The last record to write, and its signed head if the journal has one."""
-    head = store.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(store)
     if to is None:
         return head.seq, head
     frame = store.frame_at(to) if to <= head.seq else None
     if frame is None:
         raise BadUsage(
-            sentence(
-                "there is no such record", location=f"record {to}", expected=f"1 to {head.seq}"
-            )
+            "there is no such record", location=f"record {to}", expected=f"1 to {head.seq}"
         )
     last = frame.header.last
     return last, head if last == head.seq else None
@@ -140,23 +134,19 @@ def _signed(folder: WorldFolder, export: Export, head: Head | None, key: Signing
     if head is not None:
         if exported_head.message() != head.message():
             raise Damage(
-                sentence(
-                    "the journal does not end as its head says",
-                    location=str(folder.path),
-                    hint="run aos verify for details",
-                )
+                "the journal does not end as its head says",
+                location=str(folder.path),
+                hint="run aos verify for details",
             )
         return head
     assert key is not None, "no head, and no key to sign one"
     if bytes(key.verify_key) != export.world_key:
         raise Refused(
-            sentence(
-                "this is not the world's key; nothing was written",
-                location=str(folder.path / KEYS / "world.key"),
-                expected=key_text(export.world_key),
-                actual=key_text(bytes(key.verify_key)),
-                hint="restore the world's own key, or leave out --to",
-            )
+            "this is not the world's key; nothing was written",
+            location=str(folder.path / KEYS / "world.key"),
+            expected=key_text(export.world_key),
+            actual=key_text(bytes(key.verify_key)),
+            hint="restore the world's own key, or leave out --to",
         )
     return exported_head.signed(key)
 
@@ -168,23 +158,18 @@ class Sink(Protocol):
 
     def has(self, value: Hash, /) -> bool:
         """Whether this value was written, or its erasure was."""
-        ...
 
     def header(self, header: BundleHeader) -> None:
         """Write the header, before everything else and once."""
-        ...
 
     def frame(self, data: bytes) -> None:
         """Write the next frame, as the journal has it."""
-        ...
 
     def blob(self, value: Hash, data: bytes) -> None:
         """Write a value. ``has`` was False for it, and the caller has checked its hash."""
-        ...
 
     def erase(self, erased: ErasedValue) -> None:
         """Write the command that erased a value, in place of its bytes."""
-        ...
 
 
 class Export:
@@ -235,13 +220,11 @@ class Export:
         identity = identity_at(self._store, last)
         if identity.world != self._folder.world:
             raise Refused(
-                sentence(
-                    f"record {last} is of the world that this one was forked of",
-                    location=str(self._folder.path),
-                    expected=f"a record of {hash_text(self._folder.world)}",
-                    actual=f"one of {hash_text(identity.world)}",
-                    hint="export that world, or a later record",
-                )
+                f"record {last} is of the world that this one was forked of",
+                location=str(self._folder.path),
+                expected=f"a record of {hash_text(self._folder.world)}",
+                actual=f"one of {hash_text(identity.world)}",
+                hint="export that world, or a later record",
             )
         self.world_key = identity.world_key
         self._writer.header(
@@ -356,9 +339,7 @@ def _world_key(folder: WorldFolder, last: int) -> SigningKey:
         return folder.world_key()
     except AosError as problem:
         raise Refused(
-            sentence(
-                f"a bundle that ends with record {last} needs the world's key, which signs that "
-                f"end: {problem}",
-                hint=f"put world.key into {folder.path / KEYS}, or leave out --to",
-            )
+            f"a bundle that ends with record {last} needs the world's key, which signs that "
+            f"end: {problem}",
+            hint=f"put world.key into {folder.path / KEYS}, or leave out --to",
         ) from problem

@@ -13,15 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from aos.core.decide.control import uses_in_state
 from aos.core.journal.fork import forked_world_id as id_of
 from aos.core.journal.fork import message_of
 from aos.core.journal.frame import Frame, Head, seal
 from aos.core.journal.inputs import CANCEL_OPEN
 from aos.core.journal.records import Fork
 from aos.core.journal.vocabulary import OPEN_WORK, word_of
-from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.core.kernel_protocol import KernelProtocol, step
+from aos.errors import BadUsage, Refused
 from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.folder.making import NONCE_BYTES, Keys, check_names, finish, make_keys, making
@@ -32,7 +31,7 @@ from aos.host.transfer.importing import GROUP_BYTES, Intake
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.writer import ValuePositions
 from aos.store.lmdb_store import LmdbStore
-from aos.store.store import Store
+from aos.store.store import Store, head_of
 from aos.values.digests import Hash, hash_text
 
 FRAME_BYTES: Final = 256 * 1024
@@ -88,15 +87,11 @@ def fork_world(
 
 
 def _check_source(folder: WorldFolder, store: Store, at: int) -> None:
-    head = store.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(store)
     check_unpruned(folder, store, hint="fork a copy that still has them")
     if not 1 <= at <= head.seq:
         raise BadUsage(
-            sentence(
-                "there is no such record", location=f"record {at}", expected=f"1 to {head.seq}"
-            )
+            "there is no such record", location=f"record {at}", expected=f"1 to {head.seq}"
         )
 
 
@@ -132,24 +127,23 @@ class _Forking:
             if self._progress is not None:
                 self._progress(frame.header.last, self._at)
         self._intake.commit()
-        state = self._intake.state
+        kernel = self._intake.kernel
         erased = self._take_values()
-        _check_needed(state, erased, self._store)
-        parent, inherited = state.world, len(state.intents)
+        _check_needed(kernel, erased)
+        parent, inherited = kernel.tip.world, kernel.figures().open_intents
         record = self._record(keys, open_work, erased, sources)
         self._intake.append(record)
-        kernel = self._intake.kernel
-        while state.owed:
-            kernel.step()
+        while step(kernel, None) is not None:
             if kernel.pending_bytes >= FRAME_BYTES:
                 self._intake.seal(sources.salt())
         if kernel.pending_records:
             self._intake.seal(sources.salt())
-        self._intake.commit(Head.of(state.tip).signed(keys.world))
+        tip, open_intents = kernel.tip, kernel.figures().open_intents
+        self._intake.commit(Head.of(tip).signed(keys.world))
         stamp_s = record.stamp.ns // 10**9
         new_folder = WorldFolder(
             path=path,
-            world=state.world,
+            world=tip.world,
             created=datetime.fromtimestamp(stamp_s, UTC).isoformat().replace("+00:00", "Z"),
             executors=MappingProxyType(dict(keys.executors)),
         )
@@ -159,9 +153,9 @@ class _Forking:
             folder=new_folder,
             parent=parent,
             at=self._at,
-            seq=state.tip.seq,
-            canceled=inherited - len(state.intents),
-            open_intents=len(state.intents),
+            seq=tip.seq,
+            canceled=inherited - open_intents,
+            open_intents=open_intents,
         )
 
     def _frames(self) -> Iterator[Frame]:
@@ -172,7 +166,7 @@ class _Forking:
                 continue
             self._cut = frame.hash
             records = frame.records[: self._at + 1 - frame.header.first]
-            yield seal(self._intake.state.tip, records, frame.salt)[0]
+            yield seal(self._intake.kernel.tip, records, frame.salt)[0]
 
     def _take_values(self) -> tuple[Hash, ...]:
         """Copy the values that the records name. Return needed values that were erased later."""
@@ -188,7 +182,7 @@ class _Forking:
     def _record(
         self, keys: Keys, open_work: str, erased: tuple[Hash, ...], sources: Sources
     ) -> Fork:
-        tip = self._intake.state.tip
+        tip = self._intake.kernel.tip
         open_work_word = word_of(OPEN_WORK, open_work)
         assert open_work_word is not None, (
             f"open work: expected one of {OPEN_WORK}, found {open_work!r}"
@@ -256,15 +250,13 @@ class _Values:
         self._seen_hashes.close()
 
 
-def _check_needed(state: State, erased: Sequence[Hash], store: Store) -> None:
+def _check_needed(kernel: KernelProtocol, erased: Sequence[Hash]) -> None:
     """Raise Refused if a value that the world needed at that record was erased."""
     for value in erased:
-        use = next(uses_in_state(state, value, store.blob), None)
+        use = next(kernel.uses(value), None)
         if use is not None:
             raise Refused(
-                sentence(
-                    f"the value {hash_text(value)} was erased since, and it was {use} then",
-                    location=f"record {state.tip.seq}",
-                    hint="fork the world at a later record, or before that value came",
-                )
+                f"the value {hash_text(value)} was erased since, and it was {use} then",
+                location=f"record {kernel.tip.seq}",
+                hint="fork the world at a later record, or before that value came",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -14,12 +15,12 @@ from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Control, Fork, Governance, Manifest, Record, Snapshot
 from aos.core.journal.signing import SIGNATURE_BYTES
-from aos.core.kernel import Kernel
+from aos.core.kernel import open_kernel
+from aos.core.kernel_protocol import KernelProtocol
 from aos.core.pending import Sealed
 from aos.core.snapshot.load import load
-from aos.core.state.eras import Eras
-from aos.core.state.state import Mark, State
-from aos.errors import BadUsage, Damage, Erased, Refused, sentence
+from aos.core.state.state import Mark
+from aos.errors import BadUsage, Damage, Erased, Refused
 from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import KEYS, STORE, WorldFolder
 from aos.host.folder.making import finish, making
@@ -76,13 +77,11 @@ def _check_values(bundle: Bundle, head: Head) -> None:
     for erased in bundle.erased():
         if erased.seq > head.seq:
             raise Refused(
-                sentence(
-                    f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
-                    "the bundle's end",
-                    location=str(bundle.path),
-                    expected=f"the values that a world needs after record {head.seq}",
-                    hint=f"export the world to record {erased.seq} or later",
-                )
+                f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
+                "the bundle's end",
+                location=str(bundle.path),
+                expected=f"the values that a world needs after record {head.seq}",
+                hint=f"export the world to record {erased.seq} or later",
             )
 
 
@@ -117,47 +116,48 @@ def _fill_folder(bundle: Bundle, head: Head, path: Path, progress: Progress | No
             intake.take(frame)
             if progress is not None:
                 progress(frame.header.last, head.seq)
-        _check_end(bundle, head, intake.state)
+        kernel = intake.kernel
+        _check_end(bundle, head, kernel)
         for mark in snapshots:
-            _check_manifests(bundle, mark, intake.state)
+            _check_manifests(bundle, mark, intake.manifests)
         intake.commit(head)
         blobs = intake.put(bundle.blob_hashes())
-    state = intake.state
-    finish(folder, state.operators)
+    standing = kernel.figures()
+    finish(folder, standing.operators)
     return Imported(
         folder=folder,
-        seq=state.tip.seq,
-        frames=state.tip.log.size,
+        seq=kernel.tip.seq,
+        frames=kernel.tip.log.size,
         blobs=blobs,
-        open_intents=len(state.intents),
+        open_intents=standing.open_intents,
     )
 
 
-def _check_end(bundle: Bundle, head: Head, state: State) -> None:
+def _check_end(bundle: Bundle, head: Head, kernel: KernelProtocol) -> None:
     """Raise Damage if the journal does not match its head, the world's key has not signed the head,
     or the header is of another world."""
     bundle_path, header = str(bundle.path), bundle.header
-    if Head.of(state.tip).message() != head.message():
+    tip, world = kernel.tip, kernel.figures()
+    if Head.of(tip).message() != head.message():
         raise Damage(
-            sentence(
-                "the journal does not end as its head says",
-                location=bundle_path,
-                expected=f"record {head.seq}",
-                actual=f"record {state.tip.seq}",
-            )
+            "the journal does not end as its head says",
+            location=bundle_path,
+            expected=f"record {head.seq}",
+            actual=f"record {tip.seq}",
         )
-    if not head.is_signed_by(state.world_key):
+    if not head.is_signed_by(world.world_key):
         raise Damage(f"{bundle_path}: the head is not signed by the world's key")
     identity = (header.world, header.world_key, header.operators)
-    if identity != (state.world, state.world_key, state.operators):
+    if identity != (tip.world, world.world_key, world.operators):
         raise Damage(f"{bundle_path}: the header does not say what the genesis says")
 
 
-def _check_manifests(bundle: Bundle, mark: Mark, state: State) -> None:
-    """Raise Damage if a snapshot has a manifest that no record has put in force: a start begins
-    with a snapshot, and reads its manifests without judging them (M-46)."""
+def _check_manifests(bundle: Bundle, mark: Mark, manifests: AbstractSet[Hash]) -> None:
+    """Raise Damage if a snapshot has a manifest or module that is not in ``manifests``, so that no
+    record has put it in force: a start begins with a snapshot, and reads its manifests without
+    judging them (M-46)."""
     taken = load(mark.document, bundle.blob, manifest_of=judge)
-    if not {*taken.pinned, *(era.manifest for era in taken.eras.all)} <= state.pinned:
+    if not {*taken.pinned, *(era.manifest for era in taken.eras.all)} <= manifests:
         raise Damage(
             f"{bundle.path}: the snapshot of record {mark.seq} has a manifest that no record puts "
             "in force (run aos verify for details)"
@@ -174,7 +174,6 @@ class Values(Protocol):
             Erased: They were erased.
             Damage: They are missing or altered.
         """
-        ...
 
 
 @dataclass(slots=True)
@@ -186,8 +185,8 @@ class Intake:
     same index rows.
 
     ``source_path`` names their source in errors; ``keeps_snapshot`` decides whether a snapshot's
-    parts are stored. ``state`` is the fold of all frames taken; those since the last ``commit`` are
-    not durable yet.
+    parts are stored. ``kernel`` has all frames taken; those since the last ``commit`` are not
+    durable yet. ``manifests`` are all manifests of the journal with their modules.
     """
 
     world: Hash
@@ -195,7 +194,8 @@ class Intake:
     store: LmdbStore
     source_path: str
     keeps_snapshot: Callable[[Mark], bool]
-    kernel: Kernel = field(init=False)
+    kernel: KernelProtocol = field(init=False)
+    manifests: set[Hash] = field(default_factory=set)
     _group: list[Sealed] = field(default_factory=list)
     _size: int = 0
     _follows: Hash = NO_FRAME
@@ -205,15 +205,7 @@ class Intake:
     """Values that the group erases and the store still has."""
 
     def __post_init__(self) -> None:
-        self.kernel = Kernel(
-            State(tip=Tip(world=self.world), eras=Eras(manifest_of=judge)),
-            runner=None,
-            read=self._read,
-        )
-
-    @property
-    def state(self) -> State:
-        return self.kernel.state
+        self.kernel = open_kernel(world=self.world, read=self._read, manifest_of=judge)
 
     def take(self, frame: Frame) -> None:
         """Add a frame. Raises: Damage: It does not follow, or one of its values is missing."""
@@ -225,13 +217,11 @@ class Intake:
         sealed = self.seal(frame.salt)
         if sealed.frame != frame:
             raise Damage(
-                sentence(
-                    f"frame {frame.header.first} does not follow the one before it, or was altered",
-                    location=self.source_path,
-                    expected=f"hash {sealed.frame.hash.hex()[:16]}",
-                    actual=frame.hash.hex()[:16],
-                    hint="run aos verify for details",
-                )
+                f"frame {frame.header.first} does not follow the one before it, or was altered",
+                location=self.source_path,
+                expected=f"hash {sealed.frame.hash.hex()[:16]}",
+                actual=frame.hash.hex()[:16],
+                hint="run aos verify for details",
             )
 
     def append(self, record: Record) -> None:
@@ -306,9 +296,10 @@ class Intake:
         for _, reference in references(record):
             yield reference.hash
         if isinstance(record, Manifest):
-            document = self.values.blob(record.document.hash)
-            for module in judge(document).modules.values():
-                yield module.hash
+            effective = judge(self.values.blob(record.document.hash))
+            modules = [module.hash for module in effective.modules.values()]
+            self.manifests.update((record.document.hash, *modules))
+            yield from modules
         if isinstance(record, Governance) and record.document is not None:
             with contextlib.suppress(Erased):
                 judge(self.values.blob(record.document.hash))

@@ -21,8 +21,8 @@ from aos.core.journal.inputs import (
     SnapshotInput,
 )
 from aos.core.journal.records import KernelReceipt
+from aos.core.kernel_protocol import KernelProtocol
 from aos.core.pending import Settled, receipt_digest
-from aos.core.state.state import State
 from aos.errors import Damage
 from aos.host.package_checks import GUARDED, refused_command, refused_event
 from aos.host.schedules import refused_manifest
@@ -31,6 +31,7 @@ from aos.host.world.erasing import unerasable
 from aos.host.world.overlay import Overlay
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
+from aos.manifest.schedules import SCHEDULE
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
@@ -38,8 +39,10 @@ from aos.values.digests import Hash, hash_text
 class Checks:
     """Answers inputs that the kernel need not, or cannot, decide."""
 
-    def __init__(self, state: State, store: Store, overlay: Overlay, arrivals: Arrivals) -> None:
-        self._state = state
+    def __init__(
+        self, kernel: KernelProtocol, store: Store, overlay: Overlay, arrivals: Arrivals
+    ) -> None:
+        self._kernel = kernel
         self._store = store
         self._overlay = overlay
         self._arrivals = arrivals
@@ -51,14 +54,17 @@ class Checks:
         if isinstance(input, ReceiptInput):
             return self._settled_already(input)
         if isinstance(input, EventInput):
-            return refused_event(self._state, input) if input.schema in GUARDED else None
+            if input.schema not in GUARDED:
+                return None
+            return refused_event(self._kernel.manifest, input)
         if isinstance(input, ManifestInput):
             return self._refused_manifest(input, blobs)
         if isinstance(input, GovernanceInput):
             return self._lacks_proposed(input, blobs)
         if isinstance(input, ControlInput):
+            kernel = self._kernel
             return self._unerasable(input) or refused_command(
-                self._state, input, self._overlay.read
+                kernel.manifest, input, kernel.cell, self._overlay.read
             )
         if isinstance(input, SnapshotInput):
             return self._lacks_part(input)
@@ -79,8 +85,7 @@ class Checks:
 
     def _settled_already(self, receipt: ReceiptInput) -> Duplicate | Refusal | None:
         """Compare a receipt for an intent that is not open with the one that settled it (H-30)."""
-        state = self._state
-        if receipt.intent in state.intents or receipt.intent in state.abandoned:
+        if self._kernel.takes_receipt(receipt.intent):
             return None
         seq, digest = self._settling.get(receipt.intent, (None, None))
         if seq is None:
@@ -103,7 +108,7 @@ class Checks:
         except Damage:
             return None  # the kernel's refusal says what is wrong with the document
         return self._lacks_module(new, blobs, Rule.MANIFEST_IS_INVALID) or refused_manifest(
-            self._state, new, self._overlay.read
+            self._kernel.cells_of(SCHEDULE), new, self._overlay.read
         )
 
     def _lacks_proposed(

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from aos.core.state.state import State
+from aos.core.kernel_protocol import KernelProtocol
 from aos.errors import AosError, Unavailable
 from aos.host.world.inbox import Inbox
 from aos.host.world.pipeline import Pipeline
@@ -179,9 +179,14 @@ class Collecting:
     """The markings of a running world, and the removals that follow them. For any thread."""
 
     def __init__(
-        self, state: State, store: Store, arrivals: Arrivals, inbox: Inbox, pipeline: Pipeline
+        self,
+        kernel: KernelProtocol,
+        store: Store,
+        arrivals: Arrivals,
+        inbox: Inbox,
+        pipeline: Pipeline,
     ) -> None:
-        self._state = state
+        self._kernel = kernel
         self._store = store
         self._arrivals = arrivals
         self._inbox = inbox
@@ -236,7 +241,7 @@ class Collecting:
         return marking.begun
 
     def _begin(self, marking: Marking) -> None:
-        marking.begin(self._state.cells.at)
+        marking.begin(self._kernel.base)
 
     def forget(self, token: int, rows: Forget) -> Future[int]:
         """Remove what a marking found unneeded, except blobs that arrived meanwhile.

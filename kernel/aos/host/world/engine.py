@@ -24,7 +24,7 @@ from typing import Final
 
 from nacl.signing import SigningKey
 
-from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
+from aos.core.decide.answers import Admitted, Answer, Decided, Refusal, Rule, admission
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     ERASE,
@@ -39,10 +39,8 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import Runner
 from aos.core.journal.records import Emitted, Faulted, Intent, KernelReceipt, Ref, Slot, Step
-from aos.core.kernel import Kernel
-from aos.core.snapshot.take import SnapshotLayers, rebase
+from aos.core.kernel_protocol import decided, step
 from aos.core.state.cell import OpenIntent
-from aos.core.state.state import State
 from aos.errors import AosError, Damage
 from aos.host.ended_flows import admit_from_outside
 from aos.host.errors import Stopping, WorldStopped
@@ -51,11 +49,11 @@ from aos.host.stamps import Sources
 from aos.host.world.checks import Checks
 from aos.host.world.collecting import Arrivals, Collecting
 from aos.host.world.inbox import Bounds, Inbox, Lane
-from aos.host.world.overlay import Overlay
 from aos.host.world.pipeline import KIB, MIB, Pipeline
-from aos.host.world.signatures import Signatures
+from aos.host.world.restored_world import RestoredWorld
 from aos.host.world.switching import SWITCHING
 from aos.host.world.unit import FaultNote, Figures, InputBatch, Published, Unit
+from aos.manifest.schedules import SCHEDULE
 from aos.sandbox.stack import big_stacks
 from aos.store.errors import NoRoom
 from aos.store.store import Store
@@ -114,11 +112,12 @@ class _Counts:
 
 
 class Engine:
-    """Runs one world. ``state`` is the fold of all durable frames; the engine owns it from now on.
+    """Runs one world, which the engine owns from now on. ``cells_kept`` idle cells of each workflow
+    stay in memory, if given (H-48).
 
     With a ``runner`` the engine runs steps, and its first record names what runs them (``host``,
     H-13). Without one it admits inputs, which then wait in their mailboxes; ``migrator`` runs the
-    modules of a migrating manifest. Give ``blobs`` if one of the two reads its modules from it.
+    modules of a migrating manifest.
 
     ``on_published`` is called on the committer's thread, ``on_quiet`` on either thread (nothing is
     queued, ready or on its way to the disk), ``on_stopped`` once, when the world cannot continue.
@@ -136,50 +135,45 @@ class Engine:
 
     def __init__(
         self,
+        world: RestoredWorld,
         *,
-        state: State,
         store: Store,
         key: SigningKey,
-        blobs: Overlay | None = None,
         runner: Runner | None = None,
         migrator: Runner | None = None,
         host: Mapping[str, str] | None = None,
         sources: Sources | None = None,
         bounds: Bounds | None = None,
+        cells_kept: int | None = None,
         on_published: Callable[[Published], None] | None = None,
         on_quiet: Callable[[], None] | None = None,
         on_stopped: Callable[[AosError], None] | None = None,
     ) -> None:
         self._sources = sources or Sources()
         self._host = host or {}
+        self._runner = runner
+        self._migrator = runner or migrator
         self._runs = runner is not None
         self._on_published = on_published
         self._on_quiet = on_quiet
         self._on_stopped = on_stopped
-        self._overlay = Overlay(store.blob) if blobs is None else blobs
-        self.signatures = Signatures()
-        self._kernel = Kernel(
-            state,
-            runner=runner,
-            read=self._overlay.read,
-            verify=self.signatures,
-            migrator=migrator,
-            keep=self._keep_now,
-        )
-        state.cells.spilling.is_on = True
+        self._overlay = world.blobs
+        self.signatures = world.signatures
+        self._kernel = kernel = world.kernel
+        kernel.spill(resting_max=cells_kept)
         self._counts = _Counts()
         self._draft = _Draft()
         self._most_behind = EVENTS_BEHIND_WORK
         self._figures = self._figures_now()
-        arrivals = Arrivals(state.cells.spilling.pins)
-        self._checks = Checks(state, store, self._overlay, arrivals)
+        arrivals = Arrivals(kernel.pins)
+        self._checks = Checks(kernel, store, self._overlay, arrivals)
         self._pipeline = Pipeline(
-            store, key, follows=state.tip.frame,
+            store, key, follows=kernel.tip.frame,
             durable=self._durable, released=self._tell_if_quiet, failed=self._lose,
             noted=arrivals.note,
         )  # fmt: skip
         self._inbox = Inbox(bounds or Bounds(), self._pipeline)
-        self.collecting = Collecting(state, store, arrivals, self._inbox, self._pipeline)
+        self.collecting = Collecting(kernel, store, arrivals, self._inbox, self._pipeline)
         self._has_started = False
         self._thread = threading.Thread(target=self._run, name="aos-core", daemon=True)
 
@@ -224,10 +218,10 @@ class Engine:
         """Return a blob that is durable or on its way to the disk. Raises as ``Store.blob``."""
         return self._overlay.read(hash)
 
-    def rebase(self, snapshot: SnapshotLayers) -> None:
+    def rebase(self, document: Hash) -> None:
         """Continue from a durable snapshot before the next frame (H-47a). Cells that have not
         changed since need not stay in memory."""
-        self._inbox.between_frames(partial(rebase, self._kernel.state, snapshot))
+        self._inbox.between_frames(partial(self._kernel.rebase, document))
 
     def stats(self) -> EngineStats:
         """Return the durable figures, and how much waits."""
@@ -289,7 +283,7 @@ class Engine:
         inbox, kernel = self._inbox, self._kernel
         if inbox.is_closed:
             return False
-        if inbox.has_inputs or kernel.pending_records or kernel.has_work:
+        if inbox.has_inputs or kernel.pending_records or kernel.has_work(steps=self._runs):
             return True
         return inbox.wait(self._tell_if_quiet)
 
@@ -297,7 +291,7 @@ class Engine:
         inbox = self._inbox
         if inbox.has_errands:
             inbox.run_errands()
-        is_behind = self._runs and bool(self._kernel.state.ring)
+        is_behind = self._runs and self._kernel.ready_cells > 0
         self._drain(inbox.urgent, INPUTS_PER_FRAME)
         self._drain(inbox.events, self._most_behind if is_behind else INPUTS_PER_FRAME)
         steps = self._counts.steps
@@ -328,26 +322,28 @@ class Engine:
         """Run ready cells until the frame is full, none is left, or the committer is idle too long.
 
         The ring also yields receipts that the core owes: they settle intents, but are no steps."""
-        kernel, inbox, draft = self._kernel, self._inbox, self._draft
+        kernel, runner = self._kernel, self._runner
+        inbox, draft = self._inbox, self._draft
         for count in range(FRAME_STEPS):
             if inbox.is_closed or not self._frame_has_room():
                 return
             if self._pipeline.is_idle and count and time.monotonic() - began_s > FRAME_S:
                 return
-            record = kernel.step() if kernel.has_work else None
-            if record is None:
+            entered = step(kernel, runner)
+            if entered is None:
                 return
+            record = entered.record
             if isinstance(record, KernelReceipt):
                 self._checks.settling(record, record.seq)
                 draft.blob_bytes += _slot_bytes(record.payload)
                 continue
             self._counts.steps += 1
             if isinstance(record, Faulted):
-                self._note(record)
-            else:
+                self._note(record, entered.engine_text)
+            elif isinstance(record, Step):
                 draft.blob_bytes += _blob_bytes(record)
 
-    def _note(self, record: Faulted) -> None:
+    def _note(self, record: Faulted, engine_text: str | None) -> None:
         self._counts.faults += 1
         self._draft.faults.append(
             FaultNote(
@@ -355,7 +351,7 @@ class Engine:
                 cell=record.cell,
                 kind=record.fault.kind.value,
                 message=record.fault.message,
-                engine_text=self._kernel.last_engine_text,
+                engine_text=engine_text,
             )
         )
 
@@ -393,19 +389,19 @@ class Engine:
             self._answer(unit.batches, self._inbox.problem or Stopping("the world is stopping"))
 
     def _figures_now(self) -> Figures:
-        state, counts = self._kernel.state, self._counts
+        world, counts = self._kernel.figures(), self._counts
         return Figures(
-            seq=state.tip.seq,
-            clock_ns=state.clock_ns,
-            serial=state.serial,
-            controls=state.controls,
-            manifest=state.manifest,
-            cells=len(state.cells),
-            ready_cells=len(state.ring),
-            open_intents=len(state.intents),
-            snapshot=state.snapshot,
-            proposed=state.proposals.count,
-            proposals=state.proposals.open_proposals() if state.proposals.open else (),
+            seq=self._kernel.tip.seq,
+            clock_ns=world.clock_ns,
+            serial=world.serial,
+            controls=world.controls,
+            manifest=world.manifest,
+            cells=world.cells,
+            ready_cells=world.ready_cells,
+            open_intents=world.open_intents,
+            snapshot=world.snapshot,
+            proposed=world.proposed,
+            proposals=world.proposals,
             events=counts.events,
             receipts=counts.receipts,
             steps=counts.steps,
@@ -446,10 +442,16 @@ class Engine:
             return admit_from_outside(self._kernel, input, self._sources.stamp())
         if not (isinstance(input, ManifestInput) and input.mode == MIGRATE):
             return self._kernel.admit(input, self._sources.stamp())
+        assert self._migrator is not None, "this engine runs no module"
         # A migration runs the new modules before the manifest's blobs are on their way to the disk.
         lent = self._overlay.lend(blobs)
         try:
-            return self._kernel.admit(input, self._sources.stamp())
+            stamp = self._sources.stamp()
+            decision = decided(self._kernel, input, stamp, self._migrator, self._keep_now)
+            if not isinstance(decision, Decided):
+                return decision
+            self._kernel.enter(decision)
+            return admission(decision.record)
         except (NoRoom, Stopping) as problem:
             return Refusal(
                 rule=Rule.WORLD_IS_BUSY, message=f"the migration was given up: {problem}"
@@ -459,7 +461,9 @@ class Engine:
 
     def _set_schedules(self) -> None:
         """Bring the schedules to those of the manifest in force, in this frame (SC-30)."""
-        for event in schedule_events(self._kernel.state, self._overlay.read):
+        kernel = self._kernel
+        cells = kernel.cells_of(SCHEDULE)
+        for event in schedule_events(kernel.manifest, cells, self._overlay.read):
             if isinstance(self._kernel.admit(event, self._sources.stamp()), Admitted):
                 self._counts.events += 1
                 self._draft.blob_bytes += len(event.value)

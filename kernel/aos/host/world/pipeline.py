@@ -66,7 +66,6 @@ class Collection(Protocol):
     def refuse(self, problem: NoRoom) -> None:
         """End it: a group of frames has no room although the reserve is free. The committer's
         thread calls this."""
-        ...
 
 
 @dataclass(slots=True)

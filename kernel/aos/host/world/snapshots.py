@@ -23,7 +23,6 @@ from typing import IO, Any, Final, TypeVar
 
 from aos.core.decide.answers import Admitted, Duplicate, Rule
 from aos.core.journal.inputs import SnapshotInput
-from aos.core.snapshot.load import layers
 from aos.errors import AosError, Damage, Refused, Unavailable
 from aos.host.errors import Stopping
 from aos.host.fields import field
@@ -171,7 +170,7 @@ class Snapshots:
                 # A value may have been erased while it was made.
                 if answer.rule is not Rule.SNAPSHOT_IS_OLD or not tries:
                     raise Refused(answer.message)
-            self._engine.rebase(layers(snapshot.document, self._engine.read))
+            self._engine.rebase(snapshot.document)
             return MadeSnapshot(
                 seq=answer.seq,
                 at=snapshot.at,

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
 from aos.core.journal.record_codec import from_bytes
-from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage, sentence
+from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.node.position_file import PositionFile
@@ -176,11 +176,9 @@ class SpanPoster:
             position = None if document is None else int(document["seq"])
         except (ValueError, ValueProblem, KeyError, TypeError, AttributeError) as problem:
             raise BadUsage(
-                sentence(
-                    "the position of the spans cannot be read",
-                    location=str(self._file.path),
-                    hint="remove the file: spans begin again with the next record",
-                )
+                "the position of the spans cannot be read",
+                location=str(self._file.path),
+                hint="remove the file: spans begin again with the next record",
             ) from problem
         self.position = follower.seq + 1 if position is None else position
         if self.position > follower.seq + 1:

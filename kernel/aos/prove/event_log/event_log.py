@@ -15,7 +15,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest
 from aos.core.snapshot.load import load
 from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.manifest.judging import judge
 from aos.prove.event_log.journal_events import JournalEvents
 from aos.prove.event_log.log_event import LogEvent, ScalarValues, iso_time
@@ -27,6 +27,7 @@ from aos.read.lens.lookup import find_named
 from aos.read.lens.manifests import IS_MANIFEST
 from aos.read.lens.ports import Journal, first_kept
 from aos.store.part_file import PartFile
+from aos.store.store import head_of
 from aos.values.digests import Hash
 
 OCEL: Final = "ocel"
@@ -76,9 +77,7 @@ def write_event_log(
         Unavailable: The file, or a temporary one, cannot be written.
     """
     _check(format, target, workflow)
-    head = journal.head()
-    if head is None:
-        raise Damage("the store is empty: expected the genesis record of a world")
+    head = head_of(journal)
     cut_state = _cut_state(journal)
     if workflow is not None:
         names = _workflows(journal, head, cut_state)
@@ -142,17 +141,13 @@ def _workflows(journal: Journal, head: Head, cut_state: State | None) -> list[st
 
 def _check(format: str, target: Path, workflow: str | None) -> None:
     if format not in LOG_FORMATS:
-        raise BadUsage(
-            sentence("format", expected="one of " + ", ".join(LOG_FORMATS), actual=repr(format))
-        )
+        raise BadUsage("format", expected="one of " + ", ".join(LOG_FORMATS), actual=repr(format))
     if format == OCEL and target.suffix not in OCEL_SUFFIXES:
         raise BadUsage(
-            sentence(
-                "the suffix of the file chooses the form of OCEL",
-                location=str(target),
-                expected="one of " + ", ".join(OCEL_SUFFIXES),
-                actual=repr(target.suffix),
-            )
+            "the suffix of the file chooses the form of OCEL",
+            location=str(target),
+            expected="one of " + ", ".join(OCEL_SUFFIXES),
+            actual=repr(target.suffix),
         )
     if format == XES and workflow is None:
         raise BadUsage("XES has one trace for each cell of a workflow: name it with --workflow")

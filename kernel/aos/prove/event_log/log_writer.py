@@ -21,16 +21,13 @@ class LogWriter(Protocol):
 
     def events(self, events: Sequence[LogEvent]) -> None:
         """Write the next events. Raises ``Unavailable``."""
-        ...
 
     def finish(self, objects: Iterable[LogObject]) -> int:
         """Write the objects and the end, and return the number of objects. Raises
         ``Unavailable``."""
-        ...
 
     def close(self) -> None:
         """Release what the writer holds, whether or not it finished."""
-        ...
 
 
 class TextFile:

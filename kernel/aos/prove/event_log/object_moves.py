@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
+from aos.closable import Closable
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import TERMINAL, TerminalStatus, word_of
 from aos.core.state.state import State
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 from aos.prove.event_log.journal_events import cell_name
 from aos.prove.event_log.log_event import CELL, INTENT, WORLD_TYPE, Move
 from aos.values.digests import Hash, hash_text
@@ -40,7 +40,7 @@ class LogObject:
     statuses: Iterator[tuple[int, str]]
 
 
-class ObjectMoves:
+class ObjectMoves(Closable):
     """Takes the moves of all objects, and returns them by object. ``cut_state`` is the state that a
     pruned journal continues from."""
 
@@ -51,15 +51,7 @@ class ObjectMoves:
         self._rows.execute("CREATE TABLE moves (kind, grp, key, time_ns, op, word, extra)")
         self._rows.execute("BEGIN")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._rows.close()
 
     def add(self, moves: Iterable[Move]) -> None:
@@ -177,10 +169,8 @@ def in_temporary_file(work: Callable[[], T]) -> T:
         return work()
     except sqlite3.OperationalError as error:
         raise Unavailable(
-            sentence(
-                f"the folder for temporary files cannot be written: {error}",
-                hint="make room there, or name another with TMPDIR",
-            )
+            f"the folder for temporary files cannot be written: {error}",
+            hint="make room there, or name another with TMPDIR",
         ) from error
 
 

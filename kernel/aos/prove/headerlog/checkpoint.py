@@ -14,7 +14,7 @@ from typing import Final
 
 from nacl.signing import SigningKey
 
-from aos.errors import Damage, sentence
+from aos.errors import Damage
 from aos.prove.headerlog.header_tree import HASH_BYTES
 from aos.prove.headerlog.signed_note import ED25519, Note, NoteKey, parse_note, sign, strict_base64
 from aos.values.digests import Hash
@@ -84,20 +84,14 @@ def open_checkpoint(data: bytes, key: NoteKey) -> tuple[Checkpoint, Note]:
     checkpoint = parse_checkpoint(note.text)
     if checkpoint.origin != key.name:
         raise Damage(
-            sentence(
-                "the checkpoint is of another log",
-                expected=key.name,
-                actual=checkpoint.origin[:80],
-            )
+            "the checkpoint is of another log", expected=key.name, actual=checkpoint.origin[:80]
         )
     if checkpoint.text != note.text:
         raise Damage("the checkpoint has extension lines, which no checkpoint of a world has")
     if not note.is_signed_by(key):
         raise Damage(
-            sentence(
-                "the log's own key did not sign the checkpoint",
-                expected=f"a signature of {key.name} with key hash {key.key_hash.hex()}",
-                actual=f"{len(note.signatures)} of others",
-            )
+            "the log's own key did not sign the checkpoint",
+            expected=f"a signature of {key.name} with key hash {key.key_hash.hex()}",
+            actual=f"{len(note.signatures)} of others",
         )
     return checkpoint, note

@@ -20,7 +20,7 @@ from typing import Final
 from nacl.signing import SigningKey
 
 from aos.core.journal.signing import PUBLIC_KEY_BYTES, SIGNATURE_BYTES, is_signed
-from aos.errors import BadUsage, Damage, excerpt, sentence
+from aos.errors import BadUsage, Damage, excerpt
 
 ED25519: Final = 0x01
 """The type of a key that signs a note's text."""
@@ -210,12 +210,10 @@ def parse_note_key(text: str) -> NoteKey:
         if key.kind in (ED25519, COSIGNATURE) and key.key_hash.hex() == key_hash:
             return key
     raise BadUsage(
-        sentence(
-            "this is no verifier key",
-            location=repr(excerpt(text)),
-            expected="NAME+HASH+KEY, as aos key show prints it",
-            actual="another form, or a hash that is not this key's",
-        )
+        "this is no verifier key",
+        location=repr(excerpt(text)),
+        expected="NAME+HASH+KEY, as aos key show prints it",
+        actual="another form, or a hash that is not this key's",
     )
 
 
@@ -234,4 +232,4 @@ def strict_base64(text: str) -> bytes | None:
 
 
 def _none(expected: str, actual: str) -> Damage:
-    return Damage(sentence("this is no signed note", expected=expected, actual=actual))
+    return Damage("this is no signed note", expected=expected, actual=actual)

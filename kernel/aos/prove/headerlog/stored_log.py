@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, Self
 
-from aos.errors import Damage, Unavailable, excerpt, sentence
+from aos.errors import Damage, Unavailable, excerpt
 from aos.prove.headerlog.checkpoint import Checkpoint, open_checkpoint
 from aos.prove.headerlog.header_tree import HASH_BYTES
 from aos.prove.headerlog.signed_note import NOTE_BYTES_MAX, Note, NoteKey
@@ -62,11 +62,9 @@ class StoredLog:
         data = self._read(tile.path, bytes_max)
         if data is None:
             raise DamagedTile(
-                sentence(
-                    "a tile of the header log is missing",
-                    location=str(self.path.joinpath(*tile.path)),
-                    hint="aos checkpoint --rebuild writes the log again from the journal",
-                )
+                "a tile of the header log is missing",
+                location=str(self.path.joinpath(*tile.path)),
+                hint="aos checkpoint --rebuild writes the log again from the journal",
             )
         return data
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from aos.errors import Damage, sentence
+from aos.errors import Damage
 from aos.prove.headerlog.header_tree import HASH_BYTES, node_hash
 
 HEIGHT: Final = 8
@@ -194,13 +194,11 @@ def _cached(
 
 def _damaged(tile: Tile, expected: str, actual: str) -> DamagedTile:
     return DamagedTile(
-        sentence(
-            "a tile of the header log was altered or cut short",
-            location="/".join(tile.path),
-            expected=expected,
-            actual=actual,
-            hint="aos checkpoint --rebuild writes the log again from the journal",
-        )
+        "a tile of the header log was altered or cut short",
+        location="/".join(tile.path),
+        expected=expected,
+        actual=actual,
+        hint="aos checkpoint --rebuild writes the log again from the journal",
     )
 
 

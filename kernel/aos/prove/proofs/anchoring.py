@@ -7,7 +7,7 @@ from typing import Protocol
 
 from aos.core.journal.frame import Frame, Head, log_leaf
 from aos.core.journal.merkle import Tree, node
-from aos.errors import Damage, Pruned, Refused, sentence
+from aos.errors import Damage, Pruned, Refused
 from aos.prove.headerlog.checkpoint import Checkpoint
 from aos.prove.headerlog.header_tree import (
     header_bytes,
@@ -61,11 +61,9 @@ class ByCheckpoint:
         index = self._index(frame.header.first)
         if index >= size or self._log.header(index) != header:
             raise Damage(
-                sentence(
-                    "the journal has another frame than its header log",
-                    location=f"frame {frame.header.first}",
-                    hint="aos verify --checkpoint DIR/log/checkpoint --log DIR/log names the first",
-                )
+                "the journal has another frame than its header log",
+                location=f"frame {frame.header.first}",
+                hint="aos verify --checkpoint DIR/log/checkpoint --log DIR/log names the first",
             )
         path = inclusion(index, size, self._log.node)
         if root_from(leaf_hash(header), index, size, path) != self._checkpoint.root:
@@ -104,12 +102,10 @@ class ByHead:
         firsts = {target.header.first for target in frames}
         if any(first <= begins for first in firsts):
             raise Pruned(
-                sentence(
-                    "the head alone cannot prove a record that was pruned",
-                    expected=f"records after {begins}",
-                    actual=f"record {min(firsts)}",
-                    hint="name the archives with --archive, or use a header log: aos checkpoint",
-                )
+                "the head alone cannot prove a record that was pruned",
+                expected=f"records after {begins}",
+                actual=f"record {min(firsts)}",
+                hint="name the archives with --archive, or use a header log: aos checkpoint",
             )
         leaves = bytearray()
         index_by_first: dict[int, int] = {}
@@ -170,10 +166,8 @@ class _Log:
 def uncovered(last: int, seq: int) -> Refused:
     """The error for a record after the end of the chosen checkpoint."""
     return Refused(
-        sentence(
-            "the checkpoint does not cover this record",
-            expected=f"a record up to {last}",
-            actual=f"record {seq}",
-            hint="make a newer one: aos checkpoint",
-        )
+        "the checkpoint does not cover this record",
+        expected=f"a record up to {last}",
+        actual=f"record {seq}",
+        hint="make a newer one: aos checkpoint",
     )

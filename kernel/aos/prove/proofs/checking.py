@@ -23,7 +23,7 @@ from aos.prove.headerlog.header_tree import is_consistent, leaf_hash, read_heade
 from aos.prove.headerlog.signed_note import Note
 from aos.prove.proofs.proof_file import CheckpointAnchor, HeadAnchor, Proof, ShownRecord, WorldKey
 from aos.values.cbor import Value, decode_record, encode, is_nat
-from aos.values.digests import HASH_BYTES, Hash, content_hash, digest
+from aos.values.digests import HASH_BYTES, Hash, content_hash, digest, is_hash
 from aos.values.errors import ValueProblem
 
 _RECEIPT_FIELDS: Final = (
@@ -267,7 +267,7 @@ def _signed(receipt: ProvedRecord) -> bytes:
     if type(index) is not int or type(size) is not int or not 0 < size <= BATCH_MAX:
         _fails("the receipt's place in its batch is not readable")
     hashes = (
-        [Hash(sibling) for sibling in path if _is_hash(sibling)] if isinstance(path, list) else []
+        [Hash(sibling) for sibling in path if is_hash(sibling)] if isinstance(path, list) else []
     )
     if not isinstance(path, list) or len(hashes) != len(path):
         _fails("the receipt's path in its batch is not readable")
@@ -358,7 +358,7 @@ def _at_rest(checked: CheckedProof, snapshot: ProvedRecord) -> tuple[Hash, Snaps
         _fails("the document of the snapshot is missing")
     fields = _map(data, "the snapshot")
     at, frame = snapshot.fields.get("at"), snapshot.fields.get("frame")
-    if not is_nat(at) or not _is_hash(frame):
+    if not is_nat(at) or not is_hash(frame):
         _fails("the record of the snapshot is not readable")
     if not is_nat(fields.get("seq")) or (fields["seq"], fields.get("frame")) != (at, frame):
         _fails("the document is of another place in the journal than the record says")
@@ -455,10 +455,6 @@ def _is_cell(value: object) -> bool:
         case [str(), bytes()]:
             return True
     return False
-
-
-def _is_hash(value: object) -> bool:
-    return isinstance(value, bytes) and len(value) == HASH_BYTES
 
 
 def _contains(values: object, value: object) -> bool:

@@ -14,7 +14,7 @@ from aos.core.journal.frame import Frame, leaf, record_salt
 from aos.core.journal.merkle import proof as record_path
 from aos.core.journal.records import KernelReceipt, Manifest, Receipt, Ref, Slot, Snapshot, Step
 from aos.core.state.cell_index import CellIndex
-from aos.errors import BadUsage, Erased, Refused, sentence
+from aos.errors import BadUsage, Erased, Refused
 from aos.prove.headerlog.checkpoint import Checkpoint
 from aos.prove.headerlog.header_tree import consistency
 from aos.prove.headerlog.tiles import TiledLog
@@ -218,13 +218,11 @@ def prove_consistency(
     """
     if old[0].size > new[0].size:
         raise Refused(
-            sentence(
-                "the checkpoint is newer than the header log",
-                expected=f"at most {new[0].size} frames",
-                actual=f"{old[0].size}",
-                hint="extend the log first (aos checkpoint); if it cannot be, the journal was "
-                "rolled back: aos verify --checkpoint FILE",
-            )
+            "the checkpoint is newer than the header log",
+            expected=f"at most {new[0].size} frames",
+            actual=f"{old[0].size}",
+            hint="extend the log first (aos checkpoint); if it cannot be, the journal was "
+            "rolled back: aos verify --checkpoint FILE",
         )
     path = consistency(old[0].size, new[0].size, log.node)
     proof = Proof(
@@ -243,12 +241,10 @@ def finished(proof: Proof, left_out: tuple[Hash, ...] = ()) -> MadeProof:
     data = write_proof(proof)
     if len(data) > PROOF_BYTES_MAX:
         raise Refused(
-            sentence(
-                "the proof would be too large for its readers",
-                expected=f"at most {PROOF_BYTES_MAX} bytes",
-                actual=f"{len(data)}",
-                hint="export the world instead: aos export FILE",
-            )
+            "the proof would be too large for its readers",
+            expected=f"at most {PROOF_BYTES_MAX} bytes",
+            actual=f"{len(data)}",
+            hint="export the world instead: aos export FILE",
         )
     checkpoint = check(read_proof(data)).checkpoint
     size = None if checkpoint is None else checkpoint.size

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 
 from aos.core.journal.identity import world_id
 from aos.core.journal.records import Fork, Genesis
-from aos.errors import Damage, excerpt, sentence
+from aos.errors import Damage, excerpt
 from aos.prove.headerlog.header_tree import PATH_MAX
 from aos.prove.headerlog.signed_note import strict_base64
 from aos.values.cbor import INTEGER_MAX
@@ -289,7 +289,7 @@ def _path(value: object) -> tuple[bytes, ...]:
 
 
 def _refuse(expected: str, actual: str) -> NoReturn:
-    raise Damage(sentence("this is no proof", expected=expected, actual=actual))
+    raise Damage("this is no proof", expected=expected, actual=actual)
 
 
 def _document(proof: Proof) -> dict[str, object]:

@@ -18,11 +18,12 @@ from aos.core.journal.frame import Frame, Head
 from aos.core.journal.merkle import Tree
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis, KernelReceipt, Manifest, Receipt, Record, Step
-from aos.errors import BadUsage, Damage, Erased, Pruned, sentence
+from aos.errors import BadUsage, Damage, Erased, Pruned
 from aos.prove.proofs.proof_file import WorldKey
 from aos.store.bundle.reader import Bundle
 from aos.store.cut import Cut
 from aos.store.rows import IntentRow, SnapshotRow
+from aos.store.store import head_of
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, hash_text
 
@@ -74,10 +75,7 @@ class Source:
         if self._bundle is not None:
             return self._bundle.head()
         assert self.store is not None
-        head = self.store.head()
-        if head is None:
-            raise Damage("the store is empty: expected the genesis record of a world")
-        return head
+        return head_of(self.store)
 
     def begins(self) -> tuple[int, Tree]:
         """The record before the first one that is here, 0 if all are, and the log up to there."""
@@ -142,9 +140,7 @@ class Source:
         last = self.head().seq
         if not 1 <= seq <= last:
             raise BadUsage(
-                sentence(
-                    "there is no such record", location=f"record {seq}", expected=f"1 to {last}"
-                )
+                "there is no such record", location=f"record {seq}", expected=f"1 to {last}"
             )
         if self.store is not None:
             with contextlib.suppress(Pruned):
@@ -261,11 +257,9 @@ def _scan_for_intent(source: Source, intent: Hash) -> tuple[int, int | None]:
             settled = record.seq
     if request is None:
         raise BadUsage(
-            sentence(
-                "the journal has no record that asked for this effect",
-                location=hash_text(intent),
-                hint="of a pruned journal, name the archives too: --archive FILE",
-            )
+            "the journal has no record that asked for this effect",
+            location=hash_text(intent),
+            hint="of a pruned journal, name the archives too: --archive FILE",
         )
     return request, settled
 

@@ -1,4 +1,4 @@
-"""Verify or replay a bundle from the file alone (spec/bundle.md, B-50 to B-54)."""
+"""Verify or replay a bundle from the file alone (spec/bundle.md, B-50 to B-52)."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def replay_bundle(
                 bundle.blob,
                 sandbox,
                 head=head,
-                start=None if begins is None else begins.state(bundle.blob),
+                start=None if begins is None else begins.open,
                 wasmtime=WASMTIME,
                 on_progress=tell,
                 erased_since=_erased_after(bundle, head.seq + 1),

@@ -1,9 +1,9 @@
 """Execute the frames of a journal once more, and stop at the first difference (spec/audit.md, A-10
 to A-19).
 
-Rule 1: the same ``Kernel`` decides again. An input record becomes an input with its recorded stamp;
-a step or fault record runs the head of the ring. The record that the kernel then appends must be
-the recorded one.
+Rule 1: a kernel decides again. An input record becomes an input with its recorded stamp; a step or
+fault record runs the head of the ring. The record that the kernel decides must be the recorded one
+before the kernel enters it.
 
 Rule 2: every frame is sealed again with its recorded salt, and each byte must be the same.
 
@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
-from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
+from aos.core.decide.answers import Decided, Decision, Duplicate, Refusal
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.fork import is_fork_signed
 from aos.core.journal.frame import Frame, Head, Tip
 from aos.core.journal.identity import world_id
 from aos.core.journal.inputs import ERASE, SEMANTICS, GenesisInput, control_message
-from aos.core.journal.ports import BlobReader, Call, Ran, Runner
+from aos.core.journal.ports import BlobReader, Call, Ran, Runner, Verify
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
     Attempt,
@@ -47,9 +47,11 @@ from aos.core.journal.records import (
     Stream,
 )
 from aos.core.journal.signing import is_signed
-from aos.core.kernel import Kernel
-from aos.core.state.state import State
-from aos.errors import Damage, Erased, Unavailable, sentence
+from aos.core.kernel import open_kernel
+from aos.core.kernel_protocol import KernelProtocol, Request, decided
+from aos.core.snapshot.take import Put
+from aos.errors import Damage, Erased, Unavailable
+from aos.manifest.judging import judge
 from aos.manifest.limits import STEP_RANGES
 from aos.prove.replay.difference import FieldDifference, difference, differences
 from aos.prove.replay.recorded_inputs import RecordedInput, input_of
@@ -57,13 +59,19 @@ from aos.prove.replay.replay_report import Divergence, Erasures, ReplayReport
 from aos.prove.verify.roots import Roots
 from aos.read.lens.lens import Lens
 from aos.read.lens.manifests import Manifests
-from aos.values.digests import Hash, hash_text
+from aos.values.digests import Hash, content_hash, hash_text
 
 OF_THIS_MACHINE: Final = frozenset({FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
 """Faults that mean that replay itself lacks something, if the record has no fault."""
 
 SIGNATURES_KEPT: Final = 256
 """How many results of signature checks are cached: the receipts of a batch share one signature."""
+
+
+class OpensKernel(Protocol):
+    """Opens the kernel of a world as a snapshot has it."""
+
+    def __call__(self, *, read: BlobReader, verify: Verify) -> KernelProtocol: ...
 
 
 def replay(
@@ -76,7 +84,7 @@ def replay(
     on_progress: Callable[[int], None] | None = None,
     erased_since: Iterable[Control] = (),
     snapshots: Mapping[int, Hash] | None = None,
-    start: State | None = None,
+    start: OpensKernel | None = None,
 ) -> ReplayReport:
     """Execute a whole journal again, or the part after a snapshot, and compare everything.
 
@@ -89,7 +97,7 @@ def replay(
         on_progress: Called after each frame with the sequence reached.
         snapshots: The snapshots that the journal's own records name (``recorded_snapshots``).
             Replay takes them again and compares. None: it takes none.
-        start: The state of a snapshot. The replay takes ownership of it and changes it.
+        start: Opens the kernel with which the replay begins. None: at the genesis.
         erased_since: Commands after the end of the journal that erased values. Such a value may be
             missing.
 
@@ -133,21 +141,6 @@ class _Counts:
     fuel: int = 0
 
 
-class _Comparing(Kernel):
-    """The kernel, comparing each record with the recorded one before it is folded."""
-
-    def __init__(self, run: _ReplayRun, state: State, runner: Runner, read: BlobReader) -> None:
-        verify = lru_cache(SIGNATURES_KEPT)(is_signed)
-        super().__init__(state, runner=runner, read=read, verify=verify)
-        self._replay_run = run
-
-    def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
-        # Records read from bytes that are equal have the same bytes; ``frame`` checks it.
-        if record != self._replay_run.recorded:
-            self._replay_run.differs(record, blobs)
-        super().append(record, blobs)
-
-
 class _Engine:
     """The runner. If another engine version recorded the steps, their fuel may differ: each step
     then gets the most fuel that is allowed, and reports the recorded figure."""
@@ -180,18 +173,22 @@ class _ReplayRun:
         self._read = self._erasures.read
         self._wasmtime = wasmtime
         self._engine = _Engine(runner)
-        self._kernel: _Comparing | None = None
+        self._verify = lru_cache(SIGNATURES_KEPT)(is_signed)
+        self._kernel: KernelProtocol | None = None
         self._manifests = Manifests()
         self._counts = _Counts()
         self._frame = self._seq = 1
 
-    def go_on_from(self, start: State) -> None:
-        """Begin after a snapshot. A record that names it is compared with the root of ``start``."""
-        self._kernel = _Comparing(self, start, self._engine, self._layered)
-        if start.manifest is not None:
-            self._manifests.add(start.manifest_seq, start.manifest)
-        self._frame = self._seq = start.next_seq
-        self._roots.documents[start.tip.seq] = self._roots.root(start)
+    def go_on_from(self, start: OpensKernel) -> None:
+        """Begin after a snapshot. A record that names it is compared with the root of its world."""
+        self._kernel = kernel = start(read=self._layered, verify=self._verify)
+        if kernel.manifest is not None:
+            self._manifests.add(kernel.figures().manifest_seq, kernel.manifest)
+        self._frame = self._seq = kernel.next_seq
+        self._roots.documents[kernel.tip.seq] = self._snapshot(content_hash)
+
+    def _snapshot(self, put: Put) -> Hash:
+        return self.kernel.snapshot(put).document
 
     def _layered(self, hash: Hash, /) -> bytes:
         """Return a value of the journal, or a part of a snapshot that this replay took."""
@@ -199,14 +196,14 @@ class _ReplayRun:
         return self._read(hash) if part is None else part
 
     @property
-    def kernel(self) -> _Comparing:
+    def kernel(self) -> KernelProtocol:
         assert self._kernel is not None
         return self._kernel
 
     def frame(self, frame: Frame) -> None:
         self._frame = frame.header.first
         for data in frame.records:
-            self._seq = 1 if self._kernel is None else self.kernel.state.next_seq
+            self._seq = 1 if self._kernel is None else self._kernel.next_seq
             self._erasures.begin()
             try:
                 self.recorded = from_bytes(data)
@@ -215,25 +212,21 @@ class _ReplayRun:
                 raise
             except Damage as problem:
                 location = f"frame {self._frame}, record {self._seq}"
-                raise Damage(sentence(str(problem), location=location)) from problem
+                raise Damage(str(problem), location=location) from problem
         self._seal(frame)
-        self._roots.passed(self.kernel.state)
+        self._roots.passed(self.kernel.tip.seq, self._snapshot, self.kernel.rebase)
         self._counts.frames += 1
 
     def report(self, began: float) -> ReplayReport:
-        tip = self.kernel.state.tip
-        counts = {
-            count_field.name: getattr(self._counts, count_field.name)
-            for count_field in fields(_Counts)
-        }
+        tip = self.kernel.tip
         return ReplayReport(
-            **counts,
+            **asdict(self._counts),
             erasures=tuple(self._erasures.erasures),
             world=tip.world,
             seq=tip.seq,
             frame=tip.frame,
             log_root=tip.log.root(),
-            state_root=self._roots.root(self.kernel.state),
+            state_root=self._snapshot(content_hash),
             seconds=time.perf_counter() - began,
         )
 
@@ -247,16 +240,16 @@ class _ReplayRun:
         if self._kernel is None:
             raise Damage("the journal is empty: it has no genesis")
         if head is not None:
-            self._compare_head(head, self.kernel.state.tip)
+            self._compare_head(head, self.kernel.tip)
         for command in erased_since:
             self._erased_since(command)
         self._erasures.finish()
 
     def _erased_since(self, command: Control) -> None:
-        state, value = self.kernel.state, command.value
-        keys = [operator.key for operator in state.operators if operator.name == command.principal]
+        operators, value = self.kernel.figures().operators, command.value
+        keys = [operator.key for operator in operators if operator.name == command.principal]
         message = control_message(
-            world=state.world, serial=command.serial, action=command.action, value=value
+            world=self.kernel.tip.world, serial=command.serial, action=command.action, value=value
         )
         if value is None or not any(is_signed(message, command.signature, key) for key in keys):
             raise Damage(
@@ -265,7 +258,7 @@ class _ReplayRun:
             )
         self._erasures.erased(Hash(value), command.seq)
 
-    def differs(self, recomputed: Record, blobs: Mapping[Hash, bytes]) -> NoReturn:
+    def _differs(self, recomputed: Record, blobs: Mapping[Hash, bytes]) -> NoReturn:
         """Raise a divergence with every field of the current record that differs from
         ``recomputed``."""
         if (
@@ -274,11 +267,9 @@ class _ReplayRun:
             and not isinstance(self.recorded, Faulted)
         ):
             raise Unavailable(
-                sentence(
-                    f"this machine could not run it: {recomputed.fault.message}",
-                    location=f"frame {self._frame}, record {self._seq}",
-                    hint="replay where there is more room",
-                )
+                f"this machine could not run it: {recomputed.fault.message}",
+                location=f"frame {self._frame}, record {self._seq}",
+                hint="replay where there is more room",
             )
         field_differences = differences(
             self.recorded, recomputed,
@@ -327,21 +318,20 @@ class _ReplayRun:
             self._diverge(difference("kind", recorded.KIND, "a genesis is record 1 alone"))
         if recorded.semantics != SEMANTICS:
             raise Damage(
-                sentence(
-                    "this release computes by other rules",
-                    location="semantics",
-                    expected=f"{SEMANTICS}",
-                    actual=f"{recorded.semantics}",
-                    hint="replay with the release that knows them",
-                )
+                "this release computes by other rules",
+                location="semantics",
+                expected=f"{SEMANTICS}",
+                actual=f"{recorded.semantics}",
+                hint="replay with the release that knows them",
             )
         message = GenesisInput.message(recorded.nonce, recorded.world_key, recorded.operators)
         if not is_signed(message, recorded.signature, recorded.world_key):
             self._diverge(difference("signature", "signed", "not the world key's signature"))
         world = world_id(recorded.nonce, recorded.world_key)
-        state = self._roots.state(world)
-        self._kernel = _Comparing(self, state, self._engine, self._layered)
-        self.kernel.append(recorded, {})
+        self._kernel = open_kernel(
+            world=world, read=self._layered, verify=self._verify, manifest_of=judge
+        )
+        self._copy(recorded)
 
     def _fork(self, recorded: Fork) -> None:
         """Continue as the fork's world. It must have forked from this very journal, and its key
@@ -350,26 +340,25 @@ class _ReplayRun:
             self._diverge(difference("kind", recorded.KIND, "a fork is the first of its frame"))
         if not is_fork_signed(recorded):
             self._diverge(difference("signature", "signed", "not the world key's signature"))
-        tip = self.kernel.state.tip
-        expected = replace(recorded, parent=tip.world, at=tip.seq, frame=tip.frame)
-        self.kernel.append(expected, {})
+        tip = self.kernel.tip
+        self._copy(replace(recorded, parent=tip.world, at=tip.seq, frame=tip.frame))
         for value in recorded.erased:
             self._erasures.erased(value, recorded.seq)
 
     def _input(self, recorded: RecordedInput) -> None:
         self._count(recorded)
         try:
-            answer = self.kernel.admit(input_of(recorded, self.kernel.read), recorded.stamp)
+            input = input_of(recorded, self.kernel.read)
+            self._enter(decided(self.kernel, input, recorded.stamp, self._engine, _keep_nothing))
         except Erased as problem:
             self._take_without_value(recorded, problem)
-        else:
-            self._check_admitted(answer)
         match recorded:
             case Start():
                 ran = dict(recorded.host).get("wasmtime", self._wasmtime)
                 self._engine.is_other = self._wasmtime is not None and ran != self._wasmtime
             case Manifest():
-                self._manifests.add(recorded.seq, self.kernel.state.effective)
+                assert self.kernel.manifest is not None
+                self._manifests.add(recorded.seq, self.kernel.manifest)
             case Control(action=action, value=bytes(value)) if action == ERASE:
                 self._erasures.erased(Hash(value), recorded.seq)
             case _:
@@ -404,20 +393,33 @@ class _ReplayRun:
             case Start():
                 counts.starts += 1
 
-    def _check_admitted(self, answer: Answer) -> None:
-        match answer:
-            case Admitted():
+    def _enter(self, decision: Decision) -> None:
+        """Compare a decision with the recorded one, and enter it."""
+        match decision:
+            case Decided():
+                self._compare(decision.record, decision.blobs)
+                self.kernel.enter(decision)
                 return
             case Duplicate():
-                answer_json: dict[str, object] = {"duplicate_of": answer.seq}
+                answer_json: dict[str, object] = {"duplicate_of": decision.seq}
             case Refusal():
-                answer_json = {"refused": answer.rule.value, "message": answer.message}
+                answer_json = {"refused": decision.rule.value, "message": decision.message}
         self._diverge(difference("admission", "admitted", answer_json))
+
+    def _copy(self, record: Record) -> None:
+        """Take a record that is not decided again."""
+        self._compare(record, {})
+        self.kernel.append(record, {})
+
+    def _compare(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
+        # Records read from bytes that are equal have the same bytes; ``frame`` checks it.
+        if record != self.recorded:
+            self._differs(record, blobs)
 
     def _answer(self, recorded: KernelReceipt) -> None:
         """Decide a receipt of the core itself: the first one that the core owes."""
         self._counts.kernel_receipts += 1
-        if not self.kernel.state.owed:
+        if not self.kernel.has_work(steps=False):
             self._diverge(difference("kind", recorded.KIND, "no receipt is owed"))
         self._decide(recorded)
 
@@ -444,7 +446,11 @@ class _ReplayRun:
         """Decide the record again; return False if an erased value prevents it and the record is
         copied."""
         try:
-            self.kernel.step()
+            decision: Request | Decision | None = self.kernel.next()
+            if isinstance(decision, Call):
+                decision = self.kernel.ran(self._engine.run(decision))
+            assert isinstance(decision, Decided), "there is work, and a step ends with a record"
+            self._enter(decision)
         except Erased as problem:
             self._take_without_value(recorded, problem)
             return False
@@ -456,32 +462,30 @@ class _ReplayRun:
         if not self._erasures.take(recorded.seq):
             raise problem
         self._counts.erased += 1
-        self.kernel.append(recorded, {})
+        self._copy(recorded)
 
     def _check_schedule(self, recorded: Step | Faulted) -> None:
         """Check, before anything runs, that the ring's head and its first entry are the recorded
         ones."""
-        state = self.kernel.state
-        if state.owed:
+        if self.kernel.has_work(steps=False):
             self._diverge(difference("kind", recorded.KIND, KernelReceipt.KIND))
         lens = Lens(self._manifests, self._read)
-        head = state.ring[0] if state.ring else None
-        if head != recorded.cell:
+        head = self.kernel.ring_head()
+        if head is None or head.cell != recorded.cell:
             names = [
                 None if id is None else {"workflow": id[0], "key": lens.key(id, seq=recorded.seq)}
-                for id in (recorded.cell, head)
+                for id in (recorded.cell, None if head is None else head.cell)
             ]
             self._diverge(difference("cell", *names))
-        mail = state.cells[recorded.cell].mailbox[0]
-        if mail.entry != recorded.entry:
-            self._diverge(difference("entry", list(recorded.entry), list(mail.entry)))
+        if head.entry != recorded.entry:
+            self._diverge(difference("entry", list(recorded.entry), list(head.entry)))
 
     def _take(self, recorded: Faulted) -> None:
         """Copy a fault that need not happen on this machine; all its other fields must still
         fit."""
-        mail = self.kernel.state.cells[recorded.cell].mailbox[0]
-        expected = replace(recorded, root=mail.root.seq, depth=mail.depth, output=None)
-        self.kernel.append(expected, {})
+        head = self.kernel.ring_head()
+        assert head is not None, "compared before"
+        self._copy(replace(recorded, root=head.root, depth=head.depth, output=None))
 
     def _seal(self, frame: Frame) -> None:
         sealed = self.kernel.seal(frame.salt)
@@ -508,7 +512,7 @@ class _ReplayRun:
         )
 
     def _compare_head(self, head: Head, tip: Tip) -> None:
-        if not head.is_signed_by(self.kernel.state.world_key):
+        if not head.is_signed_by(self.kernel.figures().world_key):
             self._diverge(
                 difference("head.signature", "signed", "not the world key's"), is_record=False
             )
@@ -522,6 +526,10 @@ class _ReplayRun:
         ]
         if head_differences:
             self._diverge(*head_differences, is_record=False)
+
+
+def _keep_nothing(_: Mapping[Hash, bytes]) -> NoReturn:
+    raise AssertionError("the blobs of a replayed migration come with its record")
 
 
 def _hex(value: object) -> object:

@@ -205,11 +205,9 @@ class Erasures:
         """
         for value, seqs in self._seqs_by_value.items():
             raise Damage(
-                sentence(
-                    f"the value {hash_text(value)} is missing",
-                    location=f"record {seqs[0]}",
-                    expected="its bytes, or a record that erases it",
-                    actual="a row that says it was erased",
-                    hint="aos verify tells what else is missing; restore a backup",
-                )
+                f"the value {hash_text(value)} is missing",
+                location=f"record {seqs[0]}",
+                expected="its bytes, or a record that erases it",
+                actual="a row that says it was erased",
+                hint="aos verify tells what else is missing; restore a backup",
             )

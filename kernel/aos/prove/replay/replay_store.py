@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from aos.errors import BadUsage
 from aos.prove.replay.replay import replay
@@ -13,7 +15,9 @@ from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
-from aos.store.stored_world import state_of
+from aos.store.stored_world import open_stored
+
+NO_JOURNAL: Final = "the journal is empty: it has no genesis (make a world: aos init DIR)"
 
 
 def replay_store(
@@ -37,7 +41,7 @@ def replay_store(
     """
     head = store.head()
     if head is None:
-        raise BadUsage("the journal is empty: it has no genesis (make a world: aos init DIR)")
+        raise BadUsage(NO_JOURNAL)
 
     def run() -> ReplayReport:
         sandbox = Sandbox(store.blob, stack_bytes=REPLAY_STACK_BYTES, target=target)
@@ -50,7 +54,7 @@ def replay_store(
                 head=head,
                 wasmtime=WASMTIME,
                 snapshots=dict(recorded_snapshots(store.frames(first, head.seq))),
-                start=None if start is None else state_of(store, start),
+                start=None if start is None else partial(open_stored, store, start),
                 on_progress=on_progress,
             )
         finally:

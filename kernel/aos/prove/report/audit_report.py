@@ -15,11 +15,11 @@ from typing import Final
 from aos.core.journal.journal_clock import clock_after
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Manifest, Record, Snapshot
-from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
 from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
+from aos.prove.replay.journal_source import JournalSource
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.report.authority_parts import (
     CommandPart,
@@ -35,7 +35,6 @@ from aos.prove.report.report_part import (
     ReportDocument,
     ReportPart,
 )
-from aos.prove.report.report_source import ReportSource
 from aos.prove.report.work_parts import AttemptPart, EffectPart, FaultPart
 from aos.prove.verify.findings import VerifyReport
 from aos.read.lens.lens import Lens
@@ -54,16 +53,9 @@ _MACHINE: Final = ("seconds", "rows", "findings", "unlisted", "blobs", "blob_byt
 """Fields of verify's and replay's documents that depend on more than the journal."""
 
 PARTS: Final[tuple[Callable[[], ReportPart], ...]] = (
-    IdentityPart,
-    ManifestPart,
-    GovernancePart,
-    ExecutorPart,
-    CommandPart,
-    FaultPart,
-    EffectPart,
-    AttemptPart,
-    ErasedPart,
-)
+    IdentityPart, ManifestPart, GovernancePart, ExecutorPart, CommandPart, FaultPart, EffectPart,
+    AttemptPart, ErasedPart,
+)  # fmt: skip
 """The parts of a report that are read from its records. A new one is listed here."""
 
 
@@ -88,7 +80,7 @@ class CollectedRecords:
 
 
 def audit_report(
-    source: ReportSource | None,
+    source: JournalSource | None,
     verified: VerifyReport,
     replayed: ReplayReport | Damage | None = None,
     *,
@@ -137,7 +129,7 @@ def _replayed(result: ReplayReport | Damage) -> ReportDocument:
     return {k: v for k, v in result.to_document().items() if k not in _MACHINE}
 
 
-def _horizon(source: ReportSource | None, collected: CollectedRecords) -> ReportDocument:
+def _horizon(source: JournalSource | None, collected: CollectedRecords) -> ReportDocument:
     """The range of the report: the first and last record, and the pruned ones before."""
     begins = None if source is None else source.begins
     return {
@@ -153,7 +145,7 @@ def _horizon(source: ReportSource | None, collected: CollectedRecords) -> Report
     }
 
 
-def _anchors(source: ReportSource | None, collected: CollectedRecords) -> ReportDocument:
+def _anchors(source: JournalSource | None, collected: CollectedRecords) -> ReportDocument:
     """The values that fix the journal's content: its signed head, and its snapshots.
 
     Checkpoints of the header log belong here, too."""
@@ -172,7 +164,7 @@ def _anchors(source: ReportSource | None, collected: CollectedRecords) -> Report
     }
 
 
-def collect(source: ReportSource, on_progress: Callable[[int], None] | None) -> CollectedRecords:
+def collect(source: JournalSource, on_progress: Callable[[int], None] | None) -> CollectedRecords:
     """Read every record up to the head, or up to the first that cannot be read, once for all parts
     of a report (EX-62)."""
     collected = CollectedRecords()
@@ -181,7 +173,7 @@ def collect(source: ReportSource, on_progress: Callable[[int], None] | None) -> 
     try:
         at = _at_beginning(source)
         collected.clock_ns = at.clock_ns
-        for frame in source.frames():
+        for frame in source.all_frames():
             _check_place(source, collected, frame.header.first)
             if collected.first is None:
                 collected.first, collected.world = frame.header.first, frame.header.world
@@ -210,7 +202,7 @@ def collect(source: ReportSource, on_progress: Callable[[int], None] | None) -> 
     return collected
 
 
-def _at_beginning(source: ReportSource) -> CurrentRecord:
+def _at_beginning(source: JournalSource) -> CurrentRecord:
     at = CurrentRecord(Lens(Manifests(), source.blob), source.blob)
     if source.begins is not None:
         state = source.begins.state(source.blob)
@@ -220,7 +212,7 @@ def _at_beginning(source: ReportSource) -> CurrentRecord:
     return at
 
 
-def _check_place(source: ReportSource, collected: CollectedRecords, first: int) -> None:
+def _check_place(source: JournalSource, collected: CollectedRecords, first: int) -> None:
     expected = collected.last + 1
     if not collected.last and source.begins is not None:
         expected = source.begins.tip.seq + 1
@@ -228,7 +220,7 @@ def _check_place(source: ReportSource, collected: CollectedRecords, first: int) 
         raise Damage(f"frame {expected} is missing: the next one begins at record {first}")
 
 
-def _advance(record: Record, at: CurrentRecord, source: ReportSource) -> None:
+def _advance(record: Record, at: CurrentRecord, source: JournalSource) -> None:
     """Move the clock and the manifest in force to a record."""
     at.clock_ns = clock_after(at.clock_ns, record)
     if isinstance(record, Manifest):
@@ -256,7 +248,7 @@ def _snapshot_entry(record: Snapshot) -> ReportDocument:
 
 
 def open_work(
-    source: ReportSource,
+    source: JournalSource,
     collected: CollectedRecords,
     on_progress: Callable[[int], None] | None = None,
 ) -> ReportDocument:
@@ -274,19 +266,12 @@ def open_work(
 
 
 def _state_at_end(
-    source: ReportSource, collected: CollectedRecords, on_progress: Callable[[int], None] | None
+    source: JournalSource, collected: CollectedRecords, on_progress: Callable[[int], None] | None
 ) -> State:
     if collected.world is None or collected.problem is not None:
         raise Damage(collected.problem or "the journal has no frame")
-    state = None if collected.snapshot is None else source.state_at(collected.snapshot[1])
-    if state is None:
-        state = source.state_before(collected.world)
-    for frame in source.frames():
-        if frame.header.first > state.tip.seq:
-            fold_frame(state, frame, source.blob)
-            if on_progress is not None:
-                on_progress(frame.header.last)
-    return state
+    snapshot = None if collected.snapshot is None else collected.snapshot[1]
+    return source.last_state(snapshot, on_progress)
 
 
 def _open_document(state: State) -> ReportDocument:

@@ -6,16 +6,21 @@ from __future__ import annotations
 from typing import Final
 
 from aos.prove.report.page_layout import (
+    RECORD,
+    TIME,
     Blocks,
     Code,
+    Column,
     FactList,
     PageBlock,
     Paragraph,
-    TableBlock,
     TextList,
-    as_text,
+    code,
     left_out,
     left_out_of,
+    number,
+    table,
+    table_if_any,
 )
 from aos.prove.report.report_part import ReportDocument
 from aos.read.lens.words import count, time_text
@@ -99,23 +104,13 @@ def _proposal(proposal: ReportDocument, status: str | None) -> Blocks:
     ]
     if proposal["note"]:
         facts.append(("Note", proposal["note"]))
-    rows = [
-        as_text(
-            [
-                act["record"],
-                time_text(act["at_ns"]),
-                act["action"],
-                act["principal"],
-                Code(act["report"] or act["seen"] or ""),
-                act["note"],
-            ]
-        )
-        for act in proposal["acts"]
-    ]
-    columns = ["Record", "Time", "Action", "By", "Shadow report", "Note"]
+    columns = [
+        RECORD, TIME, Column("Action", "action"), Column("By", "principal"),
+        Column("Shadow report", lambda act: Code(act["report"] or act["seen"] or "")),
+        Column("Note", "note"),
+    ]  # fmt: skip
     missing = left_out(proposal["acts_left_out"], "aos inspect journal --kind governance")
-    table = [TableBlock(columns, rows, frozenset({0}), missing)] if rows else []
-    return [FactList(facts), *table]
+    return [FactList(facts), *table_if_any(columns, proposal["acts"], missing)]
 
 
 _KEY_STATES: Final = {
@@ -131,31 +126,19 @@ def executors(report: ReportDocument) -> Blocks:
     entries = report.get("executors") or []
     if not entries:
         return [Paragraph("No manifest named an executor, and none signed a receipt.")]
-    rows = [
-        as_text(
-            [
-                executor["name"],
-                Code(key["key"]),
-                _KEY_STATES[key["state"]],
-                key["first"],
-                key["receipts"],
-                key["frames"],
-                key["last_signed"],
-            ]
-        )
-        for executor in entries
-        for key in executor["keys"]
-    ]
+    keys = [{"name": executor["name"], **key} for executor in entries for key in executor["keys"]]
     columns = [
-        "Executor", "Key", "State", "Named by record", "Receipts", "Stream frames",
-        "Last signed record",
+        Column("Executor", "name"), code("Key", "key"),
+        Column("State", lambda key: _KEY_STATES[key["state"]]), number("Named by record", "first"),
+        number("Receipts", "receipts"), number("Stream frames", "frames"),
+        number("Last signed record", "last_signed"),
     ]  # fmt: skip
     powers = [
         TextList(f"{executor['name']} may sign for", executor["effects"])
         for executor in entries
         if executor["effects"]
     ]
-    return [TableBlock(columns, rows, frozenset({3, 4, 5, 6})), *powers]
+    return [table(columns, keys), *powers]
 
 
 def commands(report: ReportDocument) -> Blocks:
@@ -163,33 +146,17 @@ def commands(report: ReportDocument) -> Blocks:
     if not part["total"]:
         return [Paragraph("No operator gave a command.")]
     counts = [
-        as_text([entry["principal"], entry["action"], entry["count"]]) for entry in part["counts"]
-    ]
-    rows = [
-        as_text([command["seq"], time_text(command["at_ns"]), command["summary"]])
-        for command in part["list"]
-    ]
+        Column("Operator", "principal"), Column("Action", "action"), number("Commands", "count"),
+    ]  # fmt: skip
+    columns = [number("Record", "seq"), TIME, Column("Command", "summary")]
     missing = left_out_of(part, "aos inspect journal --kind control")
-    return [
-        TableBlock(["Operator", "Action", "Commands"], counts, frozenset({2})),
-        TableBlock(["Record", "Time", "Command"], rows, frozenset({0}), missing),
-    ]
+    return [table(counts, part["counts"]), table(columns, part["list"], missing)]
 
 
 def erased(report: ReportDocument) -> Blocks:
     part = report.get("erased") or {"total": 0, "list": [], "left_out": 0}
     if not part["total"]:
         return [Paragraph("No value was erased.")]
-    rows = [
-        as_text(
-            [
-                erasure["record"],
-                time_text(erasure["at_ns"]),
-                erasure["principal"] or "the fork",
-                Code(erasure["value"]),
-            ]
-        )
-        for erasure in part["list"]
-    ]
+    by = Column("By", lambda erasure: erasure["principal"] or "the fork")
     missing = left_out_of(part, "aos inspect journal --kind control")
-    return [TableBlock(["Record", "Time", "By", "Value"], rows, frozenset({0}), missing)]
+    return [table([RECORD, TIME, by, code("Value", "value")], part["list"], missing)]

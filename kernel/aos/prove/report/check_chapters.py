@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from aos.prove.report.page_layout import (
+    RECORD,
+    TIME,
     Blocks,
     CheckVerdict,
     Code,
+    Column,
     FactList,
     PageBlock,
     Paragraph,
-    TableBlock,
-    as_text,
+    code,
+    counted,
     left_out,
     left_out_of,
+    number,
+    table,
+    table_if_any,
 )
 from aos.prove.report.report_part import ReportDocument
 from aos.read.lens.words import count, time_text
@@ -92,10 +98,10 @@ def identity(report: ReportDocument) -> Blocks:
             *_operators(fork),
         ]
         blocks.append(FactList(facts))
-    hosts = [[f"{host['first']:,}", host["host"]] for host in part.get("hosts", ())]
+    hosts = part.get("hosts", ())
     if hosts:
         blocks.append(Paragraph(f"{count(part['starts'], 'start')} of a process:"))
-        blocks.append(TableBlock(["First record", "Versions"], hosts, frozenset({0})))
+        blocks.append(table([number("First record", "first"), Column("Versions", "host")], hosts))
     return blocks
 
 
@@ -133,26 +139,12 @@ def horizon(report: ReportDocument) -> Blocks:
             "this report alone cannot show that."
         )
     )
-    kinds = [[kind, f"{number:,}"] for kind, number in horizon["kinds"].items()]
-    if kinds:
-        blocks.append(TableBlock(["Kind of record", "Records"], kinds, frozenset({1})))
+    if horizon["kinds"]:
+        blocks.append(counted("Kind of record", "Records", horizon["kinds"]))
     snapshots = anchors["snapshots"] or {"list": [], "left_out": 0}
-    rows = [
-        as_text(
-            [
-                snapshot["record"],
-                snapshot["at"],
-                time_text(snapshot["at_ns"]),
-                Code(snapshot["document"]),
-            ]
-        )
-        for snapshot in snapshots["list"]
-    ]
-    if rows:
-        columns = ["Record", "State after record", "Time", "Snapshot"]
-        missing = left_out_of(snapshots, "aos inspect journal --kind snapshot")
-        blocks.append(TableBlock(columns, rows, frozenset({0, 1}), missing))
-    return blocks
+    columns = [RECORD, number("State after record", "at"), TIME, code("Snapshot", "document")]
+    missing = left_out_of(snapshots, "aos inspect journal --kind snapshot")
+    return blocks + table_if_any(columns, snapshots["list"], missing)
 
 
 def checks(report: ReportDocument) -> Blocks:
@@ -165,14 +157,12 @@ def checks(report: ReportDocument) -> Blocks:
         ("Stamps behind the journal's clock", f"{verified['stamps_behind']:,}"),
     ]
     blocks.append(FactList(facts))
-    rows = [
-        as_text([finding["kind"], finding["frame"], finding["record"], finding["message"]])
-        for finding in verified["findings"]
-    ]
-    if rows:
-        columns = ["Finding", "Frame", "Record", "Problem"]
-        missing = left_out(verified["left_out"], "aos verify --json")
-        blocks.append(TableBlock(columns, rows, frozenset({1, 2}), missing))
+    columns = [
+        Column("Finding", "kind"), number("Frame", "frame"), number("Record", "record"),
+        Column("Problem", "message"),
+    ]  # fmt: skip
+    missing = left_out(verified["left_out"], "aos verify --json")
+    blocks += table_if_any(columns, verified["findings"], missing)
     blocks += _replay_verdict(report)
     replay = report["replay"]
     if replay is not None and replay["identical"]:

@@ -6,9 +6,11 @@ Text in a block is not escaped: it may come from outside. Each page escapes all 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
+
+from aos.read.lens.words import time_text
 
 TEXT_MAX: Final = 600
 """The longest text of one place, in characters; more is cut."""
@@ -21,6 +23,9 @@ _UNPRINTABLE: Final = re.compile(
 )
 """Control characters, marks that change the direction of writing, and other characters that are
 not seen. They are shown as escapes."""
+
+Entry: TypeAlias = Mapping[str, Any]
+"""An entry of a list in the report's document."""
 
 Tone: TypeAlias = Literal["good", "bad", "plain"]
 
@@ -98,9 +103,58 @@ def _escape(code: int) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def as_text(values: Iterable[object]) -> list[str]:
-    """Return the cells of a row: numbers with separators, nothing for None."""
-    return [_cell(value) for value in values]
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table of entries: its title, and the field or the function that gives its
+    cells. Columns of numbers are aligned right."""
+
+    title: str
+    value: str | Callable[[Entry], object]
+    is_number: bool = False
+
+    def cell(self, entry: Entry) -> str:
+        """Return the text of a cell: numbers with separators, nothing for None."""
+        value = self.value
+        return _cell(entry[value] if isinstance(value, str) else value(entry))
+
+
+def number(title: str, field: str) -> Column:
+    """Return a column of numbers."""
+    return Column(title, field, is_number=True)
+
+
+def code(title: str, field: str) -> Column:
+    """Return a column of hashes or keys."""
+    return Column(title, lambda entry: Code(entry[field]))
+
+
+RECORD: Final = number("Record", "record")
+TIME: Final = Column("Time", lambda entry: time_text(entry["at_ns"]))
+
+
+def table(
+    columns: Sequence[Column], entries: Iterable[Entry], left_out: str | None = None
+) -> TableBlock:
+    """Return a table with a row for each entry."""
+    return TableBlock(
+        [column.title for column in columns],
+        [[column.cell(entry) for column in columns] for entry in entries],
+        frozenset(place for place, column in enumerate(columns) if column.is_number),
+        left_out,
+    )
+
+
+def table_if_any(
+    columns: Sequence[Column], entries: Sequence[Entry], left_out: str | None = None
+) -> list[TableBlock]:
+    """Return a table as ``table``, or none without entries."""
+    return [table(columns, entries, left_out)] if entries else []
+
+
+def counted(title: str, counted_title: str, counts: Mapping[str, int]) -> TableBlock:
+    """Return a table of names and numbers."""
+    rows = [[name, _cell(total)] for name, total in counts.items()]
+    return TableBlock([title, counted_title], rows, frozenset({1}))
 
 
 def _cell(value: object) -> str:

@@ -3,46 +3,41 @@ EX-73)."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from aos.core.journal.vocabulary import STATUSES
 from aos.prove.report.page_layout import (
+    RECORD,
+    TIME,
     Blocks,
     CheckVerdict,
-    Code,
+    Column,
     FactList,
     PageBlock,
     Paragraph,
-    TableBlock,
-    as_text,
+    code,
+    counted,
     left_out_of,
+    number,
+    table,
+    table_if_any,
 )
 from aos.prove.report.report_part import ReportDocument
 from aos.read.lens.words import span_text, time_text
 from aos.read.views.record_view import cell_text
+
+CELL: Final = Column("Cell", lambda entry: cell_text(entry["cell"]))
 
 
 def faults(report: ReportDocument) -> Blocks:
     part = report.get("faults") or {"total": 0, "counts": [], "list": [], "left_out": 0}
     if not part["total"]:
         return [Paragraph("No instance failed.")]
-    counts = [
-        as_text([entry["workflow"], entry["kind"], entry["count"]]) for entry in part["counts"]
-    ]
-    rows = [
-        as_text(
-            [
-                fault["record"],
-                time_text(fault["at_ns"]),
-                cell_text(fault["cell"]),
-                fault["kind"],
-                fault["message"],
-            ]
-        )
-        for fault in part["list"]
-    ]
     missing = left_out_of(part, "aos inspect journal --kind fault")
+    fault = Column("Fault", "kind")
     return [
-        TableBlock(["Workflow", "Fault", "Times"], counts, frozenset({2})),
-        TableBlock(["Record", "Time", "Cell", "Fault", "Message"], rows, frozenset({0}), missing),
+        table([Column("Workflow", "workflow"), fault, number("Times", "count")], part["counts"]),
+        table([RECORD, TIME, CELL, fault, Column("Message", "message")], part["list"], missing),
     ]
 
 
@@ -52,30 +47,32 @@ def effects(report: ReportDocument) -> Blocks:
         return [Paragraph("No effect was requested.")]
     open_counts = report["open"].get("intents", {}).get("by_effect", {})
     requests = [
-        as_text([effect, number, open_counts.get(effect, 0)])
-        for effect, number in part["asked"].items()
+        {"effect": effect, "total": total, "open": open_counts.get(effect, 0)}
+        for effect, total in part["asked"].items()
     ]
-    columns = [
-        "Effect", "Executor", *STATUSES, "Not delivered", "After a retry", "Cost", "Run time",
-    ]  # fmt: skip
-    rows = [
-        as_text(
-            [
-                answer["effect"],
-                answer["executor"],
-                *(answer[status] for status in STATUSES),
-                answer["undelivered"],
-                answer["retried"],
-                f"{answer['cost_cents']:,} cents" if answer["priced"] else None,
-                span_text(answer["took_ns"]) if answer["took_ns"] else None,
-            ]
-        )
-        for answer in part["answers"]
-    ]
+    effect = Column("Effect", "effect")
     return [
-        TableBlock(["Effect", "Requested", "Open"], requests, frozenset({1, 2})),
-        TableBlock(columns, rows, frozenset(range(2, len(columns)))),
+        table([effect, number("Requested", "total"), number("Open", "open")], requests),
+        table([effect, *_ANSWERS], part["answers"]),
     ]
+
+
+_ANSWERS: Final = (
+    Column("Executor", "executor"),
+    *(number(status, status) for status in STATUSES),
+    number("Not delivered", "undelivered"),
+    number("After a retry", "retried"),
+    Column(
+        "Cost",
+        lambda answer: f"{answer['cost_cents']:,} cents" if answer["priced"] else None,
+        is_number=True,
+    ),
+    Column(
+        "Run time",
+        lambda answer: span_text(answer["took_ns"]) if answer["took_ns"] else None,
+        is_number=True,
+    ),
+)
 
 
 def attempts(report: ReportDocument) -> Blocks:
@@ -89,27 +86,16 @@ def attempts(report: ReportDocument) -> Blocks:
         ("Parked", f"{part['parked']:,}"),
     ]
     lost = part["lost_ones"]
-    rows = [
-        as_text(
-            [
-                attempt["record"],
-                time_text(attempt["at_ns"]),
-                cell_text(attempt["cell"]),
-                Code(attempt["intent"]),
-                attempt["attempt"],
-                attempt["problem"],
-            ]
-        )
-        for attempt in lost["list"]
-    ]
-    columns = ["Record", "Time", "Cell", "Effect", "Attempt", "Problem"]
+    columns = [
+        RECORD, TIME, CELL, code("Effect", "intent"), number("Attempt", "attempt"),
+        Column("Problem", "problem"),
+    ]  # fmt: skip
     missing = left_out_of(lost, "aos inspect journal --kind attempt")
-    table = [TableBlock(columns, rows, frozenset({0, 4}), missing)] if rows else []
     intro = Paragraph(
         "Only effects that may run once, and retries, have attempts in the journal. It is unknown "
         "whether a lost attempt took effect."
     )
-    return [intro, FactList(facts), *table]
+    return [intro, FactList(facts), *table_if_any(columns, lost["list"], missing)]
 
 
 def open_chapter(report: ReportDocument) -> Blocks:
@@ -118,11 +104,7 @@ def open_chapter(report: ReportDocument) -> Blocks:
         return [CheckVerdict("bad", f"The open work is unknown: {part['problem']}")]
     cells, intents, mail = part["cells"], part["intents"], part["mail"]
     statuses = ("running", "waiting", "completed", "failed", "idle")
-    rows = [
-        as_text([name, *(numbers[status] for status in statuses)])
-        for name, numbers in cells["by_workflow"].items()
-    ]
-    by_effect = [as_text([name, number]) for name, number in intents["by_effect"].items()]
+    by_workflow = [{"workflow": name, **numbers} for name, numbers in cells["by_workflow"].items()]
     oldest = intents["oldest_open_ns"]
     facts = [
         ("Cells", f"{cells['total']:,}"),
@@ -136,20 +118,17 @@ def open_chapter(report: ReportDocument) -> Blocks:
         ("Open proposals", f"{len(part['proposals']):,}"),
     ]
     blocks: list[PageBlock] = [FactList([fact for fact in facts if fact[1]])]
-    if rows:
-        columns = ["Workflow", *statuses]
-        blocks.append(TableBlock(columns, rows, frozenset(range(1, len(columns)))))
-    if by_effect:
-        blocks.append(TableBlock(["Effect", "Open"], by_effect, frozenset({1})))
-    halted = [
-        as_text([e["effect"], e["executor"], e["phase"], e["code"], e["count"]])
-        for e in intents["halted"]
-    ]
-    if halted:
-        columns = ["Effect", "Executor", "Phase", "Code", "Effects"]
-        blocks.append(TableBlock(columns, halted, frozenset({4})))
-    failed = [as_text([e["workflow"], e["kind"], e["count"]]) for e in part["failed"]["by"]]
-    if failed:
-        columns = ["Failed cells of workflow", "Fault", "Cells"]
-        blocks.append(TableBlock(columns, failed, frozenset({2})))
-    return blocks
+    columns = [Column("Workflow", "workflow"), *(number(status, status) for status in statuses)]
+    blocks += table_if_any(columns, by_workflow)
+    if intents["by_effect"]:
+        blocks.append(counted("Effect", "Open", intents["by_effect"]))
+    columns = [
+        Column("Effect", "effect"), Column("Executor", "executor"), Column("Phase", "phase"),
+        Column("Code", "code"), number("Effects", "count"),
+    ]  # fmt: skip
+    blocks += table_if_any(columns, intents["halted"])
+    columns = [
+        Column("Failed cells of workflow", "workflow"), Column("Fault", "kind"),
+        number("Cells", "count"),
+    ]  # fmt: skip
+    return blocks + table_if_any(columns, part["failed"]["by"])

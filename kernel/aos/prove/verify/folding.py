@@ -11,6 +11,7 @@ from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Record, Snapshot
 from aos.core.snapshot.load import references
+from aos.core.snapshot.take import take
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.errors import Damage, Erased, sentence
@@ -21,7 +22,7 @@ from aos.prove.verify.roots import Roots
 from aos.store.cut import Cut
 from aos.store.derived import DerivedRows, differences, rows_at
 from aos.store.store import Store
-from aos.values.digests import Hash, hash_text
+from aos.values.digests import Hash, content_hash, hash_text
 
 
 class Folding:
@@ -64,7 +65,7 @@ class Folding:
         state: State | None = None
         try:
             state = begins.state(self._roots.read)
-            self._roots.documents[begins.tip.seq] = self._roots.root(state)
+            self._roots.documents[begins.tip.seq] = take(state, content_hash).document
             self._state = state if self._rows is not None else None
             self._rows = rows_at(state, begins.erased)
         except Damage as problem:
@@ -101,7 +102,7 @@ class Folding:
             return
         state.tip = Tip(world=state.world, seq=last, frame=frame.hash, log=chain.log)
         try:
-            self._roots.passed(state)
+            self._roots.passed_state(state)
         except Damage as problem:
             self._findings.add(
                 FindingKind.SNAPSHOT_WRONG, f"its snapshot cannot be taken again: {problem}"

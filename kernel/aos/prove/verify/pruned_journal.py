@@ -14,12 +14,14 @@ from typing import Protocol
 
 from aos.core.journal.frame import Tip
 from aos.core.journal.identity import world_id
-from aos.core.journal.ports import BlobReader
+from aos.core.journal.ports import BlobReader, Verify
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Fork, Genesis
+from aos.core.journal.records import Fork, Genesis, Principal
+from aos.core.kernel import open_kernel
+from aos.core.kernel_protocol import KernelProtocol
 from aos.core.snapshot.load import load
 from aos.core.state.state import State
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.manifest.judging import judge
 from aos.store.bundle.reader import Bundle
 from aos.store.cut import Cut
@@ -51,25 +53,33 @@ class Beginning:
             Damage: The snapshot cannot be read, or is not of this place and world.
         """
         state = load(self.document, read, manifest_of=judge)
+        self._check(state.tip, state.world_key, state.operators)
+        return state
+
+    def open(self, *, read: BlobReader, verify: Verify) -> KernelProtocol:
+        """Open a kernel with the world of the snapshot. Raises as ``state``."""
+        kernel = open_kernel(snapshot=self.document, read=read, verify=verify, manifest_of=judge)
+        world = kernel.figures()
+        self._check(kernel.tip, world.world_key, world.operators)
+        return kernel
+
+    def _check(self, tip: Tip, world_key: bytes, operators: tuple[Principal, ...]) -> None:
         odd = [
             name
             for name, actual, expected in (
-                ("its place in the chain", state.tip, self.tip),
-                ("the world's key", state.world_key, self.genesis.world_key),
-                ("the operators", state.operators, self.genesis.operators),
+                ("its place in the chain", tip, self.tip),
+                ("the world's key", world_key, self.genesis.world_key),
+                ("the operators", operators, self.genesis.operators),
             )
             if actual != expected
         ]
         if odd:
             raise Damage(
-                sentence(
-                    f"the snapshot {hash_text(self.document)} is not the one that the journal "
-                    f"continues from: {', '.join(odd)}",
-                    expected=f"the world after record {self.tip.seq}",
-                    actual=f"one after record {state.tip.seq}",
-                )
+                f"the snapshot {hash_text(self.document)} is not the one that the journal "
+                f"continues from: {', '.join(odd)}",
+                expected=f"the world after record {self.tip.seq}",
+                actual=f"one after record {tip.seq}",
             )
-        return state
 
 
 def beginning(store: Store, cut: Cut) -> Beginning:
@@ -97,11 +107,9 @@ def as_genesis(data: bytes) -> Genesis | Fork:
     if isinstance(record, Genesis | Fork):
         return record
     raise Damage(
-        sentence(
-            "the record that the journal begins with does not name a world",
-            expected=f"{Genesis.KIND} or {Fork.KIND}",
-            actual=record.KIND,
-        )
+        "the record that the journal begins with does not name a world",
+        expected=f"{Genesis.KIND} or {Fork.KIND}",
+        actual=record.KIND,
     )
 
 
@@ -121,13 +129,11 @@ def archives_to(cut: Cut | None, archives: Sequence[Bundle]) -> list[Bundle]:
         expected = archive.head().seq
     if ordered and (cut is None or expected != cut.seq):
         raise BadUsage(
-            sentence(
-                "the archives do not lead to where the world begins",
-                location=str(ordered[-1].path),
-                expected="a world that was pruned" if cut is None else f"records to {cut.seq}",
-                actual=f"records to {expected}",
-                hint="name the archives between too: --archive FILE, once for each",
-            )
+            "the archives do not lead to where the world begins",
+            location=str(ordered[-1].path),
+            expected="a world that was pruned" if cut is None else f"records to {cut.seq}",
+            actual=f"records to {expected}",
+            hint="name the archives between too: --archive FILE, once for each",
         )
     return ordered
 
@@ -178,11 +184,9 @@ def _last_before(archive: Bundle) -> int:
 
 def _archive_gap(archive: Bundle, expected: int) -> BadUsage:
     return BadUsage(
-        sentence(
-            "the archives do not follow one another",
-            location=str(archive.path),
-            expected=f"records from {expected + 1} on",
-            actual=f"from {_last_before(archive) + 1} on",
-            hint="name the archives between too, and none twice",
-        )
+        "the archives do not follow one another",
+        location=str(archive.path),
+        expected=f"records from {expected + 1} on",
+        actual=f"from {_last_before(archive) + 1} on",
+        hint="name the archives between too, and none twice",
     )

@@ -6,14 +6,15 @@ verify take the same snapshot of their own state after that earlier record, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Snapshot
 from aos.core.limits import LIMITS, Limits
-from aos.core.snapshot.take import rebase, take
+from aos.core.snapshot.load import layers
+from aos.core.snapshot.take import Put, rebase, take
 from aos.core.state.state import State, empty
 from aos.errors import Damage
 from aos.manifest.judging import judge
@@ -65,26 +66,26 @@ class Roots:
         part = self._parts.get(hash)
         return self._below(hash) if part is None else part
 
-    def passed(self, state: State) -> None:
-        """Take a snapshot of ``state``, which is at the end of a frame, if the journal has one
-        here.
-
-        Raises:
-            Damage: A part of the previous snapshot cannot be read.
-        """
-        at = state.tip.seq
+    def passed(
+        self, at: int, snapshot: Callable[[Put], Hash], rebase: Callable[[Hash], None]
+    ) -> None:
+        """If the journal has a snapshot after record ``at``, which ends a frame, take it and
+        continue from it. ``snapshot`` returns its document. Raises what the two raise."""
         if at in self.recorded:
-            snapshot = take(state, self._put)
-            self.documents[at] = snapshot.document
-            rebase(state, snapshot)
+            self.documents[at] = document = snapshot(self._put)
+            rebase(document)
 
-    def root(self, state: State) -> Hash:
-        """Return the root of the world in ``state``, which does not change.
+    def passed_state(self, state: State) -> None:
+        """As ``passed``, for a state at the end of a frame.
 
         Raises:
             Damage: A part of the previous snapshot cannot be read.
         """
-        return take(state, content_hash).document
+        self.passed(
+            state.tip.seq,
+            lambda put: take(state, put).document,
+            lambda document: rebase(state, layers(document, self.read)),
+        )
 
     def _put(self, data: bytes) -> Hash:
         hash = content_hash(data)

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
 from aos.core.journal.fork import forked_world_id
@@ -331,25 +331,9 @@ class Verifier:
         return VerifyReport(
             world=chain.world if chain else None,
             frames=self._frames,
-            records=counts.records,
-            events=counts.events,
-            receipts=counts.receipts,
-            kernel_receipts=counts.kernel_receipts,
-            streams=counts.streams,
-            attempts=counts.attempts,
-            controls=counts.controls,
-            manifests=counts.manifests,
-            steps=counts.steps,
-            faults=counts.faults,
-            intents=counts.intents,
-            signatures=counts.signatures,
+            **asdict(counts),
             blobs=contents.blobs_read if contents else 0,
-            blob_bytes=counts.blob_bytes,
-            modules=counts.modules,
-            values=counts.values,
-            erased=counts.erased,
             rows=self._folding.rows,
-            stamps_behind=counts.stamps_behind,
             folded=self._folding.is_whole,
             pruned=0 if self._begins is None else self._begins.tip.seq,
             seq=chain.next_seq - 1 if chain else 0,

@@ -67,12 +67,10 @@ def verify_world(
     path = Path(directory)
     if not (os.path.lexists(path / STORE_FOLDER) or os.path.lexists(path / WORLD_FILE)):
         raise BadUsage(
-            sentence(
-                "there is no world here",
-                location=str(path),
-                expected=f"a folder {STORE_FOLDER} in it",
-                hint="name another with --world DIR, or make one with aos init DIR",
-            )
+            "there is no world here",
+            location=str(path),
+            expected=f"a folder {STORE_FOLDER} in it",
+            hint="name another with --world DIR, or make one with aos init DIR",
         )
     paths = os.pathsep.join(entry for entry in sys.path if entry)
     files = {

@@ -21,14 +21,14 @@ from aos.core.state.cell import EventMail, Mail
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
-from aos.errors import BadUsage, Damage, Erased, sentence
+from aos.errors import BadUsage, Damage, Erased
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.prove.replay.difference import FieldDifference
+from aos.prove.replay.journal_source import JournalSource, Progress, records_of_kinds
 from aos.prove.whatif.against_report import AgainstReport, StepDifference
 from aos.prove.whatif.candidate import Candidate, CandidateBuilds, CandidateManifest
-from aos.prove.whatif.journal_source import JournalSource, Progress, records_of_kinds
 from aos.prove.whatif.step_comparison import (
     DIFFERENCES_KEPT,
     classes_of,
@@ -151,11 +151,9 @@ def named_module(word: str, names: Iterable[str]) -> str:
         return matches[0]
     of = "several modules" if matches else "no module of this journal"
     raise BadUsage(
-        sentence(
-            f"{word!r} is the name of {of}",
-            location="--against",
-            expected="one of " + ", ".join(matches or all_names),
-        )
+        f"{word!r} is the name of {of}",
+        location="--against",
+        expected="one of " + ", ".join(matches or all_names),
     )
 
 
@@ -188,9 +186,9 @@ class _Against:
             modules = {name: module.hash for name, module in candidates.modules.items()}
             self.report = AgainstReport(candidates=modules, manifest=candidates.hash)
         else:
-            self._candidate = CandidateBuilds(candidates, runner, read, self._manifests)
-            builds = {name: content_hash(wasm) for name, wasm in candidates.items()}
-            self.report = AgainstReport(candidates=builds)
+            builds = CandidateBuilds(candidates, runner, read, self._manifests)
+            self._candidate = builds
+            self.report = AgainstReport(candidates=builds.hashes)
 
     def frame(self, frame: Frame) -> None:
         state = self._state

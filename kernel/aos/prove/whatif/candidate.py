@@ -94,7 +94,7 @@ class CandidateBuilds:
         manifests: Manifests,
     ) -> None:
         self._builds = builds
-        self._hashes = {name: content_hash(wasm) for name, wasm in builds.items()}
+        self.hashes = {name: content_hash(wasm) for name, wasm in builds.items()}
         self._runner = runner
         self._read = read
         self._manifests = manifests
@@ -115,7 +115,7 @@ class CandidateBuilds:
         manifest = manifest_under(state, runs_under(state, state.cells[record.cell]))
         module = manifest.workflows[record.cell[0]].module.name
         decided = decide_step(
-            state, _ReplacingRunner(self._runner, self._hashes[module]), self._read
+            state, _ReplacingRunner(self._runner, self.hashes[module]), self._read
         )
         assert isinstance(decided.record, Step | Faulted)
         return Retried(
@@ -130,7 +130,7 @@ class CandidateBuilds:
         gates: list[FlowGate] = []
         manifest = state.manifest
         flows = {} if manifest is None else declared_flows(manifest)
-        for name, hash in self._hashes.items():
+        for name, hash in self.hashes.items():
             names = [
                 flow.name
                 for flow in flows.values()
@@ -213,7 +213,7 @@ class CandidateManifest:
     def conversion(self, workflow: Workflow) -> StateConversion:
         """Return the migration of the states of a workflow of the candidate."""
         if workflow.name not in self._conversions:
-            conversion = StateConversion(self.effective, workflow, self.runner)
+            conversion = StateConversion(self.effective, workflow)
             self._conversions[workflow.name] = conversion
         return self._conversions[workflow.name]
 
@@ -285,7 +285,9 @@ class _ManifestRetry:
         if not self.old.has_opaque_state:
             data = completed(self.old.state, data)
         source = manifest_under(self.state, self.under)
-        converted = self.candidate.conversion(self.new).converted(source, self.record.cell, data)
+        conversion = self.candidate.conversion(self.new)
+        call = conversion.call(source, self.record.cell, data)
+        converted = conversion.result(self.candidate.runner.run(call))
         if isinstance(converted, Fault):
             refuse_host_memory(converted, f"record {self.record.seq}")
             fault_text = f"{converted.kind.value}: {converted.message}"

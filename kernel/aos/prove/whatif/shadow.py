@@ -39,7 +39,7 @@ from aos.core.journal.records import (
 )
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
-from aos.errors import Erased, Refused, sentence
+from aos.errors import Erased, Refused
 from aos.manifest.names import NODE
 from aos.prove.replay.difference import difference
 from aos.prove.replay.recorded_inputs import input_of
@@ -315,12 +315,10 @@ class Shadow:
             self._rounds += 1
             if self._rounds > ROUNDS_MAX:
                 raise Refused(
-                    sentence(
-                        "the proposed manifest does not come to rest",
-                        location=f"after record {self.course.at}",
-                        expected=f"at most {ROUNDS_MAX} steps and answers before the next record",
-                        hint="look for a timer that is due at once, or an effect that it repeats",
-                    )
+                    "the proposed manifest does not come to rest",
+                    location=f"after record {self.course.at}",
+                    expected=f"at most {ROUNDS_MAX} steps and answers before the next record",
+                    hint="look for a timer that is due at once, or an effect that it repeats",
                 )
 
     def _answer_owed(self) -> bool:

@@ -21,7 +21,7 @@ from aos.core.journal.records import Receipt, Stamp, slot_bytes
 from aos.core.journal.vocabulary import ReceiptStatus, word_of
 from aos.core.state.cell import OpenIntent
 from aos.core.state.continuation import payload_schemas
-from aos.errors import BadUsage, Erased, sentence
+from aos.errors import BadUsage, Erased
 from aos.manifest.builtins import KERNEL_EFFECTS, TIMER
 from aos.manifest.effective import Effect, Effective
 from aos.prove.whatif.shadow_course import Course
@@ -232,9 +232,10 @@ def read_script_answers(data: bytes, manifest: Effective) -> ScriptAnswers:
     """
     if len(data) > ANSWERS_BYTES_MAX:
         raise BadUsage(
-            sentence("--answers: the file is too large", expected=f"{ANSWERS_BYTES_MAX} bytes",
-                     actual=str(len(data)))
-        )  # fmt: skip
+            "--answers: the file is too large",
+            expected=f"{ANSWERS_BYTES_MAX} bytes",
+            actual=str(len(data)),
+        )
     answers = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():

@@ -29,7 +29,7 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.whatif.journal_source import records_of_kinds
+from aos.prove.replay.journal_source import records_of_kinds
 from aos.prove.whatif.shadow_state import EXTRA, BlobOverlay, ShadowState
 from aos.prove.whatif.step_comparison import CLASSES, DIFFERENCES_KEPT, Renames
 from aos.values.digests import Hash

@@ -308,7 +308,7 @@ def put_in_force(
     problem = keys_problem(effective, state) or leaves_problem(effective, proposed.leaves)
     if problem is not None:
         raise Refused(f"the manifest cannot be shadowed: {problem}")
-    # All of them: which come first in memory depends on whether a snapshot was loaded.
+    # All of them: the report lists blockers in an order of its own.
     standing = blockers(
         state, _change(state, proposed, proposed.mode), overlay.read, limit=sys.maxsize
     )
@@ -320,7 +320,7 @@ def put_in_force(
     is_first = state.manifest is None
     migrated: tuple[Migrated, ...] = ()
     if mode == MIGRATE and not is_first:
-        puts = Puts(overlay.read, None, kept_bytes=0)
+        puts = Puts(overlay.read, None)
         migration = migrate(state, change, runner, overlay.read, puts)
         if isinstance(migration, Failed):
             return migration.blockers, True

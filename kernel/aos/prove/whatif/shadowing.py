@@ -22,8 +22,8 @@ from aos.core.journal.shadow_report import ReportHead
 from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under
-from aos.errors import BadUsage, Damage, sentence
-from aos.prove.whatif.journal_source import JournalSource, Progress, records_of_kinds
+from aos.errors import BadUsage, Damage
+from aos.prove.replay.journal_source import JournalSource, Progress, records_of_kinds
 from aos.prove.whatif.shadow import Shadow
 from aos.prove.whatif.shadow_answers import CarryOut, ScriptAnswers, carries_nothing_out
 from aos.prove.whatif.shadow_course import IntentKey, recorded_keys
@@ -253,12 +253,10 @@ class Making:
         expected = self._request.base
         if expected is not None and expected != base.hash:
             raise BadUsage(
-                sentence(
-                    "another manifest is in force there",
-                    location=f"--from, record {record.seq}",
-                    expected=hash_text(expected),
-                    actual=hash_text(base.hash),
-                )
+                "another manifest is in force there",
+                location=f"--from, record {record.seq}",
+                expected=hash_text(expected),
+                actual=hash_text(base.hash),
             )
         self._proposed = self._proposed.over(base)
         self._manifests.add(recorded.manifest_seq, base)
@@ -328,11 +326,9 @@ def chosen_range(
     for name, seq in (("--to", end), ("--from", first)):
         if seq is not None and not source.first <= seq <= source.last:
             raise BadUsage(
-                sentence(
-                    f"{name}: there is no such record",
-                    expected=f"a record from {source.first} to {source.last}",
-                    actual=str(seq),
-                )
+                f"{name}: there is no such record",
+                expected=f"a record from {source.first} to {source.last}",
+                actual=str(seq),
             )
     points = list(_start_points(source))
     if last is None and around is not None:
@@ -340,9 +336,7 @@ def chosen_range(
         end = next(next_one, end + 1) - 1
     points = [point for point in points if point.seq <= end]
     if first is not None and first > end:
-        raise BadUsage(
-            sentence("--from: it is after the end", expected=f"at most {end}", actual=str(first))
-        )
+        raise BadUsage("--from: it is after the end", expected=f"at most {end}", actual=str(first))
     behind = max(records, DEFAULT_RECORDS)
     if first is not None:
         begins = _start_before(source, points, first)
@@ -357,12 +351,10 @@ def _start_before(source: JournalSource, points: _StartPoints, seq: int) -> int:
     earlier_seqs = [point.seq for point in points if point.seq <= seq]
     if not earlier_seqs:
         raise BadUsage(
-            sentence(
-                "--from: no shadow can begin there",
-                expected=f"a record from {_first_start(source, points)} on, where a manifest, a "
-                "start or a snapshot is recorded",
-                actual=str(seq),
-            )
+            "--from: no shadow can begin there",
+            expected=f"a record from {_first_start(source, points)} on, where a manifest, a "
+            "start or a snapshot is recorded",
+            actual=str(seq),
         )
     return earlier_seqs[-1]
 

@@ -25,15 +25,8 @@ from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
 
 CLASSES: Final = (
-    "state",
-    "events",
-    "effects",
-    "status",
-    "annotation",
-    "fault",
-    "migration",
-    "misfit",
-)
+    "state", "events", "effects", "status", "annotation", "fault", "migration", "misfit",
+)  # fmt: skip
 """The parts of a step that may differ. ``migration``: the candidate's migration of a recorded state
 fails. ``misfit``: a recorded key, state or event does not fit the candidate's schema (A-89b)."""
 

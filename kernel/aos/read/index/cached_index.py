@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.core.journal.frame import Head
-from aos.errors import Damage, Pruned, Unavailable, sentence
+from aos.errors import Damage, Pruned, Unavailable
 from aos.read.index.folding_index import is_of
 from aos.read.index.index_errors import BYTES_MAX
 from aos.read.index.index_file import (
@@ -68,7 +68,7 @@ def find_index(cache: Path, journal: Journal) -> Path | None:
 
 def index_of(world: Path, journal: Journal) -> Path | None:
     """The folder of the index of a world: that of its node, or one in the cache; None if there is
-    none. Nothing is written. A node's index alone is not read here: ``read_at_head`` reads it, and
+    none. Nothing is written. A node's index alone is not read here: ``OpenedIndex`` reads it, and
     checks each byte of it."""
     cache = index_cache()
     if not _has_cached(cache, journal):
@@ -167,17 +167,15 @@ def _make_own_cache(cache: Path) -> None:
         status = cache.lstat()
     except OSError as error:
         problem = f"the cache of indexes cannot be used: {error.strerror}"
-        raise Unavailable(sentence(problem, location=str(cache))) from error
+        raise Unavailable(problem, location=str(cache)) from error
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & _OTHERS_WRITE:
         raise Unavailable(
-            sentence(
-                "the cache of indexes is not this user's alone",
-                location=str(cache),
-                expected="a folder with mode 0700",
-                actual=f"user {status.st_uid}, mode {mode:04o}",
-                hint="remove it, or name another one by AOS_CACHE_DIR",
-            )
+            "the cache of indexes is not this user's alone",
+            location=str(cache),
+            expected="a folder with mode 0700",
+            actual=f"user {status.st_uid}, mode {mode:04o}",
+            hint="remove it, or name another one by AOS_CACHE_DIR",
         )
 
 

@@ -19,9 +19,10 @@ from typing import Any, Final, TypeAlias
 
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.core.state.cell import Cell
 from aos.read.index.index_file import IndexFile
-from aos.read.index.index_schema import NS_MAX, TEXT
-from aos.read.index.indexed_cells import REASON_END
+from aos.read.index.index_schema import NS_MAX, OF_STATE, TEXT
+from aos.read.index.indexed_cells import REASON_END, cell_of
 from aos.read.index.ordered_bytes import OTHER, after_bytes, ordered_bytes, value_of
 from aos.read.where.attributes import OF_EVERY_CELL, Attribute
 from aos.read.where.condition import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
@@ -53,6 +54,9 @@ SELECTIVE: Final = 1_000
 
 ARMS_MAX: Final = 200
 """Selections that one statement merges; SQLite takes 500."""
+
+KEYS_MAX: Final = 500
+"""Cells whose rows one statement reads."""
 
 TextOfKey: TypeAlias = Callable[[CellId], str]
 
@@ -110,8 +114,11 @@ class CellPages:
         text_of: TextOfKey,
         check_time: Callable[[], None],
         *,
+        cells_at: int = 0,
         is_above: bool = False,
     ) -> None:
+        """``cells_at`` is the record of the state that the cells were numbered from."""
+        self._cells_at = cells_at
         self._is_above = is_above
         self._file = file
         self._names = names
@@ -180,10 +187,33 @@ class CellPages:
         plan = self._plan(query, by)
         if plan is None:
             return None
-        total = sum(self._totals(plan).values())
         if by is None:
-            return CountedCells(total)
-        return ranked(total, self._groups(plan, by), limit)
+            return CountedCells(self._totals(plan).total())
+        total, groups = self._groups(plan, by)
+        return ranked(total, groups, limit)
+
+    def at_rest(self, ids: Sequence[CellId]) -> dict[CellId, Cell]:
+        """See ``CellFinder``."""
+        migrated_at = dict(
+            self._file.rows("SELECT workflow, MAX(record) FROM migrations GROUP BY workflow")
+        )
+        cells: dict[CellId, Cell] = {}
+        for name in dict.fromkeys(name for name, _ in ids):
+            workflow = self._numbers[name]
+            # A migration replaces the states of a workflow, and names no cell.
+            since = migrated_at.get(workflow, 0)
+            since = since if since > self._cells_at else 0
+            keys = [key for workflow_name, key in ids if workflow_name == name]
+            for first in range(0, len(keys), KEYS_MAX):
+                some = keys[first : first + KEYS_MAX]
+                for key, *columns in self._file.select(
+                    f"SELECT key, {', '.join(OF_STATE)} FROM cells WHERE workflow = ? "
+                    f"AND key IN ({', '.join('?' * len(some))}) AND last_record > ? "
+                    "AND state IS NOT NULL",
+                    (workflow, *some, since),
+                ):
+                    cells[name, key] = cell_of((name, key), columns, self._names)
+        return cells
 
     def _plan(self, query: CellQuery, extra: Attribute | None) -> _Plan | None:
         """How a query is answered; None if the index does not have what it needs."""
@@ -227,21 +257,28 @@ class CellPages:
                     numbers[reasons] += count
         return numbers
 
-    def _groups(self, plan: _Plan, by: Attribute) -> Mapping[Group, int]:
+    def _groups(self, plan: _Plan, by: Attribute) -> tuple[int, Mapping[Group, int]]:
+        """The number of cells, and by the values of an attribute. A cell may have several."""
         if by == STATUS and plan.is_counted:
             numbers = Counter[Group]()
             for workflow, status, _, count in self._cell_counts():
                 if self._names[workflow] in plan.workflows and status in plan.statuses:
                     numbers["str", CELL_STATUSES[status]] += count
-            return numbers
-        rows = (
-            row[0]
-            for name in plan.workflows
-            for arm in self._arms(plan, name)
-            for row in self._file.select(*_grouped(plan, arm, by))
-        )
-        by_data = numbers_of(rows, _bytes_of, self._check_time)
-        return {_read_group(by, data): number for data, number in by_data.items()}
+            return numbers.total(), numbers
+        total = 0
+
+        def values() -> Iterator[Any]:
+            nonlocal total
+            last_cell = None
+            for name in plan.workflows:
+                for arm in self._arms(plan, name):
+                    for cell, value in self._file.select(*_grouped(plan, arm, by)):
+                        total += cell != last_cell
+                        last_cell = cell
+                        yield value
+
+        by_data = numbers_of(values(), _bytes_of, self._check_time)
+        return total, {_read_group(by, data): number for data, number in by_data.items()}
 
     # Rows
 
@@ -502,13 +539,15 @@ def _beginning(prefix: str, workflow: int, is_status: str) -> list[_Arm]:
 
 
 def _grouped(plan: _Plan, arm: _Arm, by: Attribute) -> tuple[str, tuple[Any, ...]]:
+    """The statement that selects the number of each cell with its values, one per row; the rows of
+    a cell follow each other."""
     column = _COLUMNS.get(by.path)
     if column is not None:
-        return f"SELECT {column} FROM {arm.sql}", arm.values
+        return f"SELECT c.number, {column} FROM {arm.sql}", arm.values
     table, attribute = _table(plan, by)
     sql = (
         f"WITH chosen AS MATERIALIZED (SELECT c.number AS number FROM {arm.sql}) "
-        f"SELECT CASE WHEN length(v.value) > {SMALL_MAX} THEN group_bytes(v.value) "
+        f"SELECT chosen.number, CASE WHEN length(v.value) > {SMALL_MAX} THEN group_bytes(v.value) "
         f"ELSE v.value END FROM chosen LEFT JOIN {table} v ON v.cell = chosen.number "
         f"AND v.attribute = {attribute} AND v.value > x'{OTHER.hex()}'"
     )

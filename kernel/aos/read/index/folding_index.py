@@ -87,7 +87,7 @@ class NumberedCells:
         change = tables.change
         while cells := list(islice(self._remaining, CELLS_AT_ONCE)):
             change.write(
-                "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (
                         self.count + position, tables.name(cell.id[0]), cell.id[1],

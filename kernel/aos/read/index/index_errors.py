@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from aos.errors import AosError, Damage, Unavailable, sentence
+from aos.errors import AosError, Damage, Unavailable
 from aos.store.room import FULL, has_room
 
 BYTES_MAX: Final = 4 << 30
@@ -52,31 +52,27 @@ def index_errors(folder: Path) -> Iterator[None]:
             raise _no_room(folder) from error
         if result == sqlite3.SQLITE_FULL:
             expected = f"at most {BYTES_MAX >> 30} GiB"
-            raise IndexFull(
-                sentence("the index is full", location=str(folder), expected=expected)
-            ) from error
+            raise IndexFull("the index is full", location=str(folder), expected=expected) from error
         problem = f"the index cannot be used: {error}"
         hint = "look at the disk; without an index, lists read the whole journal"
-        raise Unavailable(sentence(problem, location=str(folder), hint=hint)) from error
+        raise Unavailable(problem, location=str(folder), hint=hint) from error
     except OSError as error:
         if error.errno in FULL:
             raise _no_room(folder) from error
         problem = f"the index cannot be used: {error.strerror}"
-        raise Unavailable(sentence(problem, location=str(folder))) from error
+        raise Unavailable(problem, location=str(folder)) from error
 
 
 def _no_room(folder: Path) -> Unavailable:
     problem = "there is no room on the disk for the index"
-    return Unavailable(sentence(problem, location=str(folder), hint="make room on this disk"))
+    return Unavailable(problem, location=str(folder), hint="make room on this disk")
 
 
 def damaged(folder: Path, actual: str) -> Damage:
     """The error of an index of which something is not as it was written."""
     return Damage(
-        sentence(
-            "the index is damaged",
-            location=str(folder),
-            actual=actual,
-            hint="delete this folder: the index is rebuilt from the journal",
-        )
+        "the index is damaged",
+        location=str(folder),
+        actual=actual,
+        hint="delete this folder: the index is rebuilt from the journal",
     )

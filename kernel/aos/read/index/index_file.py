@@ -19,10 +19,11 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from blake3 import blake3
 
+from aos.closable import Closable
 from aos.core.journal.frame import NO_FRAME
 from aos.errors import Damage, Unavailable
 from aos.read.index import index_errors as errors
@@ -87,7 +88,7 @@ class IndexHead:
     has_lists: bool = False
 
 
-class IndexFile:
+class IndexFile(Closable):
     """An open index. Used by one thread; a process opens a folder at most once.
 
     Every method may raise ``Damage`` if the file is damaged while it is open, and ``Unavailable``
@@ -106,20 +107,22 @@ class IndexFile:
         self._problem: Exception | None = None
         self._lock = lock
         self._is_readonly = is_readonly
-        names = DATABASES if has_values else DATABASES[:1]
         # Open as long as the database: closing another descriptor of a file drops the locks that
         # SQLite holds on it.
         self._files: dict[str, int] = {}
         try:
             with PlainFolder.at(folder) as files:
-                for name in names:
-                    self._files[name] = files.open(name)
+                self._open_files(files)
             with index_errors(folder):
                 self.db = self._connect(is_quiet=is_quiet)
                 self.is_new = not self.rows("SELECT 1 FROM sqlite_schema")
         except BaseException:
             self._close_files()
             raise
+
+    def _open_files(self, files: PlainFolder) -> None:
+        for name in _databases(has_values=self.has_values):
+            self._files[name] = files.open(name)
 
     def _connect(self, *, is_quiet: bool) -> sqlite3.Connection:
         # Nothing writes to a quiet index, so it is read without a lock, and no file is made.
@@ -254,8 +257,7 @@ class IndexFile:
         with index_errors(self.folder), PlainFolder.at(self.folder) as files:
             _remove_databases(files)
             _make_databases(files, has_values=self.has_values)
-            for name in DATABASES if self.has_values else DATABASES[:1]:
-                self._files[name] = files.open(name)
+            self._open_files(files)
             self.db = self._connect(is_quiet=False)
             self.mark()
         with index_errors(self.folder):
@@ -338,12 +340,23 @@ class IndexFile:
                 os.close(fd)
 
     def is_in_place(self) -> bool:
-        """Whether the opened files still have their names: a log of another file is none of
-        these."""
-        return all(
-            os.fstat(fd).st_ino == (self.folder / name).stat().st_ino
-            for name, fd in self._files.items()
-        )
+        """Whether the opened files, and no others, still have their names: a log of another file is
+        none of these."""
+        opened = {name: os.fstat(fd).st_ino for name, fd in self._files.items()}
+        try:
+            with PlainFolder.at(self.folder) as files:
+                statuses = {name: files.find(name) for name in DATABASES}
+        except FileNotFoundError:
+            return False
+        return opened == {
+            name: status.st_ino for name, status in statuses.items() if status is not None
+        }
+
+    @property
+    def has_writer(self) -> bool:
+        """Whether another process had it open for writing when it was opened for reading. Else it
+        is locked until it is closed, and none begins to write (IX-32)."""
+        return self._is_readonly and self._lock is None
 
     def size_bytes(self) -> int:
         """Bytes of all pages."""
@@ -383,12 +396,6 @@ class IndexFile:
         for fd in self._files.values():
             os.close(fd)
         self._files.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class IndexChange:
@@ -438,9 +445,9 @@ def _open_file(
 ) -> IndexFile:
     for name in OLD_FILES:
         files.remove(name)
-    problem = None if files.find(INDEX_NAME) is None else what_is_wrong(files)
+    problem = what_is_wrong(files) if _is_there(files, INDEX_NAME) else None
     if problem is None:
-        had_log = any(files.find(f"{name}{LOG}") is not None for name in DATABASES)
+        had_log = _has_log(files)
         is_same = _is_there(files, INDEX_NAME) and _is_there(files, VALUES_NAME) == has_values
         if not has_values:
             _remove_database(files, VALUES_NAME)
@@ -463,13 +470,24 @@ def _open_file(
     return _open_file(folder, files, lock, report, has_values=has_values)
 
 
+def _databases(*, has_values: bool) -> tuple[str, ...]:
+    return DATABASES if has_values else DATABASES[:1]
+
+
 def _is_there(files: PlainFolder, name: str) -> bool:
     return files.find(name) is not None
 
 
+def _has_log(files: PlainFolder) -> bool:
+    """Whether a log has what its file has not. A writer that ends while others read leaves an empty
+    one."""
+    logs = (files.find(f"{name}{LOG}") for name in DATABASES)
+    return any(log is not None and log.st_size for log in logs)
+
+
 def _make_databases(files: PlainFolder, *, has_values: bool) -> None:
-    for name in DATABASES if has_values else DATABASES[:1]:
-        if files.find(name) is None:
+    for name in _databases(has_values=has_values):
+        if not _is_there(files, name):
             os.close(files.create(name))  # others may not read it
 
 
@@ -496,7 +514,7 @@ def open_to_read(folder: Path) -> IndexFile | None:
             with PlainFolder.at(folder) as files:
                 for name in FILES:
                     files.check_file(name)
-                if files.find(INDEX_NAME) is None:
+                if not _is_there(files, INDEX_NAME):
                     return None
                 return _open_found(folder, files)
         except FileNotFoundError:
@@ -510,11 +528,10 @@ def _open_found(folder: Path, files: PlainFolder) -> IndexFile | None:
         is_quiet = _lock_shared(lock)
         if is_quiet and what_is_wrong(files) is not None:
             return None
-        has_log = any(files.find(f"{name}{LOG}") is not None for name in DATABASES)
         file = IndexFile(
             folder, lock=lock if is_quiet else None, is_readonly=True,
-            is_quiet=is_quiet and not has_log,
-            has_values=files.find(VALUES_NAME) is not None,
+            is_quiet=is_quiet and not _has_log(files),
+            has_values=_is_there(files, VALUES_NAME),
         )  # fmt: skip
         lock = None if is_quiet else lock
         if not file.is_in_place():
@@ -570,7 +587,7 @@ def what_is_wrong(files: PlainFolder) -> str | None:
         return "its last writer ended while it wrote to its files"
     hashes = b""
     for name in DATABASES:
-        if files.find(name) is not None:
+        if _is_there(files, name):
             fd = files.open(name)
             try:
                 hashes += _hash(fd)

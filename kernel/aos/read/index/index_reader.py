@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.core.journal.records import CellId, EntryId
-from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
+from aos.core.journal.vocabulary import STATUSES
 from aos.read.index.cell_pages import ARMS_MAX, CellPages, KeptValues, TextOfKey
-from aos.read.index.index_file import IndexFile
+from aos.read.index.index_file import IndexFile, IndexHead
 from aos.read.index.index_schema import INTENT_STATUSES, place_of
 from aos.read.views.journal_view import KINDS
 from aos.values.digests import Hash
@@ -18,23 +17,15 @@ from aos.values.digests import Hash
 OFFSET_MAX: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedCell:
-    """A cell as the index has it. ``last_active_ns`` is the time of its last step, in ns."""
-
-    id: CellId
-    status: str
-    last_active_ns: int
-
-
 class IndexReader:
-    """The index at one moment. ``as_of`` is the last record that its rows are of; ``values`` are
-    the workflows whose values it has. ``is_above``: newer rows are in memory."""
+    """The index at one moment, that of the record ``as_of``. ``values`` are the workflows whose
+    values it has. ``is_above``: newer rows are in memory."""
 
     def __init__(
-        self, file: IndexFile, as_of: int, values: KeptValues, *, is_above: bool = False
+        self, file: IndexFile, head: IndexHead, values: KeptValues, *, is_above: bool = False
     ) -> None:
-        self.as_of = as_of
+        self.as_of = head.at
+        self._cells_at = head.cells_at or 0
         self._is_above = is_above
         self._file = file
         self._values = values
@@ -44,8 +35,9 @@ class IndexReader:
         """Lists of cells. ``text_of`` returns the text of a key that is no text; ``check_time`` is
         called while a list is made."""
         return CellPages(
-            self._file, self._names, self._values, text_of, check_time, is_above=self._is_above
-        )
+            self._file, self._names, self._values, text_of, check_time, cells_at=self._cells_at,
+            is_above=self._is_above,
+        )  # fmt: skip
 
     # Records
 
@@ -101,22 +93,6 @@ class IndexReader:
                 break
             counts_by_minute.setdefault(minute, Counter())[KINDS[kind]] = count
         return counts_by_minute
-
-    # Cells
-
-    def cell(self, id: CellId) -> IndexedCell | None:
-        """A cell; None if there is none."""
-        rows = self._file.rows(
-            "SELECT status, last_active FROM cells WHERE number = ? AND status IS NOT NULL",
-            (self._number(id),),
-        )
-        return next(
-            (
-                IndexedCell(id=id, status=CELL_STATUSES[status], last_active_ns=last_active)
-                for status, last_active in rows
-            ),
-            None,
-        )
 
     def _number(self, id: CellId) -> int | None:
         rows = self._file.rows(

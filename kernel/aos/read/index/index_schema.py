@@ -17,7 +17,7 @@ from typing import Final
 from aos.core.journal.records import EntryId
 from aos.core.journal.vocabulary import STATUSES
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Counts changes of the tables: an index of another format is rebuilt."""
 
 VALUES: Final = "attributes"
@@ -45,12 +45,20 @@ APPENDED: Final = {
     "takes": "(entry INTEGER, record INTEGER, PRIMARY KEY (entry, record)) WITHOUT ROWID",
     "abouts": "(place INTEGER, record INTEGER, PRIMARY KEY (place, record)) WITHOUT ROWID",
     "versions": "(record INTEGER PRIMARY KEY, document BLOB NOT NULL)",
+    "migrations": "(workflow INTEGER, record INTEGER, PRIMARY KEY (workflow, record)) "
+    "WITHOUT ROWID",
 }
 """Tables whose rows never change."""
 
+OF_STATE: Final = (
+    "status", "last_active", "reasons", "last_record", "state", "state_size", "code", "version",
+)  # fmt: skip
+"""The columns of a cell that follow from a state, and are replaced."""
+
 CHANGED: Final = {
     "cells": "(number INTEGER PRIMARY KEY, workflow INTEGER NOT NULL, key BLOB NOT NULL, "
-    "status INTEGER, last_active INTEGER, reasons INTEGER)",
+    "status INTEGER, last_active INTEGER, reasons INTEGER, last_record INTEGER, state BLOB, "
+    "state_size INTEGER, code INTEGER, version INTEGER)",
     "intents": "(place INTEGER PRIMARY KEY, hash BLOB NOT NULL, effect INTEGER NOT NULL, "
     "status INTEGER NOT NULL, settled INTEGER)",
 }

@@ -179,7 +179,12 @@ class IndexedRecords:
                 self._abandon(record.abandoned, seq)
             case Manifest():
                 self.has_manifest = True
-                self.migrated |= {migration.workflow for migration in record.migrated}
+                for migration in record.migrated:
+                    self.migrated.add(migration.workflow)
+                    tables.change.execute(
+                        f"INSERT INTO {tables.above}migrations VALUES (?, ?)",
+                        (tables.name(migration.workflow), seq),
+                    )
                 self._add_version(seq, record.document.hash)
             case Attempt() | Stream() | Control(intent=bytes()):
                 self._add_about(record.intent, seq)

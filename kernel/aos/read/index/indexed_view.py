@@ -8,16 +8,19 @@ from pathlib import Path
 
 from aos.core.journal.records import CellId
 from aos.read.index.index_reader import IndexReader
-from aos.read.index.world_index import read_at_head
+from aos.read.index.opened_index import OpenedIndex
 from aos.read.lens.ports import Journal
 from aos.read.views.view import View
 
 
 @contextlib.contextmanager
-def indexed(view: View, folder: Path | None, journal: Journal) -> Iterator[bool]:
-    """Use the index in ``folder`` for the documents that the block makes of a view of ``journal``;
-    yield whether it helps. None, an index that is damaged, of another journal, or too far behind
-    does not (IX-44): then the documents are made without it, and are the same.
+def indexed(
+    view: View, folder: Path | None, journal: Journal, index: OpenedIndex
+) -> Iterator[bool]:
+    """Use the index in ``folder``, which ``index`` opens, for the documents that the block makes of
+    a view of ``journal``; yield whether it helps. None, an index that is damaged, of another
+    journal, or too far behind does not (IX-44): then the documents are made without it, and are the
+    same.
 
     Raises:
         Damage: The index is damaged, which is found while it is read.
@@ -25,7 +28,7 @@ def indexed(view: View, folder: Path | None, journal: Journal) -> Iterator[bool]
     if folder is None or view.is_past:
         yield False
         return
-    with read_at_head(folder, journal, view.state) as reader:
+    with index.at_head(folder, journal, view.state) as reader:
         if reader is not None:
             use_index(view, reader)
         try:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
+from aos.closable import Closable
 from aos.core.state.state import State
-from aos.errors import Damage, Pruned, Unavailable
 from aos.read.index.cell_pages import KeptValues
 from aos.read.index.folding_index import (
     IsLate,
@@ -29,12 +29,12 @@ from aos.read.index.folding_index import (
     is_of,
     sort_lists,
 )
-from aos.read.index.index_file import IndexChange, IndexFile, Report, open_to_read, open_to_write
+from aos.read.index.index_file import IndexChange, IndexFile, Report, open_to_write
 from aos.read.index.index_reader import IndexReader
-from aos.read.index.index_schema import VALUES, tables_above
 from aos.read.index.indexed_records import IndexTables
-from aos.read.index.indexed_values import FILLED, IndexedValues, filled
-from aos.read.index.indexed_workflows import IndexedWorkflow, SearchSettings, indexed_workflows
+from aos.read.index.indexed_values import IndexedValues
+from aos.read.index.indexed_workflows import SearchSettings, indexed_workflows
+from aos.read.index.opened_index import kept_values, say_nothing
 from aos.read.lens.ports import Journal
 from aos.read.views.view import View
 
@@ -45,12 +45,6 @@ themselves took a twentieth of the time."""
 FILL_SLICE_S: Final = 1.0
 """The same while nothing is read: the pages that records change at random are written once for
 more records."""
-
-READ_ON_RECORDS: Final = 100_000
-"""Records that are read on in memory, above an index that another process writes."""
-
-TRIES: Final = 3
-"""Attempts to see both files of an index at one moment, while another process commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ class IndexProgress:
         return self.record == self.last and self.cells_left == 0
 
 
-class WorldIndex:
+class WorldIndex(Closable):
     """The index of one journal, which this process writes. Used by one thread.
 
     It holds no lock of the world. A crash at any moment leaves the rows of the last commit, with
@@ -275,10 +269,10 @@ class WorldIndex:
         with self._file.read() as head:
             values: KeptValues = {}
             if state is not None:
-                workflows = indexed_workflows(self._settings, state, _say_nothing)
-                values = _kept_values(self._file, workflows)
+                workflows = indexed_workflows(self._settings, state, say_nothing)
+                values = kept_values(self._file, workflows)
             try:
-                yield IndexReader(self._file, head.at, values)
+                yield IndexReader(self._file, head, values)
             finally:
                 self._file.limit(None)
 
@@ -293,96 +287,3 @@ class WorldIndex:
     def close(self) -> None:
         """Close the index, and note that it was closed."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-@contextlib.contextmanager
-def read_at_head(folder: Path, journal: Journal, state: State) -> Iterator[IndexReader | None]:
-    """Read an index that is there at the record of ``state``, without writing to it; None if there
-    is none that helps (IX-44).
-
-    Records that the index does not have are read on in memory, at most ``READ_ON_RECORDS``. An
-    index that is damaged, of another journal or not filled yet does not help.
-    """
-    try:
-        file = open_to_read(folder)
-    except (Damage, Unavailable):
-        file = None
-    if file is not None and file.head() is None:  # of another release
-        file.close()
-        file = None
-    if file is None:
-        yield None
-        return
-    with file, _at_one_moment(file):
-        reader = None
-        with contextlib.suppress(Pruned):
-            reader = _read_on(file, journal, state)
-        yield reader
-
-
-@contextlib.contextmanager
-def _at_one_moment(file: IndexFile) -> Iterator[None]:
-    """One transaction that sees both files at the same record, if that is possible."""
-    for _ in range(TRIES - 1):
-        with file.read() as head:
-            if not file.has_values or file.values_are_of(head):
-                yield
-                return
-    with file.read():
-        yield
-
-
-def _read_on(file: IndexFile, journal: Journal, state: State) -> IndexReader | None:
-    head, last = file.head(), state.next_seq - 1
-    if head is None or not head.has_lists or not is_of(head, journal):
-        return None
-    [(stale,)] = file.rows("SELECT COUNT(*) FROM main.stale")
-    if not 0 <= last - head.at <= READ_ON_RECORDS or stale > READ_ON_RECORDS:
-        return None
-    settings = _stored_settings(file) if file.values_are_of(head) else {}
-    workflows = indexed_workflows(settings, state, _say_nothing) if settings else {}
-    if head.at == last and not stale:
-        return IndexReader(file, last, _kept_values(file, workflows))
-    change = IndexChange(file, head)
-    for statement in tables_above():
-        change.execute(statement)
-    values = IndexedValues.above(change, workflows) if settings else None
-    tables = IndexTables(change, above="temp.new_")
-    updated_head, records = fold_records(tables, values, journal, state, lambda: False)
-    kept = {} if records.has_manifest else _kept_values(file, workflows)
-    return IndexReader(file, updated_head.at, kept, is_above=True)
-
-
-def _stored_settings(file: IndexFile) -> SearchSettings:
-    """The paths of the values that a file has, in the place of those in ``node.toml``."""
-    settings: dict[str, dict[str, str]] = {}
-    for name, path in file.rows(
-        f"SELECT name, path FROM {VALUES}.attributes JOIN {VALUES}.workflows USING (workflow)"
-    ):
-        paths = settings.setdefault(name, {})
-        if not path.startswith("@"):
-            paths[path] = path
-    return settings
-
-
-def _kept_values(file: IndexFile, workflows: Mapping[str, IndexedWorkflow]) -> KeptValues:
-    """The tables of the workflows whose values are those of the manifest in force."""
-    if not workflows:
-        return {}
-    return {
-        workflow.name: (
-            number,
-            {path: position for position, path in enumerate(sorted(workflow.attributes))},
-        )
-        for number, workflow in filled(file.rows(FILLED), workflows)
-    }
-
-
-def _say_nothing(_: str) -> None:
-    """The process that writes has reported the paths that cannot be indexed."""

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from aos.core.journal.records import CellId
 from aos.core.state.state import State
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.manifest.effective import Workflow
 from aos.read.lens.ports import Journal
 from aos.values.digests import Hash, hash_text
@@ -66,11 +66,9 @@ def find_target(state: State, journal: Journal, words: Sequence[str]) -> Target:
             return find_intent(state, journal, word)
         if word.isascii() and word.isdigit():
             raise BadUsage(
-                sentence(
-                    "there is no such record",
-                    location=f"record {word}",
-                    expected=f"1 to {state.next_seq - 1}",
-                )
+                "there is no such record",
+                location=f"record {word}",
+                expected=f"1 to {state.next_seq - 1}",
             )
     if len(words) in (1, 2):
         return CellTarget(find_cell(state, words[0], words[1] if len(words) == 2 else None))
@@ -123,17 +121,13 @@ def find_named(noun: str, word: str, names: Sequence[str], hint: str) -> str:
             return matches[0]
         if matches:
             raise BadUsage(
-                sentence(
-                    f"{word!r} is the name of several {noun}s",
-                    expected="one of " + ", ".join(matches[:_NAMES_SHOWN]),
-                )
+                f"{word!r} is the name of several {noun}s",
+                expected="one of " + ", ".join(matches[:_NAMES_SHOWN]),
             )
     raise BadUsage(
-        sentence(
-            f"no {noun} is called {word!r}",
-            expected="one of " + names_text(names) if names else None,
-            hint=None if names else hint,
-        )
+        f"no {noun} is called {word!r}",
+        expected="one of " + names_text(names) if names else None,
+        hint=None if names else hint,
     )
 
 
@@ -173,12 +167,10 @@ def find_cell(state: State, workflow: str, key: str | None) -> CellId:
         return _old_cell(state, name, key)
     if (definition.key is None) != (key is None):
         raise BadUsage(
-            sentence(
-                f"{name} is keyed: expected the key of a cell after it"
-                if key is None
-                else f"{name} is not keyed: it has one cell, without a key",
-                actual=None if key is None else repr(key),
-            )
+            f"{name} is keyed: expected the key of a cell after it"
+            if key is None
+            else f"{name} is not keyed: it has one cell, without a key",
+            actual=None if key is None else repr(key),
         )
     return name, b"" if key is None else parse_key(definition, key)
 
@@ -191,11 +183,9 @@ def _old_cell(state: State, name: str, key: str | None) -> CellId:
         if id in state.cells:
             return id
     raise BadUsage(
-        sentence(
-            f"{name} is not in the manifest in force, so that its keys cannot be read",
-            expected="the canonical CBOR of a key in hex, as `aos inspect cells` shows it",
-            actual="nothing" if key is None else repr(key),
-        )
+        f"{name} is not in the manifest in force, so that its keys cannot be read",
+        expected="the canonical CBOR of a key in hex, as `aos inspect cells` shows it",
+        actual="nothing" if key is None else repr(key),
     )
 
 
@@ -220,11 +210,9 @@ def parse_key(workflow: Workflow, text: str) -> bytes:
         except ValueProblem as problem:
             problems.append(problem)
     raise BadUsage(
-        sentence(
-            str(problems[0]),
-            location=f"key {text!r} of {workflow.name}",
-            hint=f"a key is JSON of {workflow.key.name}, or its text",
-        )
+        str(problems[0]),
+        location=f"key {text!r} of {workflow.name}",
+        hint=f"a key is JSON of {workflow.key.name}, or its text",
     )
 
 
@@ -238,11 +226,9 @@ def find_intent(state: State, journal: Journal, word: str) -> IntentTarget:
     match = _HEX.fullmatch(word)
     if match is None:
         raise BadUsage(
-            sentence(
-                "not the hash of an intent",
-                location=repr(word),
-                expected=f"at least {PREFIX_DIGITS_MIN} lower-case hex digits",
-            )
+            "not the hash of an intent",
+            location=repr(word),
+            expected=f"at least {PREFIX_DIGITS_MIN} lower-case hex digits",
         )
     digits = match[1]
     if len(digits) == 64:
@@ -266,10 +252,8 @@ def find_intent(state: State, journal: Journal, word: str) -> IntentTarget:
     if not targets:
         raise BadUsage(f"no intent of this world begins with {digits}")
     raise BadUsage(
-        sentence(
-            f"{len(targets)} intents begin with {digits}",
-            expected="one of " + names_text(hash_text(target.intent) for target in targets),
-        )
+        f"{len(targets)} intents begin with {digits}",
+        expected="one of " + names_text(hash_text(target.intent) for target in targets),
     )
 
 

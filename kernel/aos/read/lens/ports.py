@@ -28,52 +28,42 @@ class RecordIndex(Protocol):
     ) -> Iterator[int]:
         """The records from ``first`` to ``last`` that name a cell (A-38); if ``is_reversed``, in
         descending order."""
-        ...
 
     def latest_inputs(self, cell: CellId, limit: int) -> tuple[int, int]:
         """The record with which the latest ``limit`` inputs of a cell begin (A-45), and the number
         of the inputs in the records before it."""
-        ...
 
     def taking(self, entry: EntryId) -> list[int]:
         """The steps and faults that took an entry of a mailbox."""
-        ...
 
     def records_about(self, intent: Hash) -> list[int]:
         """The attempts, stream frames, commands and the receipt of an intent."""
-        ...
 
     def versions(self) -> list[tuple[int, Hash]]:
         """The records of manifests with the hashes of their documents, the oldest first. Of a
         journal that was pruned, those in force at its beginning, and the later ones."""
-        ...
 
     def opened_intents(
         self, *, effect: str | None, is_open: bool, limit: int, offset: int
     ) -> tuple[list[Hash], int]:
         """A page of intents in the order of their opening, and how many there are; only those of
         an effect, and only open ones if ``is_open``."""
-        ...
 
     def settled(
         self, *, status: str, effect: str | None, limit: int, offset: int
     ) -> tuple[list[int], int]:
         """A page of the receipts with a status, the latest first, and how many there are; only
         those of an effect."""
-        ...
 
     def receipts(self) -> int:
         """The number of receipts."""
-        ...
 
     def minutes(self, limit: int, last: int) -> dict[int, Counter[str]]:
         """The records of the latest ``limit`` minutes that have some, by kind; a minute is its
         number since 1970, by the clock of the journal (IX-25)."""
-        ...
 
     def effects(self, status: str | None) -> list[str]:
         """The effects of the intents with a status, ``open`` or ``abandoned``, or of all."""
-        ...
 
 
 class Journal(Protocol):

@@ -19,7 +19,7 @@ from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import END, REMOVE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Control, EntryId, Record
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.read.lens.ports import Journal, RecordIndex, first_kept
 from aos.read.lens.words import one_line
 from aos.values.cbor import encode
@@ -61,11 +61,9 @@ class Records:
         journal_frame = self._journal.frame_at(seq)
         if journal_frame is None:
             raise BadUsage(
-                sentence(
-                    "there is no such record",
-                    location=f"record {seq}",
-                    hint="aos inspect world shows the last one",
-                )
+                "there is no such record",
+                location=f"record {seq}",
+                hint="aos inspect world shows the last one",
             )
         self._frames[journal_frame.header.first] = journal_frame
         if len(self._frames) > FRAMES_KEPT:

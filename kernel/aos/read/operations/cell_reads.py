@@ -7,7 +7,9 @@ from typing import Final
 
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.core.state.state import State
 from aos.errors import BadUsage
+from aos.read.lens.lookup import find_workflow
 from aos.read.operations.operation import ApiLink, Parameter, Query, ReadOperation, is_always_long
 from aos.read.operations.parameters import (
     AT,
@@ -94,6 +96,13 @@ def _cell_counts(view: View, query: Query) -> Document:
     return cell_counts(view, _selection(query), group_by=query.get("group_by"))
 
 
+def _searched(state: State, query: Query) -> str | None:
+    try:
+        return find_workflow(state, query["workflow"]) if "workflow" in query else None
+    except BadUsage:
+        return None  # the document says so
+
+
 def _faults(view: View, query: Query) -> Document:
     selection = CellSelection(
         workflow=query.get("workflow"),
@@ -123,7 +132,7 @@ READ_CELLS: Final = ReadOperation(
         *LIMITED, AT, SPELLED,
     ),
     answers=("CellsDocument",), document=_cells,
-    is_long=is_always_long, reads_index=True, is_searched=True,
+    is_long=is_always_long, reads_index=True, searched=_searched,
 )  # fmt: skip
 
 READ_CELL_COUNTS: Final = ReadOperation(
@@ -131,7 +140,7 @@ READ_CELL_COUNTS: Final = ReadOperation(
     summary="Count the cells that a list would have, in all and by the values of a name.",
     parameters=(*FILTERS, GROUP_BY, AT),
     answers=("CountsDocument",), document=_cell_counts,
-    is_long=is_always_long, reads_index=True, is_searched=True,
+    is_long=is_always_long, reads_index=True, searched=_searched,
 )  # fmt: skip
 
 READ_CELL: Final = ReadOperation(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from aos.core.state.state import State
+from aos.manifest.linear_names import LINEAR
 from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
 from aos.read.operations.parameters import AT, GROUP_BY, LIMITED, NAME, WHERE
 from aos.read.views import count_view, linear_view
@@ -38,6 +40,10 @@ def _counts(view: View, query: Query) -> Document:
     return count_view.linear_counts(view, group_by=query.get("group_by"), **_filters(query))
 
 
+def _searched(_state: State, _query: Query) -> str:
+    return LINEAR
+
+
 READ_PLANS: Final = ReadOperation(
     name="read_plans", path="/v1/linear/plans", command="linear plans",
     summary="List the plans of the manifest in force.",
@@ -48,7 +54,7 @@ READ_LINEAR_INSTANCES: Final = ReadOperation(
     name="read_linear_instances", path="/v1/linear/instances", command="linear list",
     summary="List linear instances, by id.", parameters=(*FILTERS, *LIMITED, AT),
     answers=("LinearInstancesDocument",), document=_instances,
-    is_long=is_always_long, reads_index=True, is_searched=True,
+    is_long=is_always_long, reads_index=True, searched=_searched,
 )  # fmt: skip
 
 READ_LINEAR_COUNTS: Final = ReadOperation(
@@ -57,7 +63,7 @@ READ_LINEAR_COUNTS: Final = ReadOperation(
     "name.",
     parameters=(*FILTERS, GROUP_BY, AT),
     answers=("CountsDocument",), document=_counts,
-    is_long=is_always_long, reads_index=True, is_searched=True,
+    is_long=is_always_long, reads_index=True, searched=_searched,
 )  # fmt: skip
 
 READ_LINEAR_INSTANCE: Final = ReadOperation(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from aos.core.state.state import State
 from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT, View
 
@@ -87,8 +88,8 @@ class ReadOperation:
     ``is_long`` is the cost: whether the document of a query may take long. ``asks_process`` says
     that its advice depends on the work of the process that runs the world, ``has_process`` that its
     readers add this process and how the world came here, which a view does not know,
-    ``reads_index`` that an index of the journal makes it faster, ``is_searched`` that the search
-    index may have it.
+    ``reads_index`` that an index of the journal makes it faster. ``searched`` is of a list that can
+    come from indexed values: it returns the workflow whose cells a query selects, None for all.
     """
 
     name: str
@@ -102,7 +103,7 @@ class ReadOperation:
     asks_process: bool = False
     has_process: bool = False
     reads_index: bool = False
-    is_searched: bool = False
+    searched: Callable[[State, Query], str | None] | None = None
     links: tuple[ApiLink, ...] = ()
 
     def read(self, view: View, query: Query) -> Document:

@@ -12,7 +12,7 @@ from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import is_pinned
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.manifest.builtins import TIMER
 from aos.read.lens.lookup import find_effect, find_workflow
 from aos.read.views.diagnosis import ADVICE
@@ -85,9 +85,7 @@ class CellSelection:
         check_word("cell status", self.status, CELL_STATUSES)
         check_word("fault kind", self.fault, [kind.value for kind in ADVICE])
         if self.older_than_ns is not None and self.older_than_ns < 0:
-            raise BadUsage(
-                sentence("older than", expected="0 or more", actual=f"{self.older_than_ns} ns")
-            )
+            raise BadUsage("older than", expected="0 or more", actual=f"{self.older_than_ns} ns")
         workflow = None if self.workflow is None else find_workflow(state, self.workflow)
         return replace(
             self,
@@ -252,10 +250,8 @@ def read_place(text: str) -> tuple[int, CellId]:
     match = _PLACE.fullmatch(text)
     if match is None:
         raise BadUsage(
-            sentence(
-                "after",
-                expected="the next_after of the page before, such as '0 shop/order@1 636f2d31'",
-                actual=repr(text[:80]),
-            )
+            "after",
+            expected="the next_after of the page before, such as '0 shop/order@1 636f2d31'",
+            actual=repr(text[:80]),
         )
     return int(match[1]), (match[2], bytes.fromhex(match[3]))

@@ -13,7 +13,7 @@ from aos.core.journal.faults import Fault
 from aos.core.journal.records import CellId, Control
 from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
 from aos.core.state.version import manifest_under, workflow_of
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.read.lens.lens import Lens
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.record_finding import ending
@@ -82,8 +82,9 @@ def cells(
     def cells_document(ids: list[CellId], total: int, reasons: Counter[str]) -> Document:
         """Make the document. ``ids`` has one cell more than the page if another page follows."""
         is_last = len(ids) <= limit
-        page_document = paged("cells", ids[:limit], total, offset, row)
-        last = None if is_last or by is not None else view.state.cells[ids[limit - 1]]
+        page_cells = view.listed_cells(ids[:limit])
+        page_document = paged("cells", page_cells, total, offset, row)
+        last = None if is_last or by is not None else page_cells[-1]
         return {
             **page_document,
             "next_offset": None if is_last else offset + limit,
@@ -92,8 +93,7 @@ def cells(
             "looked_at": selected.candidates_count(view.state),
         }
 
-    def row(id: CellId) -> Document:
-        cell = view.state.cells[id]
+    def row(cell: Cell) -> Document:
         cell_row = _cell_row(view, cell)
         return {**cell_row, "state": _state(view, view.lens, cell)} if with_state else cell_row
 
@@ -156,11 +156,9 @@ def cell(view: View, workflow: str, key: str | None = None) -> Document:
     cell = view.state.cells.get(id)
     if cell is None:
         raise NoSuchCell(
-            sentence(
-                "there is no such cell",
-                location=" ".join(word for word in (id[0], key) if word),
-                hint="nothing has reached it, or it was deleted; `aos trace` has its past",
-            )
+            "there is no such cell",
+            location=" ".join(word for word in (id[0], key) if word),
+            hint="nothing has reached it, or it was deleted; `aos trace` has its past",
         )
     shown_key = view.lens.key(id, hash=cell.workflow_hash)
     mailbox = list(cell.mailbox)[:MAIL_SHOWN]

@@ -15,7 +15,7 @@ from aos.core.journal.records import CellId, slot_bytes
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, workflow_of
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.flow.declaration import FlowDeclaration, declared_flow, declared_flows
 from aos.flow.failure import FlowDivergence
 from aos.flow.flow_state import (
@@ -126,11 +126,9 @@ def find_flow(state: State, word: str) -> str:
         for name in other_names:
             if spells(word, name):
                 raise BadUsage(
-                    sentence(
-                        f"{name} is no flow: its state is not {FLOW_STATE}",
-                        expected="one of " + names_text(names) if names else None,
-                        hint="its instances: aos inspect cells; its events: aos send",
-                    )
+                    f"{name} is no flow: its state is not {FLOW_STATE}",
+                    expected="one of " + names_text(names) if names else None,
+                    hint="its instances: aos inspect cells; its events: aos send",
                 )
     return find_named("flow", word, names, "the manifest in force has no flow")
 

@@ -19,7 +19,7 @@ from aos.core.journal.records import (
     slot_bytes,
 )
 from aos.core.state.cell import Cell
-from aos.errors import BadUsage, Damage, sentence
+from aos.errors import BadUsage, Damage
 from aos.flow.failure import Failure, FlowDivergence
 from aos.flow.flow_state import OTHER_SPELLINGS, FlowState
 from aos.flow.history import History
@@ -157,11 +157,9 @@ def find_instance(view: View, word: str, key: str) -> SeenFlow:
     instance = None if cell is None else read_flow(view.state, cell, view.journal.blob)
     if instance is None:
         raise BadUsage(
-            sentence(
-                "there is no such instance of the flow",
-                location=f"{name} {key}",
-                hint="aos flow list shows those that there are; aos flow start makes one",
-            )
+            "there is no such instance of the flow",
+            location=f"{name} {key}",
+            hint="aos flow list shows those that there are; aos flow start makes one",
         )
     return instance
 

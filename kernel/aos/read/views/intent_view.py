@@ -23,7 +23,7 @@ from aos.core.journal.records import (
 )
 from aos.core.journal.vocabulary import STATUSES
 from aos.core.state.cell import OpenIntent
-from aos.errors import BadUsage, Damage, Pruned, sentence
+from aos.errors import BadUsage, Damage, Pruned
 from aos.read.lens.lookup import find_effect, find_intent, find_workflow
 from aos.read.lens.ports import RecordIndex, first_kept
 from aos.read.lens.record_finding import ending, records_after
@@ -137,19 +137,17 @@ def _check_filters(status: str | None, *, halted: bool, condition: str | None) -
         problem = "a condition selects open intents, by their cells"
     else:
         return
-    raise BadUsage(sentence(problem, expected="status open", actual=f"status {status or 'all'}"))
+    raise BadUsage(problem, expected="status open", actual=f"status {status or 'all'}")
 
 
 def _check_code(status: str | None) -> None:
     """Raise BadUsage if intents of this status have no receipt, which a code would select."""
     if status in INTENT_STATUSES:
         raise BadUsage(
-            sentence(
-                "a code selects intents by their receipts",
-                expected="one of " + ", ".join(STATUSES) + ", or all",
-                actual=f"status {status}",
-                hint="for open ones, select those that are held or parked: --parked",
-            )
+            "a code selects intents by their receipts",
+            expected="one of " + ", ".join(STATUSES) + ", or all",
+            actual=f"status {status}",
+            hint="for open ones, select those that are held or parked: --parked",
         )
 
 

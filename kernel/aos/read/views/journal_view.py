@@ -11,7 +11,7 @@ from typing import Final
 from aos.core.journal.journal_clock import clock_after
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Event, Manifest, Record, Step
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.manifest.effective import Effective
 from aos.read.lens.lens import Lens
 from aos.read.lens.lookup import find_cell, find_workflow
@@ -45,9 +45,7 @@ class Selection:
     def __post_init__(self) -> None:
         for kind in self.kinds or ():
             if kind not in KINDS:
-                raise BadUsage(
-                    sentence(f"no record is a {kind!r}", expected="one of " + ", ".join(KINDS))
-                )
+                raise BadUsage(f"no record is a {kind!r}", expected="one of " + ", ".join(KINDS))
 
     @property
     def cell(self) -> CellId | None:

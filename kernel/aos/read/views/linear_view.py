@@ -110,7 +110,7 @@ def instances(
     if view.finder is not None:
         page = view.finder.page(linear_query(search), limit=limit, offset=offset)
         if page is not None:
-            shown_ = [_state(view, view.state.cells[cell_id]) for cell_id in page.cells]
+            shown_ = [_state(view, cell) for cell in view.listed_cells(page.cells)]
             rows = [_row(state) for state in shown_ if state is not None]
             return {"instances": rows, "total": page.total}
     placed_rows = [

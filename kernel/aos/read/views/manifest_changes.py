@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective
 from aos.read.lens.manifests import manifest_records
@@ -30,7 +30,7 @@ def manifest_changes(view: View, since: int) -> Document:
     head = view.journal.head()
     end = last if head is None or not view.is_past else head.seq
     if since > end:
-        raise BadUsage(sentence("since", expected=f"a record, 1 to {end}", actual=str(since)))
+        raise BadUsage("since", expected=f"a record, 1 to {end}", actual=str(since))
     earlier_manifest, record = _in_force_after(view, since)
     if earlier_manifest is None:
         raise _no_manifest(since)
@@ -54,10 +54,8 @@ def _in_force_after(view: View, seq: int) -> tuple[Effective | None, int | None]
 
 def _no_manifest(seq: int) -> BadUsage:
     return BadUsage(
-        sentence(
-            f"no manifest was in force after record {seq}",
-            hint="aos inspect journal --kind manifest lists the records of manifests",
-        )
+        f"no manifest was in force after record {seq}",
+        hint="aos inspect journal --kind manifest lists the records of manifests",
     )
 
 

@@ -15,7 +15,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Governance, Record
 from aos.core.journal.shadow_report import REPORT_FORMAT, ReportInvalid, read_report_head
 from aos.core.state.proposals import Cast
-from aos.errors import BadUsage, Damage, Pruned, sentence
+from aos.errors import BadUsage, Damage, Pruned
 from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
 from aos.read.lens.ports import first_kept
@@ -188,11 +188,9 @@ def journaled_report(view: View, number: int, hash: str) -> Document:
     reports = {report["hash"]: report["seq"] for report in proposal(view, number)["reports"]}
     if name not in reports:
         raise BadUsage(
-            sentence(
-                f"proposal {number} has no journaled report {name}",
-                expected="one of " + ", ".join(reports) if reports else None,
-                hint=f"aos gov shadow {number} --record journals one",
-            )
+            f"proposal {number} has no journaled report {name}",
+            expected="one of " + ", ".join(reports) if reports else None,
+            hint=f"aos gov shadow {number} --record journals one",
         )
     try:
         shadow_report = checked_report(view.journal.blob(parse_hash(name)))

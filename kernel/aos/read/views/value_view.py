@@ -7,7 +7,7 @@ from typing import Final
 
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Control
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.read.lens.ports import first_kept
 from aos.read.lens.references import references
 from aos.read.views.record_view import Document, cell_document
@@ -30,12 +30,10 @@ def read_value_hash(word: str) -> Hash:
     match = _HASH.fullmatch(word)
     if match is None:
         raise BadUsage(
-            sentence(
-                "not the hash of a value",
-                location=repr(word),
-                expected="blake3: and 64 lower-case hex digits",
-                hint="aos inspect record SEQ names the values of a record",
-            )
+            "not the hash of a value",
+            location=repr(word),
+            expected="blake3: and 64 lower-case hex digits",
+            hint="aos inspect record SEQ names the values of a record",
         )
     return Hash(bytes.fromhex(match[1]))
 
@@ -88,31 +86,25 @@ def _content_hash(view: View, word: str) -> Hash:
     name = parse_sha256(word)
     if name is None:
         raise BadUsage(
-            sentence(
-                "not the name of a blob",
-                location=repr(word),
-                expected="sha256: and 64 lower-case hex digits",
-            )
+            "not the name of a blob",
+            location=repr(word),
+            expected="sha256: and 64 lower-case hex digits",
         )
     blob_hash = view.journal.hash_by_sha256(name)
     if blob_hash is None:
         raise BadUsage(
-            sentence(
-                "no blob of this world has this name",
-                location=word,
-                hint="only the blobs that modules of the AgentOS SDK use have SHA-256 names",
-            )
+            "no blob of this world has this name",
+            location=word,
+            hint="only the blobs that modules of the AgentOS SDK use have SHA-256 names",
         )
     return blob_hash
 
 
 def _unknown(value_hash: Hash) -> BadUsage:
     return BadUsage(
-        sentence(
-            "the world holds no such value",
-            location=hash_text(value_hash),
-            hint="only values of more than 1,024 bytes lie outside their records",
-        )
+        "the world holds no such value",
+        location=hash_text(value_hash),
+        hint="only values of more than 1,024 bytes lie outside their records",
     )
 
 

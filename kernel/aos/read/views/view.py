@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from aos.core.journal.records import CellId
+from aos.core.state.cell import Cell
 from aos.core.state.state import State
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.read.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
 from aos.read.lens.manifests import Manifests
 from aos.read.lens.ports import Journal, RecordIndex
@@ -104,6 +106,15 @@ class View:
         self.index: RecordIndex | None = None
         """An index of the journal, in the place of a search of all records, if there is one."""
 
+    def listed_cells(self, ids: Sequence[CellId]) -> list[Cell]:
+        """The cells of a page of a list, which must exist. Those at rest may come from the index,
+        without their idempotency keys."""
+        cells = self.state.cells
+        resting: Mapping[CellId, Cell] = {}
+        if self.finder is not None:
+            resting = self.finder.at_rest([id for id in ids if not cells.is_above(id)])
+        return [resting.get(id) or cells[id] for id in ids]
+
     def spell(self, *, bytes_max: int = LISTED_BYTES) -> None:
         """Show values for people instead of programs from now on (A-48), in lists up to
         ``bytes_max`` bytes of each."""
@@ -140,7 +151,7 @@ def page_end(limit: int, offset: int) -> int:
     """
     check_limit(limit)
     if offset < 0:
-        raise BadUsage(sentence("offset", expected="0 or more", actual=str(offset)))
+        raise BadUsage("offset", expected="0 or more", actual=str(offset))
     return offset + limit
 
 
@@ -160,10 +171,10 @@ def paged(
 def check_limit(limit: int) -> None:
     """Raise ``BadUsage`` for a limit that is out of range."""
     if not 1 <= limit <= LIMIT_MAX:
-        raise BadUsage(sentence("limit", expected=f"1 to {LIMIT_MAX}", actual=str(limit)))
+        raise BadUsage("limit", expected=f"1 to {LIMIT_MAX}", actual=str(limit))
 
 
 def check_word(noun: str, word: str | None, choices: Collection[str]) -> None:
     """Raise ``BadUsage`` for a word that is not one of ``choices``."""
     if word is not None and word not in choices:
-        raise BadUsage(sentence(f"no {noun} is {word!r}", expected="one of " + ", ".join(choices)))
+        raise BadUsage(f"no {noun} is {word!r}", expected="one of " + ", ".join(choices))

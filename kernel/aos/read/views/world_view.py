@@ -8,7 +8,7 @@ from typing import Any
 from aos.core.journal.records import Genesis
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.state import State
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.keys import key_text
@@ -223,11 +223,9 @@ def _definition(definitions: list[Any], name: str) -> Document:
             return definition
     names = [node["name"] for node in definitions if name in node["name"]]
     raise BadUsage(
-        sentence(
-            f"nothing in the manifest in force is called {name!r}",
-            expected="one of " + ", ".join(names) if names else None,
-            hint="aos inspect manifest lists everything",
-        )
+        f"nothing in the manifest in force is called {name!r}",
+        expected="one of " + ", ".join(names) if names else None,
+        hint="aos inspect manifest lists everything",
     )
 
 

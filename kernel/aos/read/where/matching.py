@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from aos.core.journal.records import CellId
+from aos.core.state.cell import Cell
 from aos.read.where.attributes import Attribute, Comparable, Names, Subject
 from aos.read.where.condition import (
     AND,
@@ -223,9 +224,12 @@ class CellFinder(Protocol):
 
     def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage | None:
         """A page of cells; None if the query names something that is not indexed."""
+
+    def at_rest(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
+        """Those of some cells that a list shows without reading the store: all that its rows need,
+        without idempotency keys. For cells that the state has in its base alone."""
         ...
 
     def count(self, query: CellQuery, by: Attribute | None, limit: int) -> CountedCells | None:
         """The number of all cells of the query, and by the values of an attribute at most ``limit``
         groups; None if one of them is not indexed."""
-        ...

@@ -44,17 +44,15 @@ END: Final = "end"
 _KIB: Final = 1024
 _MIB: Final = 1024 * _KIB
 
-BYTES_MAX: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        HEADER: _MIB,
-        FRAME: FRAME_BYTES_MAX,
-        BLOB: 1024 * _MIB,
-        ERASED: 64 * _KIB,
-        HEAD: 4 * _KIB,
-        INDEX: 1 << 48,
-        END: 8 + 8 + HASH_BYTES,
-    }
-)
+BYTES_MAX: Final[Mapping[str, int]] = {
+    HEADER: _MIB,
+    FRAME: FRAME_BYTES_MAX,
+    BLOB: 1024 * _MIB,
+    ERASED: 64 * _KIB,
+    HEAD: 4 * _KIB,
+    INDEX: 1 << 48,
+    END: 8 + 8 + HASH_BYTES,
+}
 """The longest body of each kind. An index is never read whole."""
 
 ROW_BYTES: Final = HASH_BYTES + 8

@@ -12,13 +12,13 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from blake3 import blake3
 
+from aos.closable import Closable
 from aos.core.journal.frame import Frame, Head, read_frame
-from aos.errors import BadUsage, Damage, Unavailable, sentence
+from aos.errors import BadUsage, Damage, Unavailable
 from aos.shell_text import shell_word
 from aos.store.bundle.items import (
     BLOB,
@@ -50,7 +50,7 @@ ROWS_AT_ONCE: Final = 1024
 T = TypeVar("T")
 
 
-class Bundle:
+class Bundle(Closable):
     """A bundle, opened for reading by ``open_bundle``. Any thread may read."""
 
     def __init__(self, path: Path, fd: int) -> None:
@@ -74,17 +74,6 @@ class Bundle:
         header = self._expect(0, HEADER)
         self.header = self._body(0, header, BundleHeader.from_bytes)
         self._items_at = header.item_size
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""
@@ -116,13 +105,11 @@ class Bundle:
                 on_progress(at + opening.item_size, self.size)
         if digest.digest() != self._end.digest:
             raise Damage(
-                sentence(
-                    "the file was altered",
-                    location=str(self.path),
-                    expected=f"closing hash {self._end.digest.hex()[:16]}",
-                    actual=digest.hexdigest()[:16],
-                    hint="copy or export it again",
-                )
+                "the file was altered",
+                location=str(self.path),
+                expected=f"closing hash {self._end.digest.hex()[:16]}",
+                actual=digest.hexdigest()[:16],
+                hint="copy or export it again",
             )
         if values != self.values:
             problem = f"the index has {self.values} values, and the file {values}"
@@ -295,18 +282,14 @@ class Bundle:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _damage(self, at: int, problem: str) -> Damage:
-        return Damage(
-            sentence(problem, location=f"{self.path}: byte {at:,}", hint="copy or export it again")
-        )
+        return Damage(problem, location=f"{self.path}: byte {at:,}", hint="copy or export it again")
 
     def _cut_short(self) -> Damage:
         return Damage(
-            sentence(
-                "the bundle is cut short, or something was added to it",
-                location=str(self.path),
-                expected=f"its closing hash in the last {END_BYTES} of its {self.size:,} bytes",
-                hint="copy or export it again",
-            )
+            "the bundle is cut short, or something was added to it",
+            location=str(self.path),
+            expected=f"its closing hash in the last {END_BYTES} of its {self.size:,} bytes",
+            hint="copy or export it again",
         )
 
 

@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from blake3 import blake3
 
+from aos.closable import Closable
 from aos.core.journal.frame import Head
-from aos.errors import Unavailable, sentence
+from aos.errors import Unavailable
 from aos.store.bundle.items import (
     BLOB,
     END,
@@ -36,7 +36,7 @@ from aos.values.digests import Hash
 ROWS_AT_ONCE: Final = 4096
 
 
-class BundleWriter:
+class BundleWriter(Closable):
     """Writes ``FILE.part`` and gives it its name in ``finish``. Without that, leaving the block
     removes the part again (B-20, B-21).
 
@@ -60,15 +60,8 @@ class BundleWriter:
             self._part.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Give up what ``finish`` has not named."""
         self._positions.close()
         self._part.close()
 
@@ -152,10 +145,8 @@ class ValuePositions:
             self._rows.execute("INSERT INTO rows VALUES (?, ?)", (value, at))
         except sqlite3.OperationalError as error:
             raise Unavailable(
-                sentence(
-                    f"the folder for temporary files cannot be written: {error}",
-                    hint="make room there, or name another with TMPDIR",
-                )
+                f"the folder for temporary files cannot be written: {error}",
+                hint="make room there, or name another with TMPDIR",
             ) from error
 
     def __iter__(self) -> Iterator[tuple[Hash, int]]:

@@ -14,7 +14,7 @@ use aos_core::journal::frame::{read_frame, Frame, Head, FRAME_BYTES_MAX};
 use aos_core::journal::record_codec::from_bytes;
 use aos_core::journal::records::{Control, Principal, Record};
 use aos_core::journal::vocabulary::ControlAction;
-use aos_core::values::cbor::{decode_record, put_head, Bounds, Value, BYTES, RECORD};
+use aos_core::values::cbor::{decode_record, put_head, Bounds, Key, Value, BYTES, RECORD};
 use aos_core::values::digests::{content_hash, hash_text, hex, Hash, HASH_BYTES};
 
 use crate::problem::{damage_text, Problem};
@@ -155,8 +155,11 @@ impl Header {
         }
         value.get("created")?.as_text()?;
         let Value::Map(executors) = value.get("executors")? else { return None };
-        for (_, key) in executors {
-            key.as_bytes().filter(|key| key.len() == KEY_BYTES)?;
+        let is_named_key = |(name, key): &(Key, Value)| {
+            matches!(name, Key::Text(_)) && key.as_bytes().is_some_and(|key| key.len() == KEY_BYTES)
+        };
+        if !executors.iter().all(is_named_key) {
+            return None;
         }
         let key = |value: &Value| Some(value.as_bytes()?.to_vec()).filter(|k| k.len() == KEY_BYTES);
         let operators = value.get("operators")?.as_list()?.iter().map(|row| {

@@ -152,8 +152,8 @@ struct Pass<'a> {
     /// The newest announced snapshot that the bundle has.
     newest: Option<(u64, Hash)>,
     compared: u64,
-    /// The records that erased values, as the bundle lists them.
-    erasing: BTreeMap<u64, &'a [u8]>,
+    /// The records that erased values, as the bundle gives them for each value.
+    erasing: BTreeMap<u64, BTreeSet<&'a [u8]>>,
 }
 
 impl<'a> Pass<'a> {
@@ -163,7 +163,10 @@ impl<'a> Pass<'a> {
         erased: &'a [ErasedValue],
     ) -> Result<Self, Problem> {
         let reader = Reader::new(bundle);
-        let erasing = erased.iter().map(|value| (value.seq, &value.record[..])).collect();
+        let mut erasing: BTreeMap<u64, BTreeSet<&[u8]>> = BTreeMap::new();
+        for value in erased {
+            erasing.entry(value.seq).or_default().insert(&value.record);
+        }
         Ok(Pass {
             path,
             bundle,
@@ -185,7 +188,8 @@ impl<'a> Pass<'a> {
             State::empty(Tip::of(frame.header.world), &self.blobs, None, LIMITS, trusting())
         });
         for (seq, record) in (frame.header.first..).zip(&frame.records) {
-            if self.erasing.get(&seq).is_some_and(|erasing| erasing != record) {
+            let mut erasing = self.erasing.get(&seq).into_iter().flatten();
+            if erasing.any(|erasing| *erasing != &record[..]) {
                 return Err(Problem::Damage(format!(
                     "{location}, record {seq}: it is not the record that the bundle gives as the \
                      one that erased a value"

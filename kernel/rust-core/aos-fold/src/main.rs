@@ -1,4 +1,5 @@
-//! `aos-fold FILE`: check a bundle and fold its journal with the second kernel, without Python.
+//! `aos-fold FILE`: check a bundle and fold its journal with the second kernel, without Python
+//! (spec/bundle.md, B-53 and B-54).
 //!
 //! Exit codes are those of `aos`: 0 sound, 2 usage, 3 damaged, 4 the file cannot be read now.
 

@@ -13,7 +13,7 @@ use crate::manifest::builtins::{legacy_arm, ENVELOPE, ERROR, REJECTED, STREAM};
 use crate::manifest::effective::{Effective, Workflow};
 use crate::manifest::forms::AGENTOS;
 use crate::state::cell::{OpenIntent, Settling};
-use crate::values::cbor::{Key, Value, RECORD_BYTES_MAX};
+use crate::values::cbor::{decode_record, Key, Value, RECORD, RECORD_BYTES_MAX};
 use crate::values::digests::{content_hash, hash_text};
 use crate::values::errors::{Failure, Outcome, ValueProblem};
 use crate::values::schema::Schema;
@@ -120,7 +120,6 @@ pub fn settled_arm(
 /// A payload in normal form, and the schema that it fits.
 struct Payload {
     schema: Rc<str>,
-    value: Value,
     data: Vec<u8>,
 }
 
@@ -132,8 +131,8 @@ fn settled_payload(intent: &OpenIntent, receipt: &Settling, payload: &[u8]) -> O
         Some(name) if *name == of_effect.name => of_effect.clone(),
         _ => effect_error(),
     };
-    let (data, value) = schema.from_ingress_value(payload, RECORD_BYTES_MAX).map_err(as_damage)?;
-    Ok(Payload { schema: schema.name.clone(), data: data.into_owned(), value })
+    let data = schema.from_ingress(payload, RECORD_BYTES_MAX).map_err(as_damage)?;
+    Ok(Payload { schema: schema.name.clone(), data: data.into_owned() })
 }
 
 /// A value that was checked when it was recorded does not fit now: its bytes were altered.
@@ -272,13 +271,14 @@ fn legacy(
 ) -> Outcome<Fields> {
     let params = intent.params.bytes(blobs)?;
     let requested = intent.effect.params.from_record(&params).map_err(as_damage)?;
+    let settled = decode_record(&payload.data, RECORD).map_err(as_damage)?;
     let mut fields = vec![
         ("intent_hash", text(&hash_text(&intent.intent))),
         ("workflow", text(&intent.cell.workflow)),
         ("effect", text(&intent.effect.name)),
         ("status", text(receipt.status().word())),
         ("requested", requested),
-        ("receipt", payload.value),
+        ("receipt", settled),
     ];
     fields.extend(cost_and_signature(receipt));
     Ok(Fields(fields))

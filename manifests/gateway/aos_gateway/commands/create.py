@@ -7,17 +7,14 @@ import re
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
-from aos.errors import BadUsage, excerpt, sentence
+from aos.errors import BadUsage, excerpt
 from aos.read.views.view import check_word
-from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.options import DEFAULT_WORLD, Json, World, number, option
 from aos_cli.output import note, print_json
-from aos_gateway import policy as policies
 from aos_gateway import text
 from aos_gateway.hex_text import read_address, read_hash
 from aos_gateway.keys import read_work_key
-from aos_gateway.policy import policy_of
+from aos_gateway.policy import with_policy
 from aos_gateway.requests import (
     MODES,
     Request,
@@ -33,63 +30,39 @@ from aos_gateway.sending import create, input_of_work
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-Studio = Annotated[
-    str, typer.Option(metavar="A", help="Address of the studio, the contract that takes works.")
-]
-Epoch = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of the epoch.")]
-Signer = Annotated[
-    str, typer.Option(metavar="A", help="Address of the account that signs the transactions.")
-]
-Chain = Annotated[int, typer.Option(metavar="N", parser=number, help="Id of the chain.")]
+Studio = Annotated[str, option("A", "Address of the studio, the contract that takes works.")]
+Epoch = Annotated[int, option("N", "Number of the epoch.", parser=number)]
+Signer = Annotated[str, option("A", "Address of the account that signs the transactions.")]
+Chain = Annotated[int, option("N", "Id of the chain.", parser=number)]
 
 
+@with_policy(has_upload=True)
 def create_work(
     *,
     studio: Studio,
     epoch: Epoch,
     signer: Signer,
-    evidence: Annotated[
-        Path, typer.Option(metavar="FILE", help="The evidence, of 1 to 524,288 bytes.")
-    ],
+    evidence: Annotated[Path, option("FILE", "The evidence, of 1 to 524,288 bytes.")],
     data_hash: Annotated[
         str | None,
-        typer.Option(
-            metavar="HASH",
-            help="Hash under which the contract has the work (default: BLAKE3 of the evidence).",
+        option(
+            "HASH", "Hash under which the contract has the work (default: BLAKE3 of the evidence)."
         ),
     ] = None,
     chain: Chain = 31337,
-    arweave: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the gateway in AOS_ARWEAVE.")
-    ] = "main",
+    arweave: Annotated[str, option("NAME", "Name of the gateway in AOS_ARWEAVE.")] = "main",
     content_type: Annotated[
         str | None,
-        typer.Option(
-            metavar="TYPE",
-            help="Media type of the evidence (default: that of the file's name, else "
+        option(
+            "TYPE",
+            "Media type of the evidence (default: that of the file's name, else "
             "application/octet-stream).",
         ),
     ] = None,
-    conf: policies.Conf = None,
-    wait: policies.Wait = None,
-    bump_after: policies.BumpAfter = None,
-    max_fee: policies.MaxFee = None,
-    retries: policies.Retries = None,
-    retry_base: policies.RetryBase = None,
-    retry_cap: policies.RetryCap = None,
-    stall_base: policies.StallBase = None,
-    stall_cap: policies.StallCap = None,
-    stall_cycles: policies.StallCycles = None,
-    arweave_conf: policies.ArweaveConf = None,
-    arweave_wait: policies.ArweaveWait = None,
+    policy: dict[str, int],
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    policy = policy_of(
-        conf=conf, wait=wait, bump_after=bump_after, max_fee=max_fee, retries=retries,
-        retry_base=retry_base, retry_cap=retry_cap, stall_base=stall_base, stall_cap=stall_cap,
-        stall_cycles=stall_cycles, arweave_conf=arweave_conf, arweave_wait=arweave_wait,
-    )  # fmt: skip
     request = work_request(
         chain=check_nat(chain, "--chain", least=1),
         studio=read_address(studio, "--studio"),
@@ -104,44 +77,21 @@ def create_work(
     _create(world, request, json=json)
 
 
+@with_policy(has_upload=False)
 def create_score(
     *,
-    work: Annotated[str, typer.Option(metavar="KEY", help="The work, a record of this world.")],
-    validator: Annotated[
-        str, typer.Option(metavar="A", help="Address of the validator, who signs the score.")
-    ],
-    scores: Annotated[
-        str, typer.Option(metavar="LIST", help="1 to 32 numbers from 0 to 65,535, such as 80,90.")
-    ],
-    mode: Annotated[
-        str,
-        typer.Option(metavar="|".join(MODES), help="direct (default), or commit-reveal."),
-    ] = "direct",
+    work: Annotated[str, option("KEY", "The work, a record of this world.")],
+    validator: Annotated[str, option("A", "Address of the validator, who signs the score.")],
+    scores: Annotated[str, option("LIST", "1 to 32 numbers from 0 to 65,535, such as 80,90.")],
+    mode: Annotated[str, option("|".join(MODES), "direct (default), or commit-reveal.")] = "direct",
     admin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A", help="Address that registers the validator (default: the validator)."
-        ),
+        str | None, option("A", "Address that registers the validator (default: the validator).")
     ] = None,
-    conf: policies.Conf = None,
-    wait: policies.Wait = None,
-    bump_after: policies.BumpAfter = None,
-    max_fee: policies.MaxFee = None,
-    retries: policies.Retries = None,
-    retry_base: policies.RetryBase = None,
-    retry_cap: policies.RetryCap = None,
-    stall_base: policies.StallBase = None,
-    stall_cap: policies.StallCap = None,
-    stall_cycles: policies.StallCycles = None,
+    policy: dict[str, int],
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     check_word("mode", mode, MODES)
-    policy = policy_of(
-        conf=conf, wait=wait, bump_after=bump_after, max_fee=max_fee, retries=retries,
-        retry_base=retry_base, retry_cap=retry_cap, stall_base=stall_base, stall_cap=stall_cap,
-        stall_cycles=stall_cycles,
-    )  # fmt: skip
     of_work = read_work_key(work, "--work")
     by = read_address(validator, "--validator")
     registrar = None if admin is None else read_address(admin, "--admin")
@@ -156,30 +106,17 @@ def create_score(
     _create(world, request, json=json)
 
 
+@with_policy(has_upload=False)
 def close_epoch(
     *,
     studio: Studio,
     epoch: Epoch,
     signer: Signer,
     chain: Chain = 31337,
-    conf: policies.Conf = None,
-    wait: policies.Wait = None,
-    bump_after: policies.BumpAfter = None,
-    max_fee: policies.MaxFee = None,
-    retries: policies.Retries = None,
-    retry_base: policies.RetryBase = None,
-    retry_cap: policies.RetryCap = None,
-    stall_base: policies.StallBase = None,
-    stall_cap: policies.StallCap = None,
-    stall_cycles: policies.StallCycles = None,
+    policy: dict[str, int],
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    policy = policy_of(
-        conf=conf, wait=wait, bump_after=bump_after, max_fee=max_fee, retries=retries,
-        retry_base=retry_base, retry_cap=retry_cap, stall_base=stall_base, stall_cap=stall_cap,
-        stall_cycles=stall_cycles,
-    )  # fmt: skip
     request = epoch_request(
         chain=check_nat(chain, "--chain", least=1),
         studio=read_address(studio, "--studio"),
@@ -201,10 +138,8 @@ def _create(world: Path, request: Request, *, json: bool) -> None:
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise BadUsage(
-            sentence(
-                "--arweave",
-                expected="a name in AOS_ARWEAVE: 1 to 64 letters, digits, dots, dashes or _",
-                actual=repr(excerpt(text, characters_max=80)),
-            )
+            "--arweave",
+            expected="a name in AOS_ARWEAVE: 1 to 64 letters, digits, dots, dashes or _",
+            actual=repr(excerpt(text, characters_max=80)),
         )
     return text

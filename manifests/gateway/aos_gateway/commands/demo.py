@@ -6,12 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from aos.errors import BadUsage
 from aos_cli.demo.processes import Children, python, stoppable
 from aos_cli.demo.stages import conclude, demo_folder_at
-from aos_cli.options import number
+from aos_cli.options import argument, flag, number, option
 from aos_cli.output import line
 from aos_gateway.demo.chain import find_gateway_files, local_chain
 from aos_gateway.demo.story import GatewayStory
@@ -25,33 +23,26 @@ BLOCK_S: Final = "0.2"
 def demo(
     directory: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DIR",
-            help="New or empty folder for chain and world, kept afterwards (default: a temporary "
+        argument(
+            "DIR",
+            "New or empty folder for chain and world, kept afterwards (default: a temporary "
             "folder).",
         ),
     ] = None,
     *,
     works: Annotated[
-        int,
-        typer.Option(
-            metavar="N", parser=number, help=f"Number of works, {WORKS_MIN} to {WORKS_MAX}."
-        ),
+        int, option("N", f"Number of works, {WORKS_MIN} to {WORKS_MAX}.", parser=number)
     ] = 60,
     scores: Annotated[
         int,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            f"Number of scores, at least {SCORES_MIN} and at most one for each work.",
             parser=number,
-            help=f"Number of scores, at least {SCORES_MIN} and at most one for each work.",
         ),
     ] = 40,
-    seed: Annotated[
-        int, typer.Option(metavar="S", parser=number, help="Seed of what goes wrong at the node.")
-    ] = 7,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the temporary folder if no DIR is given.")
-    ] = False,
+    seed: Annotated[int, option("S", "Seed of what goes wrong at the node.", parser=number)] = 7,
+    keep: Annotated[bool, flag("--keep", "Keep the temporary folder if no DIR is given.")] = False,
 ) -> int:
     if not WORKS_MIN <= works <= WORKS_MAX:
         raise BadUsage(f"--works: expected {WORKS_MIN} to {WORKS_MAX}, found {works}")

@@ -8,11 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
-from aos.errors import BadUsage, Refused, Unavailable, sentence
+from aos.errors import BadUsage, Refused, Unavailable
 from aos.read.views.view import LIMIT, check_word, page
-from aos_cli.options import DEFAULT_WORLD, Json, Limit, Offset, World
+from aos_cli.options import DEFAULT_WORLD, Json, Limit, Offset, World, argument, flag, option
 from aos_cli.output import print_json
 from aos_gateway import text
 from aos_gateway.hex_text import read_address
@@ -34,47 +32,21 @@ from aos_gateway.world import show as show_cell
 
 _STATE_NAMES: Final = ", ".join(STATES)
 
-Type = Annotated[
-    str | None,
-    typer.Option("--type", metavar="T", help=f"Only this type: {', '.join(KIND_NAMES)}."),
-]
-State = Annotated[
-    str | None,
-    typer.Option("--state", metavar="S", help=f"Only this state: {_STATE_NAMES}."),
-]
-Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="The key of a work, a score, an epoch or a lane.")
-]
-Keys = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="KEY", help="Keys of works, scores, epochs or lanes."),
-]
+Type = Annotated[str | None, option("T", f"Only this type: {', '.join(KIND_NAMES)}.")]
+State = Annotated[str | None, option("S", f"Only this state: {_STATE_NAMES}.", "--state")]
+Key = Annotated[str, argument("KEY", "The key of a work, a score, an epoch or a lane.")]
+Keys = Annotated[list[str] | None, argument("KEY", "Keys of works, scores, epochs or lanes.")]
 Reason = Annotated[
-    str,
-    typer.Option(
-        metavar="TEXT",
-        help=f"The reason, which the record keeps (at most {WHY_BYTES_MAX:,} bytes).",
-    ),
+    str, option("TEXT", f"The reason, which the record keeps (at most {WHY_BYTES_MAX:,} bytes).")
 ]
-AllParked = Annotated[
-    bool, typer.Option("--all", help="Every record that has not ended, and every lane.")
-]
-AllResumed = Annotated[bool, typer.Option("--all", help="Every stalled record and lane.")]
-AllCanceled = Annotated[bool, typer.Option("--all", help="Every record that has not ended.")]
+AllParked = Annotated[bool, flag("--all", "Every record that has not ended, and every lane.")]
+AllResumed = Annotated[bool, flag("--all", "Every stalled record and lane.")]
+AllCanceled = Annotated[bool, flag("--all", "Every record that has not ended.")]
 AllReconciled = Annotated[
-    bool,
-    typer.Option("--all", help="Every record that runs or is stalled, and every lane in use."),
+    bool, flag("--all", "Every record that runs or is stalled, and every lane in use.")
 ]
-OfState = Annotated[
-    str | None,
-    typer.Option("--state", metavar="S", help=f"With --all: those in this state: {_STATE_NAMES}."),
-]
-OfType = Annotated[
-    str | None,
-    typer.Option(
-        "--type", metavar="T", help=f"With --all: only this type: {', '.join(KIND_NAMES)}."
-    ),
-]
+OfState = Annotated[str | None, option("S", f"With --all: those in this state: {_STATE_NAMES}.")]
+OfType = Annotated[str | None, option("T", f"With --all: only this type: {', '.join(KIND_NAMES)}.")]
 
 
 def list_cells(
@@ -82,11 +54,9 @@ def list_cells(
     type: Type = None,
     state: State = None,
     studio: Annotated[
-        str | None, typer.Option(metavar="A", help="Only records of the studio at this address.")
+        str | None, option("A", "Only records of the studio at this address.")
     ] = None,
-    stalled: Annotated[
-        bool, typer.Option("--stalled", help="Only stalled records and lanes.")
-    ] = False,
+    stalled: Annotated[bool, flag("--stalled", "Only stalled records and lanes.")] = False,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     world: World = DEFAULT_WORLD,
@@ -188,9 +158,7 @@ def _command(
         )
     if len(reason.encode(errors="replace")) > WHY_BYTES_MAX:
         size_text = f"{len(reason.encode(errors='replace')):,}"
-        raise BadUsage(
-            sentence("--why", expected=f"at most {WHY_BYTES_MAX:,} bytes", actual=size_text)
-        )
+        raise BadUsage("--why", expected=f"at most {WHY_BYTES_MAX:,} bytes", actual=size_text)
     cells = (
         all_of(world, action, kind=_kind(type), state=read_state(state))
         if is_all

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from aos_gateway.evm.hex_values import found_text
 
-METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 DEPTH_MAX: Final = 64
 """Lists and objects inside of each other. Answers of nodes have about 8."""

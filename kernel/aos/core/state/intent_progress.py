@@ -1,0 +1,64 @@
+"""The open intents of a world with the progress of each, for a host (H-42, K-95)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aos.core.state.cell import OpenIntent
+from aos.core.state.state import Halt, State
+from aos.values.digests import Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentProgress:
+    """An intent that takes a receipt, and how far executors are with it.
+
+    ``attempt`` is the last one that began; 0 if its first must still be journaled. ``halt`` is why
+    that attempt does not run, if so, and ``halted`` the last attempt that was ever held or parked,
+    0 for none. The next stream frame has a number from ``next_frame`` on.
+
+    If it ``is_owed``, the core itself is about to end it. If it ``is_inherited``, it was opened in
+    a world from which this one was forked, and executors do not run it here (K-113). If it
+    ``is_abandoned``, no cell waits for its receipt: it is not open.
+    """
+
+    intent: OpenIntent
+    attempt: int
+    halt: Halt | None
+    halted: int
+    next_frame: int
+    is_owed: bool
+    is_inherited: bool
+    is_abandoned: bool
+
+
+def open_intents(state: State) -> Iterator[IntentProgress]:
+    """Yield all open intents in the order of opening. Nothing may change ``state`` meanwhile."""
+    owed = {owed_receipt.intent for owed_receipt in state.owed}
+    for hash, intent in state.intents.items():
+        yield _work(state, intent, is_owed=hash in owed, is_abandoned=False)
+
+
+def progress_of(state: State, hash: Hash) -> IntentProgress | None:
+    """Return an intent that is open or abandoned; None if there is no such one."""
+    intent = state.intents.get(hash)
+    if intent is not None:
+        is_owed = any(owed_receipt.intent == hash for owed_receipt in state.owed)
+        return _work(state, intent, is_owed=is_owed, is_abandoned=False)
+    abandoned = state.abandoned.get(hash)
+    return None if abandoned is None else _work(state, abandoned, is_owed=False, is_abandoned=True)
+
+
+def _work(state: State, intent: OpenIntent, *, is_owed: bool, is_abandoned: bool) -> IntentProgress:
+    stream, halted = state.streams.get(intent.intent), state.halts.get(intent.intent)
+    return IntentProgress(
+        intent=intent,
+        attempt=state.attempt(intent),
+        halt=state.halt(intent),
+        halted=0 if halted is None else halted.attempt,
+        next_frame=0 if stream is None else stream.last + 1,
+        is_owed=is_owed,
+        is_inherited=state.is_inherited(intent),
+        is_abandoned=is_abandoned,
+    )

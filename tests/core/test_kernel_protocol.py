@@ -1,0 +1,242 @@
+"""A kernel, as its host uses it (spec/core.md, CR-1 to CR-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from aos.core.decide.answers import Decided, Duplicate
+from aos.core.journal.inputs import MIGRATE, EventInput
+from aos.core.journal.ports import Call, Keep
+from aos.core.journal.records import Faulted, KernelReceipt, Manifest, Step
+from aos.core.kernel import open_kernel
+from aos.core.kernel_protocol import KernelProtocol, decided, step
+from aos.core.limits import Limits
+from aos.errors import Damage
+from aos.manifest.builtins import EFFECT_CANCEL
+from aos.values.cbor import encode
+from aos.values.digests import Hash, content_hash
+from tests.core.cases import CASE, case, cases, log_of, tell
+from tests.core.decide.test_migrate import migrating, to_counted
+from tests.core.desk import DESK, cancel, cell_id, desks, pay
+from tests.core.desk import tell as ask_desk
+from tests.memory_world import MemoryWorld
+
+
+def root_of(world: MemoryWorld) -> Hash:
+    """The root of a world at the end of a frame."""
+    return world.kernel.snapshot(content_hash).document
+
+
+def event(id: str) -> EventInput:
+    value = encode({"id": id, "asks": 0, "note": "go"})
+    return EventInput(schema="c/Go@1", value=value, submission_id=id)
+
+
+def decided_by(kernel: KernelProtocol, world: MemoryWorld, id: str) -> Decided:
+    decision = kernel.decide(event(id), world.stamp())
+    assert isinstance(decision, Decided)
+    return decision
+
+
+def test_a_decision_changes_nothing_until_it_is_entered() -> None:
+    """CR-2."""
+    world = cases()
+    world.seal()
+    before = root_of(world)
+
+    decision = decided_by(world.kernel, world, "a")
+
+    assert root_of(world) == before
+    assert (world.kernel.pending_records, world.kernel.ready_cells) == (0, 0)
+    world.kernel.enter(decision)
+    assert (world.kernel.pending_records, world.kernel.ready_cells) == (1, 1)
+    assert world.kernel.admit(event("a"), world.stamp()) == Duplicate(seq=decision.record.seq)
+
+
+def test_a_step_waits_for_its_call_and_can_be_dropped() -> None:
+    """CR-3, CR-4."""
+    world = cases()
+    world.kernel.admit(event("a"), world.stamp())
+    world.seal()
+    before = root_of(world)
+
+    call = world.kernel.next()
+    assert isinstance(call, Call)
+    dropped = world.runner.run(call)
+    decided_by(world.kernel, world, "b")
+    with pytest.raises(AssertionError, match="no decision waits"):
+        world.kernel.ran(dropped)
+
+    assert root_of(world) == before
+    assert world.kernel.next() == call
+    decision = world.kernel.ran(world.runner.run(call))
+    assert isinstance(decision, Decided)
+    assert isinstance(decision.record, Step)
+    assert root_of(world) == before
+
+
+def test_an_owed_receipt_comes_before_a_step_and_needs_no_runner() -> None:
+    """CR-4, K-80."""
+    world = desks()
+    ask_desk(world, "a", pay("p"))
+    world.send("t/Tell@1", {"key": "a", "asks": [cancel(ref="p")], "note": ""})
+    world.send("t/Tell@1", {"key": "b", "asks": [], "note": ""})
+    assert isinstance(world.step(), Step)
+
+    assert world.kernel.has_work(steps=False)
+    kinds = []
+    while (entered := step(world.kernel, None)) is not None:
+        kinds.append(type(entered.record))
+
+    assert kinds == [KernelReceipt, KernelReceipt]
+    assert not world.kernel.has_work(steps=False)
+    assert world.kernel.has_work()
+    assert world.kernel.next(steps=False) is None
+
+
+def test_the_head_of_the_ring_is_the_entry_that_runs_next() -> None:
+    world = cases()
+    assert world.kernel.ring_head() is None
+    world.kernel.admit(event("b"), world.stamp())
+    world.kernel.admit(event("a"), world.stamp())
+
+    while (head := world.kernel.ring_head()) is not None:
+        record = world.step()
+        assert isinstance(record, Step | Faulted)
+        assert (head.cell, head.entry, head.root, head.depth) == (
+            record.cell, record.entry, record.root, record.depth,
+        )  # fmt: skip
+
+
+def migration(world: MemoryWorld) -> object:
+    """Begin the decision of a manifest that migrates."""
+    loaded = to_counted()
+    modules = {CASE: migrating()}
+    world.runner.modules = {**world.runner.modules, **world.by_hash(loaded, modules)}
+    return world.kernel.decide(world.manifest_input(loaded, mode=MIGRATE), world.stamp())
+
+
+def test_a_migration_asks_for_its_calls_and_for_its_blobs_to_be_kept() -> None:
+    """CR-3, K-76."""
+    world = cases()
+    for id in ("a", "b", "c"):
+        tell(world, id)
+    kept: list[Mapping[Hash, bytes]] = []
+    world.limits, world.keep = Limits(kept_bytes=1, slice_cells=1), kept.append
+    world.restart()
+    before = root_of(world)
+
+    request, calls = migration(world), 0
+    while isinstance(request, Call | Keep):
+        assert root_of(world) == before
+        if isinstance(request, Call):
+            calls += 1
+            request = world.kernel.ran(world.runner.run(request))
+        else:
+            kept.append(dict(request.blobs))
+            world.blobs.update(request.blobs)
+            request = world.kernel.kept()
+
+    assert (calls, len(kept)) == (3, 3)
+    assert isinstance(request, Decided)
+    assert isinstance(request.record, Manifest)
+    world.kernel.enter(request)
+    tell(world, "a")
+    assert log_of(world, "a") == ["v1 go", "v2c go"]
+
+
+def test_a_migration_that_is_dropped_has_changed_nothing() -> None:
+    """CR-2: its host may lack room, or be stopped."""
+    world = cases()
+    tell(world, "a")
+    before = root_of(world)
+    assert isinstance(migration(world), Call)
+
+    class Stopped(Exception):
+        pass
+
+    def run(_: Call) -> object:
+        raise Stopped
+
+    world.sandbox = type("Sandbox", (), {"run": staticmethod(run)})()
+    with pytest.raises(Stopped):
+        world.apply(to_counted(), mode=MIGRATE)
+
+    assert root_of(world) == before
+    world.sandbox = None
+    tell(world, "a")
+    assert log_of(world, "a") == ["v1 go", "v1 go"]
+
+
+def test_only_a_manifest_that_migrates_asks_for_something() -> None:
+    world = cases()
+    tell(world, "a")
+    given = world.manifest_input(to_counted(), mode=MIGRATE)
+
+    with pytest.raises(AssertionError, match="not admitted at once"):
+        world.kernel.admit(given, world.stamp())
+
+
+def test_a_kernel_follows_the_frames_of_another() -> None:
+    """CR-5: to the same root, and then to the same bytes."""
+    world = desks()
+    ask_desk(world, "a", pay("p"), pay("q"))
+    world.seal()
+    other = open_kernel(world=world.state.world, read=world.read, find=world.places.get)
+    for frame in world.frames:
+        other.follow(frame)
+
+    assert (other.tip, other.next_seq) == (world.kernel.tip, world.kernel.next_seq)
+    assert other.figures() == world.kernel.figures()
+    assert other.snapshot(content_hash) == world.kernel.snapshot(content_hash)
+    with pytest.raises(Damage, match="is missing"):
+        other.follow(world.frames[0])
+
+
+def test_open_work_is_told_one_by_one_and_all() -> None:
+    """CR-7."""
+    world = desks()
+    ask_desk(world, "a", pay("p"), pay("q", 2))
+    first, second = world.open()
+    world.attempt(first, 2)
+    world.stream(second, 7)
+
+    work = list(world.kernel.open_intents())
+
+    assert [each.intent for each in work] == [first, second]
+    assert [(each.attempt, each.next_frame) for each in work] == [(2, 0), (1, 8)]
+    assert [world.kernel.progress_of(each.intent.intent) for each in work] == work
+    world.control("end", cell=cell_id("a"), status="completed", why="over")
+    assert list(world.kernel.open_intents()) == []
+    abandoned = world.kernel.progress_of(first.intent)
+    assert abandoned is not None
+    assert abandoned.is_abandoned
+    assert world.kernel.takes_receipt(first.intent)
+    assert not world.kernel.takes_receipt(Hash(bytes(32)))
+    assert EFFECT_CANCEL not in {each.intent.effect.name for each in work}
+
+
+def test_cells_are_read_by_id_and_by_workflow() -> None:
+    world = desks()
+    for key in ("b", "a"):
+        ask_desk(world, key)
+
+    keys = [each.id for each in world.kernel.cells_of(DESK)]
+
+    assert sorted(keys, key=lambda cell: content_hash(cell[1])) == keys
+    assert {*keys} == {cell_id("a"), cell_id("b")}
+    seen = world.kernel.cell(cell_id("a"))
+    assert seen is not None
+    assert seen.status == "running"
+    assert world.kernel.writer_of(cell_id("a")) == world.effective.workflows[DESK]
+    assert world.kernel.cell(cell_id("z")) is None
+    assert world.kernel.writer_of(cell_id("z")) is None
+
+
+def test_a_decided_input_with_a_runner_is_the_answer_of_the_kernel() -> None:
+    world = cases()
+    decision = decided(world.kernel, event("a"), world.stamp(), world.runner, world.blobs.update)
+    assert isinstance(decision, Decided)
+    assert case("a") in getattr(decision.record, "to", ())

@@ -58,7 +58,7 @@ class CallDue:
 
 
 Next: TypeAlias = RecordDecided | Duplicate | Refusal | CallDue | None
-"""How a decision goes on; None if nothing is due."""
+"""The next part of a decision; None if nothing is due."""
 
 
 class DecideCore(FoldCore):
@@ -78,7 +78,7 @@ class DecideCore(FoldCore):
         return _next(self.ask(CoreOperation.NEXT))
 
     def ran(self, ran: Ran) -> Next:
-        """Continue the decision whose call has ended."""
+        """Continue the decision whose call is over."""
         return _next(self.ask(CoreOperation.RAN, b"".join(_ran(ran))))
 
     def enter(self) -> None:

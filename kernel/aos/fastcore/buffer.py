@@ -151,8 +151,8 @@ class CoreInstance:
         self._read = read
         self._find = find
         self._ask = ask
-        self._given = b""
-        self._kept: BaseException | None = None
+        self._reply = b""
+        self._raised: BaseException | None = None
         self._failed: BaseException | None = None
         self._panic_text: str | None = None
         self._is_broken = False
@@ -196,7 +196,7 @@ class CoreInstance:
         size = len(request)
         address = self._small if size <= _SMALL else self._invoke(name, self._reserve, size)
         ctypes.memmove(self._memory_data(context, memory) + address, request, size)
-        self._kept = None
+        self._raised = None
         # As ``_invoke``, inline: this is called for every record.
         u32[0], u32[_SLOT] = operation, size
         error = self._call(context, self._entry, self._slots, 2, self._trap_address)
@@ -211,7 +211,7 @@ class CoreInstance:
         raise self._problem(_STATUS.unpack_from(answer)[0], answer[4:].decode())
 
     def _problem(self, status: int, text: str) -> BaseException:
-        problem = self._kept
+        problem = self._raised
         if status == _HOST:
             assert problem is not None, "an import said that it keeps an exception"
             return problem
@@ -311,17 +311,17 @@ class CoreInstance:
 
     def _on_read(self, slots: int) -> None:
         hash = Hash(self._bytes(_argument(slots, 0), 32))
-        _result(slots, self._given_by(lambda: self._read(hash)))
+        _result(slots, self._status_of(lambda: self._read(hash)))
 
     def _on_find(self, slots: int) -> None:
         def find() -> bytes:
             seq = self._find(self._bytes(_argument(slots, 0), _argument(slots, 1)).decode())
             return b"" if seq is None else _SEQ.pack(seq)
 
-        status = self._given_by(find)
+        status = self._status_of(find)
         if status == _FOUND:
-            if self._given:
-                self._write(_argument(slots, 2), self._given)
+            if self._reply:
+                self._write(_argument(slots, 2), self._reply)
             else:
                 status = _ABSENT
         _result(slots, status)
@@ -336,7 +336,7 @@ class CoreInstance:
             is_absent = answer is None
             return answer or b""
 
-        status = self._given_by(ask)
+        status = self._status_of(ask)
         _result(slots, _ABSENT if is_absent else status)
 
     def _returning(self, body: Callable[[int], None]) -> Callable[[int, int, int, int], int]:
@@ -351,26 +351,26 @@ class CoreInstance:
 
         return enter
 
-    def _given_by(self, function: Callable[[], bytes]) -> int:
+    def _status_of(self, function: Callable[[], bytes]) -> int:
         try:
-            self._given = function()
+            self._reply = function()
         except Erased as problem:
-            self._kept = problem
+            self._raised = problem
             return _ERASED
         except Damage as problem:
-            self._kept = problem
-            self._given = str(problem).encode(errors="replace")
+            self._raised = problem
+            self._reply = str(problem).encode(errors="replace")
             return _DAMAGED
         except BaseException as problem:  # noqa: BLE001  # see rule 2
-            self._kept = problem
+            self._raised = problem
             return _KEPT
         return _FOUND
 
     def _on_taken(self, slots: int) -> None:
-        _result(slots, len(self._given))
+        _result(slots, len(self._reply))
 
     def _on_take(self, slots: int) -> None:
-        self._write(_argument(slots, 0), self._given)
+        self._write(_argument(slots, 0), self._reply)
 
     def _on_panicked(self, slots: int) -> None:
         text = self._bytes(_argument(slots, 0), _argument(slots, 1))

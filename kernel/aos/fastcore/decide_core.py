@@ -239,7 +239,7 @@ def _blocker(answer: CoreAnswer) -> Blocker:
 
 
 def reference_answers(verify: Verify) -> Ask:
-    """CoreAnswer the questions of a core by the reference's functions of bytes."""
+    """Answer the questions of a core by the reference's functions of bytes."""
 
     def ask(question: int, request: bytes) -> bytes | None:
         parts = _parts(request)

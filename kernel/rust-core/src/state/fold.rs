@@ -209,7 +209,8 @@ fn fold_manifest(state: &mut State, record: &Manifest, read: &BlobReader) -> Out
     if record.mode == Some(ApplyMode::Strict)
         || (!record.migrated.is_empty() && record.mode != Some(ApplyMode::Migrate))
     {
-        let mode = record.mode.map_or("None".to_string(), |mode| format!("'{}'", mode.word()));
+        let mode =
+            record.mode.map_or("null".to_string(), |mode| format!("text \"{}\"", mode.word()));
         return damage(format!("record {seq} is no manifest of mode {mode}"));
     }
     if let Some(proposal) = record.proposal {
@@ -665,7 +666,7 @@ fn fold_control(state: &mut State, record: &Control) -> Outcome<()> {
 
 fn no_command(record: &Control) -> Outcome<()> {
     let action = record.action.word();
-    damage(format!("record {} is a command that is none: '{action}'", record.seq))
+    damage(format!("record {} is a command that is none: \"{action}\"", record.seq))
 }
 
 /// Set the journal clock back to the stamp of the command (K-109b). The window time stays.

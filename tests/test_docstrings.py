@@ -30,6 +30,7 @@ FLOORS = {
     "client": 100,
     "core": 86,
     "effects": 90,
+    "fastcore": 80,
     "flow": 80,
     "host": 90,
     "linear": 90,

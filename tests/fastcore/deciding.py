@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, TypeAlias
 
-from aos.core import kernel as kernel_module
 from aos.core.decide.answers import Decided, Duplicate, Refusal
 from aos.core.journal.inputs import Input, ManifestInput
-from aos.core.journal.ports import BlobReader, Call, Ran, Runner
+from aos.core.journal.ports import Call, Keep, Ran
 from aos.core.journal.record_codec import from_bytes, to_bytes
-from aos.core.journal.records import KernelReceipt, Stamp, Step
+from aos.core.journal.records import Stamp
 from aos.core.kernel import Kernel
-from aos.core.state.state import State
 from aos.errors import Damage
 from aos.fastcore.buffer import shipped_code
 from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
@@ -29,22 +26,8 @@ from aos.values.digests import Hash
 from tests.fastcore.lockstep import Differs, Mirror, differing, mirror_of, mirrored
 from tests.fastcore.owned import on_owner
 
-Expected: TypeAlias = Decided | Duplicate | Refusal | Damage
+Expected: TypeAlias = Call | Keep | Decided | Duplicate | Refusal | Damage | None
 Begin: TypeAlias = Callable[[DecideCore], Next]
-
-
-class RecordedRunner:
-    """A runner that keeps its calls and how they ended."""
-
-    def __init__(self, runner: Runner | None) -> None:
-        self._runner = runner
-        self.calls: list[tuple[Call, Ran]] = []
-
-    def run(self, call: Call) -> Ran:
-        assert self._runner is not None, "this kernel runs no module"
-        ran = self._runner.run(call)
-        self.calls.append((call, ran))
-        return ran
 
 
 class DecidingMirror(Mirror):
@@ -54,6 +37,8 @@ class DecidingMirror(Mirror):
 
     def __init__(self, kernel: Kernel) -> None:
         self.decisions = 0
+        self._is_asked = False
+        self._waiting: Next = None
         self._at = kernel.state.cells.at
         super().__init__(kernel)
 
@@ -78,28 +63,37 @@ class DecidingMirror(Mirror):
         """Have blobs that the host of a migration made durable."""
         self.own_blobs.update(blobs)
 
+    def begin(self) -> None:
+        """Forget the decision before."""
+        self._is_asked = False
+
     def may_differ(self, input: Input) -> bool:
         """Whether the answer depends on a snapshot that only the kernel continues from (K-71a)."""
         has_check = isinstance(input, ManifestInput) and input.checked is not None
         return has_check and self.kernel.state.cells.at != self._at
 
-    def compare(
-        self, place: str, expected: Expected, calls: list[tuple[Call, Ran]], begin: Begin
-    ) -> None:
-        """Decide from ``begin`` on; the reference came to ``expected``, with these calls."""
+    def compare(self, place: str, expected: Expected, begin: Begin) -> None:
+        """Take the same part of a decision; the reference came to ``expected``."""
         try:
             found = on_owner(lambda: begin(self.core))
-            for call, ran in calls:
-                if not isinstance(found, CallDue) or found.call != call:
-                    raise Differs(f"{place}: expected {call!r}, found {_shown(found)}")
-                found = on_owner(partial(self.core.ran, ran))
         except ValueError:
+            self._is_asked = False
             return  # an input with a field that the core cannot be given
         except Damage as damage:
             if not isinstance(expected, Damage) or str(expected) != str(damage):
                 raise Differs(f"{place}: expected {expected!r}, found {damage!r}") from damage
             return
+        if isinstance(expected, Keep):
+            # The blobs of the core are committed with its record.
+            self.keep(expected.blobs)
+            self._waiting = found
+            return
         self.decisions += 1
+        self._is_asked = isinstance(expected, Call)
+        if isinstance(expected, Call):
+            if not isinstance(found, CallDue) or found.call != expected:
+                raise Differs(f"{place}: expected {expected!r}, found {_shown(found)}")
+            return
         if not isinstance(expected, Decided):
             if expected != found:
                 raise Differs(f"{place}: expected {expected!r}, found {_shown(found)}")
@@ -107,6 +101,15 @@ class DecidingMirror(Mirror):
         if not isinstance(found, RecordDecided) or found.record != to_bytes(expected.record):
             raise Differs(f"{place}: expected {expected.record!r}, found {_shown(found)}")
         self._compare_blobs(place, expected, found)
+
+    def go_on(self, place: str, expected: Expected, ran: Ran | None) -> None:
+        """As ``compare``, after the result of a call, or after blobs were kept."""
+        if not self._is_asked:
+            return
+        if ran is None:
+            self.compare(place, expected, lambda _: self._waiting)
+        else:
+            self.compare(place, expected, lambda core: core.ran(ran))
 
     def _compare_blobs(self, place: str, expected: Decided, found: RecordDecided) -> None:
         # The host of a migration has made the others durable.
@@ -120,7 +123,7 @@ def _shown(found: Next) -> str:
     return repr(from_bytes(found.record) if isinstance(found, RecordDecided) else found)
 
 
-def _or_damage(decide: Callable[[], Decided | Duplicate | Refusal]) -> Expected:
+def _or_damage(decide: Callable[[], Expected]) -> Expected:
     try:
         return decide()
     except Damage as damage:
@@ -130,67 +133,53 @@ def _or_damage(decide: Callable[[], Decided | Duplicate | Refusal]) -> Expected:
 @contextlib.contextmanager
 def deciding() -> Iterator[list[DecidingMirror]]:
     """Mirror every kernel that is at the end of a frame when it first decides or folds."""
-    decide, step = Kernel.decide, Kernel.step
-    names = vars(kernel_module)
-    decide_step, decide_owed = names["decide_step"], names["decide_owed"]
-    stepping: list[DecidingMirror] = []
+    decide, following, ran, kept = Kernel.decide, Kernel.next, Kernel.ran, Kernel.kept
 
-    def decided(self: Kernel, input: Input, stamp: Stamp) -> Decided | Duplicate | Refusal:
+    def decided(self: Kernel, input: Input, stamp: Stamp) -> Any:
         mirror = mirror_of(self, DecidingMirror)
-        if mirror is None or mirror.may_differ(input):
-            return decide(self, input, stamp)
-        migrator, keep = self._migrator, self._keep
-        recorded = self._migrator = RecordedRunner(migrator)
-        if keep is not None:
+        expected = _or_damage(lambda: decide(self, input, stamp))
+        if mirror is not None:
+            mirror.begin()
+            if not mirror.may_differ(input):
+                place = f"record {self.state.next_seq}: {input!r:.300}"
+                mirror.compare(place, expected, lambda core: core.decide(input, stamp))
+        return _raised(expected)
 
-            def kept(blobs: Mapping[Hash, bytes]) -> None:
-                mirror.keep(blobs)
-                keep(blobs)
-
-            self._keep = kept
-        try:
-            expected = _or_damage(lambda: decide(self, input, stamp))
-        finally:
-            self._migrator, self._keep = migrator, keep
-        place = f"record {self.state.next_seq}: {input!r:.300}"
-        mirror.compare(place, expected, recorded.calls, lambda core: core.decide(input, stamp))
-        if isinstance(expected, Damage):
-            raise expected
-        return expected
-
-    def stepped(self: Kernel) -> Step | Any | KernelReceipt | None:
+    def followed(self: Kernel, *, steps: bool = True) -> Any:
         mirror = mirror_of(self, DecidingMirror)
-        if mirror is None:
-            return step(self)
-        stepping.append(mirror)
-        try:
-            return step(self)
-        finally:
-            stepping.pop()
+        expected = _or_damage(lambda: following(self, steps=steps))
+        if mirror is not None:
+            mirror.begin()
+            if steps or self.state.owed:
+                place = f"record {self.state.next_seq}: the next step"
+                mirror.compare(place, expected, DecideCore.next)
+        return _raised(expected)
 
-    def step_decided(state: State, runner: Runner, read: BlobReader) -> Decided:
-        recorded = RecordedRunner(runner)
-        return compared(state, lambda: decide_step(state, recorded, read), recorded)
+    def has_run(self: Kernel, result: Ran) -> Any:
+        expected = _or_damage(lambda: ran(self, result))
+        mirror = mirror_of(self, DecidingMirror)
+        if mirror is not None:
+            mirror.go_on(f"record {self.state.next_seq}: a call ended", expected, result)
+        return _raised(expected)
 
-    def owed_decided(state: State, read: BlobReader) -> Decided:
-        return compared(state, lambda: decide_owed(state, read), RecordedRunner(None))
+    def were_kept(self: Kernel) -> Any:
+        expected = _or_damage(lambda: kept(self))
+        mirror = mirror_of(self, DecidingMirror)
+        if mirror is not None:
+            mirror.go_on(f"record {self.state.next_seq}: blobs were kept", expected, None)
+        return _raised(expected)
 
-    def compared(state: State, function: Callable[[], Decided], calls: RecordedRunner) -> Decided:
-        if not stepping or stepping[-1].kernel.state is not state:
-            return function()
-        expected = _or_damage(function)
-        place = f"record {state.next_seq}: the next step"
-        stepping[-1].compare(place, expected, calls.calls, DecideCore.next)
-        if isinstance(expected, Damage):
-            raise expected
-        assert isinstance(expected, Decided)
-        return expected
-
-    Kernel.decide, Kernel.step = decided, stepped  # type: ignore[method-assign]
-    names["decide_step"], names["decide_owed"] = step_decided, owed_decided
+    Kernel.decide, Kernel.next = decided, followed  # type: ignore[method-assign]
+    Kernel.ran, Kernel.kept = has_run, were_kept  # type: ignore[method-assign]
     try:
         with mirrored(DecidingMirror) as mirrors:
             yield mirrors
     finally:
-        Kernel.decide, Kernel.step = decide, step  # type: ignore[method-assign]
-        names["decide_step"], names["decide_owed"] = decide_step, decide_owed
+        Kernel.decide, Kernel.next = decide, following  # type: ignore[method-assign]
+        Kernel.ran, Kernel.kept = ran, kept  # type: ignore[method-assign]
+
+
+def _raised(expected: Expected) -> Expected:
+    if isinstance(expected, Damage):
+        raise expected
+    return expected

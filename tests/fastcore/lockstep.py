@@ -13,6 +13,8 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
+from aos.core import kernel as kernel_module
+from aos.core.decide.answers import Decided
 from aos.core.journal.frame import Frame
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import to_bytes
@@ -214,10 +216,10 @@ def _enter(state: State, core: FoldCore, blobs: dict[Hash, bytes]) -> None:
 
 @contextlib.contextmanager
 def followed() -> Iterator[list[Follower]]:
-    """Follow every state into which ``restore`` folds frames."""
+    """Follow every state into which a kernel or ``restore`` folds frames."""
     followers: list[Follower] = []
-    names = vars(restore)
-    fold_frame = names["fold_frame"]
+    modules = [vars(restore), vars(kernel_module)]
+    fold_frame = modules[0]["fold_frame"]
 
     def folded(state: State, frame: Frame, read: BlobReader) -> list[Record]:
         if not followers or followers[-1].state is not state:
@@ -232,11 +234,13 @@ def followed() -> Iterator[list[Follower]]:
             followers[-1].fold(frame, problem)
         return records
 
-    names["fold_frame"] = folded
+    for names in modules:
+        names["fold_frame"] = folded
     try:
         yield followers
     finally:
-        names["fold_frame"] = fold_frame
+        for names in modules:
+            names["fold_frame"] = fold_frame
 
 
 AnyMirror = TypeVar("AnyMirror", bound=Mirror)
@@ -257,7 +261,7 @@ def mirror_of(kernel: Kernel, kind: type[AnyMirror]) -> AnyMirror | None:
 def mirrored(kind: type[AnyMirror]) -> Iterator[list[AnyMirror]]:
     """Mirror every kernel that is at the end of a frame when its first record comes."""
     mirrors: list[AnyMirror] = []
-    append, seal, spill = Kernel.append, Kernel.seal, Cells.spill
+    enter, seal, spill = Kernel.enter, Kernel.seal, Cells.spill
     gone: dict[Hash, bytes] = {}
 
     def listed(kernel: Kernel) -> AnyMirror | None:
@@ -266,15 +270,15 @@ def mirrored(kind: type[AnyMirror]) -> Iterator[list[AnyMirror]]:
             mirrors.append(mirror)
         return mirror
 
-    def appended(self: Kernel, record: Record, blobs: Mapping[Hash, bytes]) -> None:
+    def entered(self: Kernel, decided: Decided) -> None:
         mirror = listed(self)
         problem: Damage | None = None
         try:
-            append(self, record, blobs)
+            enter(self, decided)
         except Damage as damage:
             problem = damage
         if mirror is not None:
-            mirror.append(record, blobs, problem)
+            mirror.append(decided.record, decided.blobs, problem)
         if problem is not None:
             raise problem
 
@@ -290,10 +294,10 @@ def mirrored(kind: type[AnyMirror]) -> Iterator[list[AnyMirror]]:
         gone.update(blobs := spill(self))
         return blobs
 
-    Kernel.append, Kernel.seal = appended, sealed  # type: ignore[method-assign]
+    Kernel.enter, Kernel.seal = entered, sealed  # type: ignore[method-assign]
     Cells.spill = spilled  # type: ignore[method-assign]
     try:
         yield mirrors
     finally:
-        Kernel.append, Kernel.seal = append, seal  # type: ignore[method-assign]
+        Kernel.enter, Kernel.seal = enter, seal  # type: ignore[method-assign]
         Cells.spill = spill  # type: ignore[method-assign]

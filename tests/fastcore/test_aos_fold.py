@@ -16,14 +16,15 @@ import pytest
 from aos.author.toolchain import FOREIGN
 from aos.core.journal.frame import Head, Tip, seal
 from aos.core.journal.record_codec import from_bytes, to_bytes
-from aos.core.journal.records import Snapshot
+from aos.core.journal.records import Control, Snapshot
 from aos.core.snapshot.take import take
 from aos.host.folder.reader import open_reader
 from aos.host.transfer import exporting
 from aos.host.transfer.exporting import export_world
+from aos.store.bundle.items import ErasedValue
 from aos.store.bundle.reader import open_bundle
 from aos.store.bundle.writer import BundleWriter
-from aos.values.digests import content_hash, hash_text
+from aos.values.digests import Hash, content_hash, hash_text
 from tests.cli.shell import in_silence
 from tests.fastcore.signature_vectors import PATH as SIGNATURES
 from tests.fastcore.signature_vectors import make as signatures
@@ -153,14 +154,13 @@ def test_a_value_that_was_erased_after_the_end_needs_the_operators_command(
     file, by = erased_later(world, tmp_path)
     assert folded(fold, file)["erased"] == 1
 
-    original = exporting.ErasedValue
-    monkeypatch.setattr(
-        exporting,
-        "ErasedValue",
-        lambda *, value, seq, record: original(
-            value=value, seq=seq, record=to_bytes(replace(from_bytes(record), signature=bytes(64)))
-        ),
-    )
+    def forged(*, value: Hash, seq: int, record: bytes) -> ErasedValue:
+        command = from_bytes(record)
+        assert isinstance(command, Control)
+        other = replace(command, signature=bytes(64))
+        return ErasedValue(value=value, seq=seq, record=to_bytes(other))
+
+    monkeypatch.setattr(exporting, "ErasedValue", forged)
     export_world(world, tmp_path / "forged", to=by - 1)
     code, output = fold(tmp_path / "forged")
     assert code == DAMAGED

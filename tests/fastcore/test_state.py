@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import cbor2
 import pytest
@@ -17,6 +17,7 @@ from aos.core.state.entry import entry_of, pack_keys
 from aos.errors import Damage
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
+from tests.core.index_vectors import crowd
 from tests.core.journal.test_records import JUNK, altered, places
 from tests.core.snapshot.test_snapshot import (
     MORE,
@@ -28,7 +29,7 @@ from tests.core.snapshot.test_snapshot import (
     reader,
     snapped,
 )
-from tests.core.state.test_cell_index import CROWD, DAMAGED, STRAYS, crowd, naive_leaf
+from tests.core.state.test_cell_index import CROWD, DAMAGED, STRAYS, naive_leaf
 from tests.core.state.test_cells import bad_entries
 from tests.core.state_vectors import CELLS
 from tests.fastcore.owned import made_core, on_owner
@@ -124,7 +125,7 @@ class Kept:
         rows = [[key, entry] for key, entry in changes.items()]
         answer = self._agree("updated", *self._whole(), rows)
         assert isinstance(answer, list)
-        root, self.count, put = answer
+        root, self.count, put = cast("tuple[bytes | None, int, list[bytes]]", answer)
         self.root = None if root is None else Hash(root)
         self.nodes.update({content_hash(node): node for node in put})
 
@@ -220,7 +221,10 @@ def test_a_crafted_document_is_damage_in_the_same_words(agree: Agree) -> None:
     fields: Any = {"format": 1, **fields_of(document, blobs)}
     for name in fields:
         agree("document", encode({key: fields[key] for key in fields if key != name}))
-    for more in ({"x" * 60: 1}, {5: 1}, {"window_ns": fields["clock_ns"]}, {"proposed": 0}):
+    others: tuple[dict[str | int, Value], ...] = (
+        {"x" * 60: 1}, {5: 1}, {"window_ns": fields["clock_ns"]}, {"proposed": 0},
+    )  # fmt: skip
+    for more in others:
         agree("document", encode({**fields, **more}))
     for number in (0, 2, -1, None, True, "1"):
         agree("document", encode({**fields, "format": number}))

@@ -39,6 +39,7 @@ NOT_OF_A_WORLD: Final = {
     "kernel/aos/author/": "the author's own project, and the scratch world that aos dev made",
     "kernel/aos/effects/machine/": "files below a root, which is apart from every world (AG-60)",
     "kernel/aos/read/index/cached_index.py": "the user's cache of indexes, outside of every world",
+    "kernel/aos/fastcore/buffer.py": "the core that AOS ships",
     "kernel/aos/manifest/cron_times.py": "rules of time zones, in a package that is installed",
     "kernel/aos/manifest/packages.py": "the packages that AOS ships",
     "kernel/aos/manifest/structure.py": "JSON Schemas of the package itself",

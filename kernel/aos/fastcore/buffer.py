@@ -78,7 +78,7 @@ _DAMAGED: Final = 2
 _KEPT: Final = 3
 _ERASED: Final = 4
 
-_OK: Final = 0
+_OK: Final = b"\0\0\0\0"
 _DAMAGE: Final = 1
 _HOST: Final = 2
 
@@ -151,8 +151,8 @@ class CoreInstance:
         self._read = read
         self._find = find
         self._ask = ask
-        self._given = b""
-        self._kept: BaseException | None = None
+        self._reply = b""
+        self._raised: BaseException | None = None
         self._failed: BaseException | None = None
         self._panic_text: str | None = None
         self._is_broken = False
@@ -162,9 +162,8 @@ class CoreInstance:
         self._memory_size = functions["wasmtime_memory_data_size"]
 
         self._u32 = (ctypes.c_uint32 * (2 * _SLOT))()
-        self._u64 = (ctypes.c_uint64 * _SLOT).from_buffer(self._u32)
         self._slots = ctypes.addressof(self._u32)
-        self._trap = ctypes.c_void_p()
+        self._trap = (ctypes.c_size_t * 1)()
         self._trap_address = ctypes.addressof(self._trap)
 
         self._store = wasmtime.Store(code.engine)
@@ -181,41 +180,46 @@ class CoreInstance:
         self._memory, self._reserve, self._entry = (
             ctypes.addressof(item) + of for item in self._scratch.values()
         )
-        self._small = self._invoke("reserve", self._reserve, _SMALL) & 0xFFFF_FFFF
+        self._small = self._invoke("reserve", self._reserve, _SMALL)
 
     def call(self, name: str, operation: int, request: bytes) -> bytes:
         """Do one operation; ``name`` names it if it is a defect.
 
         Raises:
-            Damage: The core found it. What ``read`` or ``find`` raised is raised as it is.
+            Damage: The core found it. An exception of ``read`` or ``find`` is raised as it is.
             ProbeRefused: A probe could not read its bytes.
             CoreDefect: The core trapped.
         """
         assert threading.get_ident() == self._owner, "a core belongs to the thread that made it"
         assert not self._is_broken, "this core has trapped"
+        context, memory, u32 = self._context, self._memory, self._u32
         size = len(request)
-        address = self._small
-        if size > _SMALL:
-            address = self._invoke(name, self._reserve, size) & 0xFFFF_FFFF
-        base = self._memory_data(self._context, self._memory)
-        ctypes.memmove(base + address, request, size)
-        self._kept = None
-        packed = self._invoke(name, self._entry, operation, size)
-        answer = self._bytes(packed & 0xFFFF_FFFF, packed >> 32)
-        (status,) = _STATUS.unpack_from(answer)
-        if status == _OK:
+        address = self._small if size <= _SMALL else self._invoke(name, self._reserve, size)
+        ctypes.memmove(self._memory_data(context, memory) + address, request, size)
+        self._raised = None
+        # As ``_invoke``, inline: this is called for every record.
+        u32[0], u32[_SLOT] = operation, size
+        error = self._call(context, self._entry, self._slots, 2, self._trap_address)
+        if error or self._trap[0] or self._failed is not None:
+            raise self._defect(name, error)
+        size = u32[1]
+        address = u32[0]
+        assert address + size <= self._memory_size(context, memory)
+        answer = ctypes.string_at(self._memory_data(context, memory) + address, size)
+        if answer.startswith(_OK):
             return answer[4:]
-        raise self._problem(status, answer[4:].decode())
+        raise self._problem(_STATUS.unpack_from(answer)[0], answer[4:].decode())
 
     def _problem(self, status: int, text: str) -> BaseException:
-        kept = self._kept
+        problem = self._raised
         if status == _HOST:
-            assert kept is not None, "an import said that it keeps an exception"
-            return kept
+            assert problem is not None, "an import said that it keeps an exception"
+            return problem
         if status != _DAMAGE:
             return ProbeRefused(text)
-        # What the reader raised may be of a class that says more: erased, not damaged.
-        return kept if isinstance(kept, Damage) and str(kept) == text else Damage(text)
+        # The reader's exception may be of a class that says more: erased, not damaged.
+        is_told = isinstance(problem, Damage) and str(problem) == text
+        return problem if problem is not None and is_told else Damage(text)
 
     # Set up
 
@@ -247,13 +251,13 @@ class CoreInstance:
             ctypes.cast(pre.ptr(), ctypes.c_void_p), self._context, ctypes.addressof(instance),
             self._trap_address,
         )  # fmt: skip
-        if error or self._trap.value is not None:
+        if error or self._trap[0]:
             raise CoreDefect(f"the fast core cannot be instantiated: {self._stopped(error)}")
         names = [export.name for export in self._code.module.exports]
         size = ctypes.c_size_t()
         export_name = ctypes.c_void_p()
         for name, item in self._scratch.items():
-            found = self._functions["wasmtime_instance_export_nth"](
+            is_there = self._functions["wasmtime_instance_export_nth"](
                 self._context,
                 ctypes.addressof(instance),
                 names.index(name),
@@ -261,26 +265,29 @@ class CoreInstance:
                 ctypes.addressof(size),
                 ctypes.addressof(item),
             )
-            assert found, f"the core has no export {name}"
+            assert is_there, f"the core has no export {name}"
 
     # Raw calls
 
     def _invoke(self, name: str, function: int, *arguments: int) -> int:
-        """Call an export; its result is an unsigned number of 64 bits."""
-        self._u64[0] = 0
+        """Call an export whose result is a number of 32 bits."""
         for index, argument in enumerate(arguments):
             self._u32[index * _SLOT] = argument
         error = self._call(
             self._context, function, self._slots, max(1, len(arguments)), self._trap_address
         )
-        if error or self._trap.value is not None:
-            self._is_broken = True
-            raise CoreDefect(f"operation {name} of the fast core: {self._stopped(error)}")
-        if self._failed is not None:
-            self._is_broken = True
-            raise CoreDefect(f"operation {name} of the fast core: an import") from self._failed
-        result: int = self._u64[0]
+        if error or self._trap[0] or self._failed is not None:
+            raise self._defect(name, error)
+        result: int = self._u32[0]
         return result
+
+    def _defect(self, name: str, error: int | None) -> CoreDefect:
+        self._is_broken = True
+        if error or self._trap[0]:
+            return CoreDefect(f"operation {name} of the fast core: {self._stopped(error)}")
+        defect = CoreDefect(f"operation {name} of the fast core: a call back failed")
+        defect.__cause__ = self._failed
+        return defect
 
     def _bytes(self, address: int, size: int) -> bytes:
         assert address + size <= self._memory_size(self._context, self._memory)
@@ -296,27 +303,25 @@ class CoreInstance:
         if error:
             text = error_text(self._functions, error)
         else:
-            trap = self._trap.value
-            assert trap, "a call stops with an error or with a trap"
-            self._trap.value = None
-            text = trap_text(self._functions, trap)
+            text = trap_text(self._functions, self._trap[0])
+            self._trap[0] = 0
         return text if self._panic_text is None else self._panic_text
 
     # Imports: called by C. ``slots`` has the arguments, and takes the result.
 
     def _on_read(self, slots: int) -> None:
         hash = Hash(self._bytes(_argument(slots, 0), 32))
-        _result(slots, self._given_by(lambda: self._read(hash)))
+        _result(slots, self._status_of(lambda: self._read(hash)))
 
     def _on_find(self, slots: int) -> None:
         def find() -> bytes:
             seq = self._find(self._bytes(_argument(slots, 0), _argument(slots, 1)).decode())
             return b"" if seq is None else _SEQ.pack(seq)
 
-        status = self._given_by(find)
+        status = self._status_of(find)
         if status == _FOUND:
-            if self._given:
-                self._write(_argument(slots, 2), self._given)
+            if self._reply:
+                self._write(_argument(slots, 2), self._reply)
             else:
                 status = _ABSENT
         _result(slots, status)
@@ -331,41 +336,41 @@ class CoreInstance:
             is_absent = answer is None
             return answer or b""
 
-        status = self._given_by(ask)
+        status = self._status_of(ask)
         _result(slots, _ABSENT if is_absent else status)
 
     def _returning(self, body: Callable[[int], None]) -> Callable[[int, int, int, int], int]:
-        """What C calls: it returns no trap, and raises nothing."""
+        """The function that C calls: it returns no trap, and raises nothing."""
 
-        def called(_: int, __: int, slots: int, ___: int) -> int:
+        def enter(_: int, __: int, slots: int, ___: int) -> int:
             try:
                 body(slots)
             except BaseException as problem:  # noqa: BLE001  # see rule 2
                 self._failed = problem
             return 0
 
-        return called
+        return enter
 
-    def _given_by(self, function: Callable[[], bytes]) -> int:
+    def _status_of(self, function: Callable[[], bytes]) -> int:
         try:
-            self._given = function()
+            self._reply = function()
         except Erased as problem:
-            self._kept = problem
+            self._raised = problem
             return _ERASED
         except Damage as problem:
-            self._kept = problem
-            self._given = str(problem).encode(errors="replace")
+            self._raised = problem
+            self._reply = str(problem).encode(errors="replace")
             return _DAMAGED
         except BaseException as problem:  # noqa: BLE001  # see rule 2
-            self._kept = problem
+            self._raised = problem
             return _KEPT
         return _FOUND
 
     def _on_taken(self, slots: int) -> None:
-        _result(slots, len(self._given))
+        _result(slots, len(self._reply))
 
     def _on_take(self, slots: int) -> None:
-        self._write(_argument(slots, 0), self._given)
+        self._write(_argument(slots, 0), self._reply)
 
     def _on_panicked(self, slots: int) -> None:
         text = self._bytes(_argument(slots, 0), _argument(slots, 1))

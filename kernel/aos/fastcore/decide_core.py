@@ -28,7 +28,7 @@ from aos.core.journal.ports import Call, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
-from aos.fastcore.fold_core import Answer, FoldCore, Operation
+from aos.fastcore.fold_core import CoreAnswer, CoreOperation, FoldCore
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid
@@ -58,7 +58,7 @@ class CallDue:
 
 
 Next: TypeAlias = RecordDecided | Duplicate | Refusal | CallDue | None
-"""How a decision goes on; None if nothing is due."""
+"""The next part of a decision; None if nothing is due."""
 
 
 class DecideCore(FoldCore):
@@ -71,19 +71,19 @@ class DecideCore(FoldCore):
             ValueError: A field of the input is none that the core can be given.
         """
         request = b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
-        return _next(self.ask(Operation.DECIDE, request))
+        return _next(self.ask(CoreOperation.DECIDE, request))
 
     def next(self) -> Next:
         """Decide the first receipt that the core owes, or else begin to run the ring's head."""
-        return _next(self.ask(Operation.NEXT))
+        return _next(self.ask(CoreOperation.NEXT))
 
     def ran(self, ran: Ran) -> Next:
-        """Continue the decision whose call has ended."""
-        return _next(self.ask(Operation.RAN, b"".join(_ran(ran))))
+        """Continue the decision whose call is over."""
+        return _next(self.ask(CoreOperation.RAN, b"".join(_ran(ran))))
 
     def enter(self) -> None:
         """Fold the record that was decided last; nothing else came since."""
-        self.ask(Operation.ENTER)
+        self.ask(CoreOperation.ENTER)
 
 
 # Requests
@@ -202,7 +202,7 @@ def _ran(ran: Ran) -> list[bytes]:
 
 
 def _next(data: bytes) -> Next:
-    answer = Answer(data)
+    answer = CoreAnswer(data)
     match answer.u32():
         case 0:
             return RecordDecided(record=answer.data(), blobs=_blobs(answer))
@@ -226,11 +226,11 @@ def _next(data: bytes) -> Next:
             return None
 
 
-def _blobs(answer: Answer) -> dict[Hash, bytes]:
+def _blobs(answer: CoreAnswer) -> dict[Hash, bytes]:
     return {answer.hash(): answer.data() for _ in range(answer.u32())}
 
 
-def _blocker(answer: Answer) -> Blocker:
+def _blocker(answer: CoreAnswer) -> Blocker:
     kind = answer.text()
     return Blocker(kind=kind, cell=(answer.text(), answer.data()), detail=answer.text())
 
@@ -256,7 +256,7 @@ def reference_answers(verify: Verify) -> Ask:
 
 
 def _parts(request: bytes) -> list[bytes]:
-    answer, parts = Answer(request), []
+    answer, parts = CoreAnswer(request), []
     while answer.rest:
         parts.append(answer.data())
     return parts

@@ -26,7 +26,7 @@ from aos.fastcore.buffer import (
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 
 RESERVE_BYTES: Final = 64 * 1024 * 1024
-"""What an instance may have above the bytes that its core allocates: its stack, and gaps."""
+"""Bytes that an instance may have above those that its core allocates: its stack, and gaps."""
 
 _SEED_BYTES: Final = 16
 _U32: Final = struct.Struct("<I")
@@ -34,7 +34,7 @@ _U64: Final = struct.Struct("<Q")
 _INIT: Final = struct.Struct("<11Q")
 
 
-class Operation(IntEnum):
+class CoreOperation(IntEnum):
     """Numbers of ``operations.rs``."""
 
     INIT = 0
@@ -110,40 +110,40 @@ class FoldCore:
         )  # fmt: skip
         bound = max(0, memory_bytes - RESERVE_BYTES)
         seed = secrets.token_bytes(_SEED_BYTES)
-        self.ask(Operation.INIT, seed + _INIT.pack(bound, *numbers))
+        self.ask(CoreOperation.INIT, seed + _INIT.pack(bound, *numbers))
 
     def open(self, world: Hash) -> None:
         """Begin with the state before the first frame of a world."""
-        self.ask(Operation.OPEN, world)
+        self.ask(CoreOperation.OPEN, world)
 
     def load(self, document: Hash) -> None:
         """Begin with the state that a snapshot has."""
-        self.ask(Operation.LOAD, document)
+        self.ask(CoreOperation.LOAD, document)
 
     def keep(self, cells: int, *, spills: bool) -> None:
         """Keep so many idle cells of each workflow decoded. ``spills``: whether states may leave
         memory with a sealed frame."""
-        self.ask(Operation.KEEP, _U64.pack(cells) + _U32.pack(spills))
+        self.ask(CoreOperation.KEEP, _U64.pack(cells) + _U32.pack(spills))
 
     def fold_frame(self, frame: bytes) -> None:
         """Check that a stored frame follows, and fold its records."""
-        self.ask(Operation.FOLD_FRAME, frame)
+        self.ask(CoreOperation.FOLD_FRAME, frame)
 
     def append(self, record: bytes, blobs: Sequence[bytes] = ()) -> None:
         """Fold a record, in canonical bytes, into the frame that is being filled."""
         parts = [_U32.pack(len(blobs))]
         for blob in blobs:
             parts += [_U32.pack(len(blob)), blob]
-        self.ask(Operation.APPEND, b"".join([*parts, record]))
+        self.ask(CoreOperation.APPEND, b"".join([*parts, record]))
 
     def seal(self, salt: bytes) -> SealedBytes | None:
         """Make one frame of all records since the last seal; None when there are none."""
-        answer = self.ask(Operation.SEAL, salt)
-        return _sealed(Answer(answer)) if answer else None
+        answer = self.ask(CoreOperation.SEAL, salt)
+        return _sealed(CoreAnswer(answer)) if answer else None
 
     def take(self) -> TakenBytes:
         """Take a snapshot at the end of a frame."""
-        answer = Answer(self.ask(Operation.TAKE))
+        answer = CoreAnswer(self.ask(CoreOperation.TAKE))
         at, frame = answer.u64(), answer.hash()
         blobs = [answer.data() for _ in range(answer.u32())]
         by_hash = {content_hash(blob): blob for blob in blobs}
@@ -151,23 +151,23 @@ class FoldCore:
 
     def rebase(self, document: Hash) -> None:
         """Continue from a durable snapshot of this or an earlier state."""
-        self.ask(Operation.REBASE, document)
+        self.ask(CoreOperation.REBASE, document)
 
     def head(self) -> bytes:
         """The journal's end as the bytes of a head with an empty signature."""
-        return self.ask(Operation.HEAD)
+        return self.ask(CoreOperation.HEAD)
 
     def memory(self) -> tuple[int, int]:
         """(bytes that the core has allocated, bytes of its instance's memory)."""
-        answer = Answer(self.ask(Operation.MEMORY))
+        answer = CoreAnswer(self.ask(CoreOperation.MEMORY))
         return answer.u64(), answer.u64()
 
-    def ask(self, operation: Operation, request: bytes = b"") -> bytes:
+    def ask(self, operation: CoreOperation, request: bytes = b"") -> bytes:
         """Do an operation and return its answer."""
         return self._core.call(operation.name.lower(), operation, request)
 
 
-def _sealed(answer: Answer) -> SealedBytes:
+def _sealed(answer: CoreAnswer) -> SealedBytes:
     hash, frame = answer.hash(), answer.data()
     blobs = {answer.hash(): answer.data() for _ in range(answer.u32())}
     replaced = {answer.hash(): answer.hash() for _ in range(answer.u32())}
@@ -195,7 +195,7 @@ def _sealed(answer: Answer) -> SealedBytes:
     )
 
 
-class Answer:
+class CoreAnswer:
     """Reads the parts of an answer one after another."""
 
     def __init__(self, data: bytes) -> None:

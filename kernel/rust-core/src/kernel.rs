@@ -238,9 +238,9 @@ impl Kernel {
 
     /// Check that a stored frame follows, and fold all its records. Each is given to `take` when it
     /// is folded.
-    pub fn fold_frame(
+    pub fn fold_frame<R: AsRef<[u8]>>(
         &mut self,
-        frame: &Frame,
+        frame: &Frame<R>,
         take: impl FnMut(&mut State, Record) -> Outcome<()>,
     ) -> Outcome<()> {
         assert!(self.pending.records.is_empty(), "a frame is being filled");

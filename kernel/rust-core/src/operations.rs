@@ -1,4 +1,4 @@
-//! What the host asks of a core: requests and answers as bytes.
+//! The operations of a core: requests and answers as bytes.
 //!
 //! Numbers are little-endian: `u32` and `u64`. `data` is a `u32` length and so many bytes; `list` a
 //! `u32` count and so many items. An answer begins with a status (`u32`):
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use crate::collections::seed_maps;
 use crate::deciding;
-use crate::journal::frame::{read_frame, Head, Tip};
+use crate::journal::frame::{read_frame, read_frame_in_place, Head, Tip};
 use crate::journal::ports::{BlobReader, Find, Judge, Verify};
 use crate::journal::record_codec::from_bytes;
 use crate::kernel::{Kernel, Ports};
@@ -157,8 +157,11 @@ impl Core {
                 self.open(state);
             }
             FOLD_FRAME => {
-                let frame = read_frame(request.rest())?;
-                self.kernel().fold_frame(&frame, |_, _| Ok(()))?;
+                let data = request.rest();
+                match read_frame_in_place(data) {
+                    Some(frame) => self.kernel().fold_frame(&frame, |_, _| Ok(()))?,
+                    None => self.kernel().fold_frame(&read_frame(data)?, |_, _| Ok(()))?,
+                }
             }
             APPEND => {
                 let blobs = request.list(|request| {

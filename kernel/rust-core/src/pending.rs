@@ -35,7 +35,7 @@ pub struct Submitted {
     pub payload: Hash,
 }
 
-/// What the records of a frame changed outside of it. `Sealed` of the reference explains each list.
+/// The changes of a frame's records outside of it. `Sealed` of the reference explains each list.
 #[derive(Default)]
 pub struct Rows {
     pub replaced: OrderedMap<Hash, Hash>,

@@ -1,7 +1,7 @@
 //! Operations for differential tests, in a test build (`--features probe`): read a value of some
 //! kind, and answer its canonical bytes or the words of its problem.
 
-use crate::journal::frame::{read_frame, Head};
+use crate::journal::frame::{read_frame, read_frame_in_place, Head};
 use crate::journal::record_codec::{from_bytes, to_bytes};
 use crate::journal::shadow_report::read_report_head;
 use crate::operations::put_u32;
@@ -34,11 +34,11 @@ pub fn probe(operation: u32, request: &[u8]) -> Option<Vec<u8>> {
             decode_ingress(request, INGRESS).map(|v| encode(&v)).map_err(|e| e.to_string())
         }
         RECORD_BYTES => words(from_bytes(request)).map(|record| to_bytes(&record)),
-        FRAME => words(read_frame(request)).map(|frame| {
-            let mut out = frame.hash.to_vec();
-            out.extend(frame.to_bytes());
-            out
-        }),
+        FRAME => match read_frame_in_place(request) {
+            Some(frame) => Ok([&frame.hash[..], &frame.to_bytes()].concat()),
+            None => words(read_frame(request))
+                .map(|frame| [&frame.hash[..], &frame.to_bytes()].concat()),
+        },
         HEAD => words(Head::from_bytes(request)).map(|head| head.to_bytes()),
         REPORT => read_report_head(request).map(|head| head.mode.as_bytes().to_vec()),
         QUESTION => crate::values_probe::answer(request),

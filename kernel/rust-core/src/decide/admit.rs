@@ -15,10 +15,10 @@ use crate::decide::envelope::words;
 use crate::decide::left_behind::kept_of;
 use crate::decide::manifest_problems::{judged, keys_problem, leaves_problem};
 use crate::decide::migration::{MigratedCells, Migration, Progress};
-use crate::decide::near::nearest;
 use crate::decide::quiescence::{blockers, is_in_flight_kind, Change};
 use crate::decide::routing::{pinned_problem, place_event, route, MailCounts};
 use crate::decide::settle::described;
+use crate::decide::suggestion::nearest;
 use crate::journal::faults::clipped;
 use crate::journal::identity::submission_hash;
 use crate::journal::inputs::{
@@ -39,7 +39,6 @@ use crate::values::show::describe;
 
 pub const SUBMISSION_ID_BYTES_MAX: usize = 256;
 const NAMES_SAID: usize = 8;
-const NAME_CHARACTERS: usize = 200;
 
 /// Record the software that executes from now on. It is never refused.
 pub fn admit_start(state: &State, start: &StartInput, stamp: Stamp) -> Decided {
@@ -391,8 +390,7 @@ fn unknown_schema(effective: &Effective, name: &str) -> String {
         );
     }
     let text = format!("event schema {} is not in the manifest in force", quoted(name));
-    let start = name.char_indices().nth(NAME_CHARACTERS).map_or(name, |(end, _)| &name[..end]);
-    if let Some(near) = nearest(start, routed.iter().copied(), 0.75) {
+    if let Some(near) = nearest(name, routed.iter().copied()) {
         return format!("{text} (did you mean {near}?)");
     }
     if routed.is_empty() {

@@ -1,6 +1,7 @@
 //! Decide an operator's command: the record that admits it, or the rule that it breaks
 //! (spec/kernel.md, K-100 to K-109b; `kernel/aos/core/decide/control.py`).
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::decide::answers::{refusal, Decided, NewBlobs, Refusal, Rule, Stop};
@@ -366,7 +367,7 @@ fn check_clock(state: &State, stamp: &Stamp) -> Result<(), Refusal> {
     }
     let actual = match ahead_ns <= 0 {
         true => "behind it or equal".to_string(),
-        false => format!("{:.1} s ahead", ahead_ns as f64 / 1e9),
+        false => format!("{}.{} s ahead", ahead_ns / 1_000_000_000, ahead_ns / 100_000_000 % 10),
     };
     Err(refusal(
         Rule::ClockIsNotAhead,
@@ -415,20 +416,28 @@ pub fn use_in_state(state: &State, value: &Hash, blobs: &dyn Blobs) -> Outcome<O
             return Ok(used);
         }
     }
-    if let Some(cell) = state.cells.naming(*value).next() {
+    // The first in order, because the order of cells depends on the layers of memory.
+    let mut uses = BTreeSet::new();
+    for cell in state.cells.naming(*value) {
         let cell = cell?;
         let cell = cell.borrow();
         let is_state = cell.state.as_ref().is_some_and(|state| state.hash() == *value);
         let part = if is_state { "state" } else { "keys" };
-        return Ok(Some(format!("the {part} of a cell of {}", cell.id.workflow)));
+        uses.insert(format!("the {part} of a cell of {}", cell.id.workflow));
     }
-    for cell in state.cells.active.values() {
-        let cell = &*cell.borrow();
-        for mail in &cell.mailbox {
-            if is_read_by(state, cell, mail, value)? {
-                return Ok(Some(format!("mail of a cell of {}", cell.id.workflow)));
+    if uses.is_empty() {
+        for cell in state.cells.active.values() {
+            let cell = &*cell.borrow();
+            for mail in &cell.mailbox {
+                if is_read_by(state, cell, mail, value)? {
+                    uses.insert(format!("mail of a cell of {}", cell.id.workflow));
+                }
             }
         }
+    }
+    let first = uses.pop_first();
+    if first.is_some() {
+        return Ok(first);
     }
     let payloads = state.owed.iter().filter_map(|owed| owed.settlement.as_ref());
     if payloads.into_iter().any(|settlement| is_at(&settlement.payload, value)) {

@@ -24,7 +24,7 @@ use crate::state::state::State;
 use crate::state::version::{
     home, is_in_flight, is_terminal, manifest_under, stays, workflow_under,
 };
-use crate::values::digests::Hash;
+use crate::values::digests::{content_hash, Hash};
 use crate::values::errors::Outcome;
 
 pub const NOT_TERMINAL: &str = "instance_is_not_terminal";
@@ -114,8 +114,7 @@ impl Found {
     }
 }
 
-/// The first blockers of a change; none if the manifest can come into force. Which are the first
-/// depends on the order of cells in memory.
+/// The first blockers of a change, in the order of K-70a; none if the manifest can come into force.
 ///
 /// Stored states up to record `since` are known to fit. With `is_recorded` the change is replayed:
 /// stored states were checked when it was first applied and are not checked again.
@@ -153,9 +152,18 @@ fn in_flight(state: &State, change: &Change, found: &mut Found) -> Outcome<()> {
         }
         found.is_full()
     };
+    let mut active = Vec::new();
     for cell in state.cells.active.values() {
-        let cell = cell.borrow();
-        if !is_terminal(state, &cell)? && unfinished(&cell) {
+        if !is_terminal(state, &cell.borrow())? {
+            active.push(cell);
+        }
+    }
+    active.sort_by_cached_key(|cell| {
+        let id = &cell.borrow().id;
+        (id.workflow.clone(), content_hash(&id.key))
+    });
+    for cell in active {
+        if unfinished(&cell.borrow()) {
             return Ok(());
         }
     }
@@ -332,7 +340,7 @@ fn misfits(
             }
             Ok(found.is_full())
         };
-        let active: Vec<SharedCell> = state.cells.active_of(&name).cloned().collect();
+        let active = state.cells.sorted_active_of(&name);
         let listing = match since {
             _ if !checks.reads() => None,
             None => Some(state.cells.of(&name, None)),

@@ -5,10 +5,11 @@ use std::cell::OnceCell;
 
 use crate::journal::identity::world_id;
 use crate::journal::merkle::{self, Tree};
-use crate::journal::record_codec::from_bytes;
+use crate::journal::record_codec::{from_bytes, Quick};
 use crate::journal::records::Record;
 use crate::values::cbor::{
     decode_record, put_array, put_bytes, put_map, put_nat, put_text, Bounds, Key, Value, RECORD,
+    RECORD_ITEMS_MAX,
 };
 use crate::values::digests::{content_hash, digest, hex, Hash, HASH_BYTES};
 use crate::values::errors::{Failure, Outcome};
@@ -59,18 +60,19 @@ impl Header {
     }
 }
 
-/// The records of one round, with the header that fixes them.
+/// The records of one round, with the header that fixes them. Records are owned, or slices of the
+/// stored bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct Frame<R = Vec<u8>> {
     pub header: Header,
     pub hash: Hash,
     pub salt: Salt,
-    pub records: Vec<Vec<u8>>,
+    pub records: Vec<R>,
 }
 
-impl Frame {
+impl<R: AsRef<[u8]>> Frame<R> {
     pub fn to_bytes(&self) -> Vec<u8> {
-        let size: usize = self.records.iter().map(|record| record.len() + 5).sum();
+        let size: usize = self.records.iter().map(|record| record.as_ref().len() + 5).sum();
         let mut out = Vec::with_capacity(size + 300);
         put_map(&mut out, 3);
         put_text(&mut out, "salt");
@@ -80,7 +82,7 @@ impl Frame {
         put_text(&mut out, "records");
         put_array(&mut out, self.records.len());
         for record in &self.records {
-            put_bytes(&mut out, record);
+            put_bytes(&mut out, record.as_ref());
         }
         out
     }
@@ -141,14 +143,13 @@ pub fn seal(tip: &Tip, records: Vec<Vec<u8>>, salt: Salt) -> (Frame, Tip) {
     (frame, next_tip)
 }
 
-fn header_of(tip: &Tip, records: &[Vec<u8>], salt: &Salt) -> (Header, Tip) {
+fn header_of<R: AsRef<[u8]>>(tip: &Tip, records: &[R], salt: &Salt) -> (Header, Tip) {
     assert!(!records.is_empty());
     let first = tip.seq.wrapping_add(1);
     let mut preimage = Vec::new();
-    let leaves = records
-        .iter()
-        .enumerate()
-        .map(|(i, record)| leaf_into(&mut preimage, salt, first.wrapping_add(i as u64), record));
+    let leaves = records.iter().enumerate().map(|(i, record)| {
+        leaf_into(&mut preimage, salt, first.wrapping_add(i as u64), record.as_ref())
+    });
     let root = merkle::root(leaves.collect());
     let mut log = tip.log.clone();
     log.append(log_leaf(&root));
@@ -210,6 +211,46 @@ pub fn read_frame(data: &[u8]) -> Outcome<Frame> {
     }
     let header = Header { world, first, last, prev, root, log_root };
     Ok(Frame { hash: header.hash(), header, salt, records })
+}
+
+/// As `read_frame`, without a copy of the records; None if the bytes are no frame, which
+/// `read_frame` then explains.
+pub fn read_frame_in_place(data: &[u8]) -> Option<Frame<&[u8]>> {
+    if data.len() > FRAME_BYTES_MAX {
+        return None;
+    }
+    let mut from = Quick { data, at: 0 };
+    from.expect(b"\xa3\x64salt")?;
+    let salt = from.array()?;
+    from.expect(b"\x66header\xa7\x64last")?;
+    let last = from.argument(0x00)?;
+    from.expect(b"\x64prev")?;
+    let prev = from.array()?;
+    from.expect(b"\x64root")?;
+    let root = from.array()?;
+    from.expect(b"\x65first")?;
+    let first = from.argument(0x00)?;
+    from.expect(b"\x65world")?;
+    let world = from.array()?;
+    from.expect(b"\x67version")?;
+    let version = from.argument(0x00)?;
+    from.expect(b"\x68log_root")?;
+    let log_root = from.array()?;
+    from.expect(b"\x67records")?;
+    let count = from.argument(0x80)?;
+    // The gate bounds the number of items; a frame with so many is rare.
+    if version != VERSION || first < 1 || count == 0 || count > RECORD_ITEMS_MAX as u64 / 2 {
+        return None;
+    }
+    if last as i128 - first as i128 + 1 != count as i128 {
+        return None;
+    }
+    let mut records = Vec::with_capacity(count.min(4096) as usize);
+    for _ in 0..count {
+        records.push(from.bytes()?);
+    }
+    let header = Header { world, first, last, prev, root, log_root };
+    (from.at == data.len()).then(|| Frame { hash: header.hash(), header, salt, records })
 }
 
 /// The parts of a frame whose map has the right fields, with the right containers.
@@ -274,11 +315,11 @@ pub fn forked(tip: &Tip, record: &Record) -> Hash {
 }
 
 /// As `forked`, for a frame; reads its first record only if it names another world.
-fn entered(tip: &Tip, frame: &Frame) -> Hash {
+fn entered<R: AsRef<[u8]>>(tip: &Tip, frame: &Frame<R>) -> Hash {
     if frame.header.world == tip.world {
         return tip.world;
     }
-    match from_bytes(&frame.records[0]) {
+    match from_bytes(frame.records[0].as_ref()) {
         Ok(record) => forked(tip, &record),
         Err(_) => tip.world, // and so it is another world's
     }
@@ -286,7 +327,7 @@ fn entered(tip: &Tip, frame: &Frame) -> Hash {
 
 /// Check that `frame` follows `tip` and holds the records that its hash commits to. Damage: it does
 /// not; the text names the frame and the first part that differs.
-pub fn follow(tip: &Tip, frame: &Frame) -> Outcome<Tip> {
+pub fn follow<R: AsRef<[u8]>>(tip: &Tip, frame: &Frame<R>) -> Outcome<Tip> {
     let world = entered(tip, frame);
     let (mut expected, mut next_tip) = header_of(tip, &frame.records, &frame.salt);
     if world != tip.world {
@@ -406,4 +447,31 @@ fn head_of(value: &Value) -> Option<Head> {
         frames: frames.as_nat()?,
         signature: signature.to_vec(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_read_in_place_as_it_is_read_with_care() {
+        let records = vec![vec![1; 10], vec![2; 300], vec![]];
+        let (frame, tip) = seal(&Tip::of([7; 32]), records, [9; 32]);
+        let data = frame.to_bytes();
+        let in_place = read_frame_in_place(&data).expect("a frame");
+        assert_eq!(read_frame(&data), Ok(frame.clone()));
+        assert_eq!((&in_place.header, in_place.hash), (&frame.header, frame.hash));
+        assert_eq!(in_place.to_bytes(), data);
+        assert_eq!(follow(&Tip::of([7; 32]), &in_place), Ok(tip));
+        for at in 0..data.len() {
+            let mut altered = data.clone();
+            altered[at] ^= 1 << (at % 8);
+            if let Some(other) = read_frame_in_place(&altered) {
+                assert_eq!(read_frame(&altered).map(|frame| frame.hash), Ok(other.hash));
+            } else {
+                assert!(read_frame(&altered).is_err());
+            }
+            assert!(read_frame_in_place(&data[..at]).is_none());
+        }
+    }
 }

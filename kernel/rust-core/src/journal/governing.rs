@@ -82,7 +82,7 @@ impl GovernanceInput {
     }
 }
 
-/// What an action says about a change.
+/// The fields of an action about a change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Details<'a> {
     pub proposal: Option<u64>,
@@ -127,7 +127,7 @@ pub fn governance_message(
     out
 }
 
-/// What `put` appends, or null.
+/// Append a value by `put`, or null.
 pub(crate) fn put_option<T>(out: &mut Vec<u8>, value: Option<T>, put: impl Fn(&mut Vec<u8>, T)) {
     match value {
         Some(value) => put(out, value),

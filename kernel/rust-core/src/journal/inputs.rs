@@ -329,7 +329,7 @@ impl Control {
     }
 }
 
-/// What an operator signs of a command; `payload` is the payload's content hash.
+/// The fields of a command that an operator signs; `payload` is the payload's content hash.
 struct Command<'a> {
     serial: u64,
     action: &'a str,

@@ -1,4 +1,4 @@
-//! The journal: its records and their bytes, frames, inputs and what is signed (spec/journal.md).
+//! The journal: its records and their bytes, frames, inputs and signed messages (spec/journal.md).
 
 pub mod faults;
 pub mod fork;

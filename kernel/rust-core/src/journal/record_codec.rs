@@ -121,7 +121,7 @@ fn quickly(data: &[u8]) -> Option<Record> {
     (from.at == data.len()).then_some(record)
 }
 
-const KIND_KEY: &[u8] = b"\x64kind";
+const KIND_KEY: &[u8; 5] = b"\x64kind";
 
 fn damage(text: impl Into<String>) -> Failure {
     Failure::Damage(text.into())
@@ -129,9 +129,9 @@ fn damage(text: impl Into<String>) -> Failure {
 
 /// A place in bytes that are read without an explanation: None for what is not canonical, is cut
 /// short, or is too rare.
-struct Quick<'a> {
-    data: &'a [u8],
-    at: usize,
+pub(crate) struct Quick<'a> {
+    pub data: &'a [u8],
+    pub at: usize,
 }
 
 impl<'a> Quick<'a> {
@@ -139,16 +139,19 @@ impl<'a> Quick<'a> {
         self.data.get(self.at).copied()
     }
 
-    /// Go over `expected`, or stay and return false.
-    fn skip(&mut self, expected: &[u8]) -> bool {
-        let is_next = self.data[self.at..].starts_with(expected);
+    /// Go over `expected`, or stay and return false. Its size is known, so that it is compared as a
+    /// few numbers.
+    #[inline]
+    fn skip<const N: usize>(&mut self, expected: &[u8; N]) -> bool {
+        let is_next = self.data[self.at..].first_chunk() == Some(expected);
         if is_next {
-            self.at += expected.len();
+            self.at += N;
         }
         is_next
     }
 
-    fn expect(&mut self, expected: &[u8]) -> Option<()> {
+    #[inline]
+    pub fn expect<const N: usize>(&mut self, expected: &[u8; N]) -> Option<()> {
         self.skip(expected).then_some(())
     }
 
@@ -160,7 +163,7 @@ impl<'a> Quick<'a> {
     }
 
     /// The argument of a head of this major type.
-    fn argument(&mut self, major: u8) -> Option<u64> {
+    pub fn argument(&mut self, major: u8) -> Option<u64> {
         let info = self.byte()?.wrapping_sub(major);
         self.at += 1;
         let (n, least) = match info {
@@ -174,7 +177,7 @@ impl<'a> Quick<'a> {
         (n >= least).then_some(n)
     }
 
-    fn bytes(&mut self) -> Option<&'a [u8]> {
+    pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let size = self.argument(0x40)?;
         self.take(usize::try_from(size).ok()?)
     }
@@ -184,7 +187,7 @@ impl<'a> Quick<'a> {
         std::str::from_utf8(self.take(usize::try_from(size).ok()?)?).ok()
     }
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.bytes()?.try_into().ok()
     }
 }

@@ -53,7 +53,7 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// What a record holds for `data`; a long value is given to `keep`.
+    /// The slot of `data`; a long value is given to `keep`.
     pub fn of(data: &[u8], keep: &mut impl FnMut(Hash, &[u8])) -> Slot {
         if data.len() <= INLINE_BYTES {
             return Slot::Bytes(data.into());
@@ -120,7 +120,7 @@ pub struct Genesis {
     pub signature: Rc<[u8]>,
 }
 
-/// What a start record says about the software: names and texts, sorted by name.
+/// The software of a start record: names and texts, sorted by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostFacts(pub Vec<(Rc<str>, Rc<str>)>);
 

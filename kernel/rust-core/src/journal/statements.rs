@@ -29,7 +29,7 @@ pub struct StreamStatement<'a> {
     pub frame_kind: &'a str,
 }
 
-/// Who signs: the name of an executor in the manifest, and the public key.
+/// The signer: the name of an executor in the manifest, and the public key.
 #[derive(Clone, Copy, Debug)]
 pub struct Signer<'a> {
     pub executor: &'a str,

@@ -225,6 +225,13 @@ impl Cells {
         self.active.iter().filter(move |(id, _)| &*id.workflow == workflow).map(|(_, cell)| cell)
     }
 
+    /// The active cells of one workflow in the order of their key hashes.
+    pub fn sorted_active_of(&self, workflow: &str) -> Vec<SharedCell> {
+        let mut cells: Vec<SharedCell> = self.active_of(workflow).cloned().collect();
+        cells.sort_by_cached_key(|cell| content_hash(&cell.borrow().id.key));
+        cells
+    }
+
     /// The cells of one workflow in the order of their key hashes, which are greater than
     /// `after_hash`.
     pub fn of(&self, workflow: &str, after_hash: Option<Hash>) -> Listing<'_> {
@@ -274,31 +281,33 @@ impl Cells {
         }))
     }
 
-    /// The cells of one workflow that a record after `since` changed. `since` must not be before
-    /// `at`, so that all these cells are above the base.
+    /// The cells of one workflow that a record after `since` changed, in the order of their key
+    /// hashes. `since` must not be before `at`, so that all these cells are above the base.
     pub fn changed(&self, workflow: &str, since: u64) -> Listing<'_> {
         assert!(since >= self.at, "cells since record {since}, and the base is of {}", self.at);
         let Some((name, shelf)) = self.shelves.get_entry(workflow) else {
             return Box::new(std::iter::empty());
         };
+        let mut above: BTreeMap<Hash, Above> = BTreeMap::new();
         let layers = shelf.layers.borrow();
-        let packed: Vec<Packed> = layers
-            .delta
-            .iter()
-            .filter(|(id, packed)| packed.changed > since && !self.active.contains_key(*id))
-            .map(|(_, packed)| packed.clone())
-            .collect();
-        let above: Vec<SharedCell> = layers
-            .resting
-            .values()
-            .chain(self.active_of(workflow))
-            .filter(|cell| cell.borrow().changed > since)
-            .cloned()
-            .collect();
-        let of_delta = packed.into_iter().filter_map(|packed| {
-            packed.entry.as_ref().map(|entry| self.cell(name, entry, Some(&packed)))
-        });
-        Box::new(of_delta.chain(above.into_iter().map(Ok)))
+        for (id, packed) in layers.delta.iter() {
+            if packed.changed > since {
+                above.insert(content_hash(&id.key), Above::Packed(packed.clone()));
+            }
+        }
+        for cell in layers.resting.values().chain(self.active_of(workflow)) {
+            let (changed, key_hash) = (cell.borrow().changed, content_hash(&cell.borrow().id.key));
+            if changed > since {
+                above.insert(key_hash, Above::Cell(cell.clone()));
+            }
+        }
+        Box::new(above.into_values().filter_map(move |above| match above {
+            Above::Cell(cell) => Some(Ok(cell)),
+            Above::Packed(packed) => {
+                let entry = packed.entry.as_ref()?;
+                Some(self.cell(name, entry, Some(&packed)))
+            }
+        }))
     }
 
     /// The cells whose state or keys are this blob. Reads every leaf of every index.

@@ -54,16 +54,16 @@ pub fn fold_frame(state: &mut State, frame: &Frame, read: &BlobReader) -> Outcom
 }
 
 /// As `fold_frame`, but give each record to `take` when it is folded.
-pub fn folding(
+pub fn folding<R: AsRef<[u8]>>(
     state: &mut State,
-    frame: &Frame,
+    frame: &Frame<R>,
     read: &BlobReader,
     mut take: impl FnMut(&mut State, Record) -> Outcome<()>,
 ) -> Outcome<()> {
     let tip = follow(&state.tip, frame)?;
     let mut records = Vec::with_capacity(frame.records.len());
     for data in &frame.records {
-        records.push(from_bytes(data)?);
+        records.push(from_bytes(data.as_ref())?);
     }
     for record in records {
         fold(state, &record, read)?;
@@ -209,7 +209,8 @@ fn fold_manifest(state: &mut State, record: &Manifest, read: &BlobReader) -> Out
     if record.mode == Some(ApplyMode::Strict)
         || (!record.migrated.is_empty() && record.mode != Some(ApplyMode::Migrate))
     {
-        let mode = record.mode.map_or("None".to_string(), |mode| format!("'{}'", mode.word()));
+        let mode =
+            record.mode.map_or("null".to_string(), |mode| format!("text \"{}\"", mode.word()));
         return damage(format!("record {seq} is no manifest of mode {mode}"));
     }
     if let Some(proposal) = record.proposal {
@@ -665,7 +666,7 @@ fn fold_control(state: &mut State, record: &Control) -> Outcome<()> {
 
 fn no_command(record: &Control) -> Outcome<()> {
     let action = record.action.word();
-    damage(format!("record {} is a command that is none: '{action}'", record.seq))
+    damage(format!("record {} is a command that is none: \"{action}\"", record.seq))
 }
 
 /// Set the journal clock back to the stamp of the command (K-109b). The window time stays.

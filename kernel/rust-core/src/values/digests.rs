@@ -64,9 +64,12 @@ pub fn unhex(digits: &str) -> Option<[u8; 32]> {
 /// Lower-case hex digits.
 pub fn hex(data: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    data.iter()
-        .flat_map(|b| [DIGITS[(b >> 4) as usize] as char, DIGITS[(b & 15) as usize] as char])
-        .collect()
+    let mut out = String::with_capacity(2 * data.len());
+    for b in data {
+        out.push(DIGITS[(b >> 4) as usize] as char);
+        out.push(DIGITS[(b & 15) as usize] as char);
+    }
+    out
 }
 
 /// `size` bytes by BLAKE3's key derivation mode.

@@ -32,7 +32,6 @@ FLOORS = {
     "effects": 90,
     "flow": 80,
     "host": 90,
-    "linear": 90,
     "manifest": 87,
     "node": 80,
     "page": 85,

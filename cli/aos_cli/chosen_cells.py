@@ -130,7 +130,7 @@ def keyed(
 
 
 def _keyed_on_node(node: str, workflow: str, keys: Iterable[str | None]) -> list[ChosenCell]:
-    from aos.client.node_errors import NoSuchInstance  # noqa: PLC0415  # only a node raises it
+    from aos.client.node_connection import NoSuchInstance  # noqa: PLC0415  # only a node raises it
 
     world = NodeReading(node)
     try:

@@ -18,7 +18,7 @@ from aos.core.journal.records import CellId, slot_bytes
 from aos.core.kernel_protocol import CellView
 from aos.errors import excerpt
 from aos.host.schedules import refused_schedule
-from aos.linear.rows import RUNNING, status_of
+from aos.linear import RUNNING, status_of
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.manifest.linear_names import BIZ_KEY, LINEAR, RESULT
 from aos.manifest.schedules import DELETE, SCHEDULE, SET

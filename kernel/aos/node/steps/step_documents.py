@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from aos.linear.rows import LinearState, step_document
+from aos.linear import LinearState, step_document
 from aos.node.leases.documents import CBOR
 from aos.node.problems import Problem
 from aos.read.lens.json_values import as_json

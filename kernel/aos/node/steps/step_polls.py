@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aos.host.machine_clock import now_ns
-from aos.linear.ready import ReadyList, matches
-from aos.linear.rows import Claimable
+from aos.linear import Claimable, ReadyList, matches
 from aos.node.leases.silent_workers import SilentWorkers
 from aos.node.unread_answers import SILENT
 

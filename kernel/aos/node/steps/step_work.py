@@ -18,9 +18,18 @@ from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.machine_clock import now_ns
-from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
-from aos.linear.ready import ReadyList
-from aos.linear.rows import RUNNING, Claimable, LinearState, claimable, current_row, status_of
+from aos.linear import (
+    RUNNING,
+    Claimable,
+    LinearState,
+    OutcomeInvalid,
+    ReadyList,
+    claimable,
+    current_row,
+    outbound_values,
+    outcome_value,
+    status_of,
+)
 from aos.manifest.linear_names import CLAIM, EXTEND, LINEAR, RESULT
 from aos.node.events import ask_cell
 from aos.node.leases.desk import Body, ScopedToken

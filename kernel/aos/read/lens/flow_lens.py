@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.flow.flow_state import FlowState
-from aos.flow.message import Message
-from aos.flow.operation import Compensation, Details, OperationKind
-from aos.flow.tree import OperationNode, Wait, tree, waits, walk
+from aos.flow.history import OperationNode, Wait, tree, waits, walk
+from aos.flow.operation import Compensation, Details, Message, OperationKind
 from aos.manifest.effective import Effective
 from aos.values.cbor import decode_record, encode
 from aos.values.schema import Schema

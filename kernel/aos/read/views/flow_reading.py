@@ -28,7 +28,7 @@ from aos.flow.flow_state import (
     STUCK,
     FlowState,
 )
-from aos.flow.tree import CHILD, MESSAGE, RESUME, Wait, waits
+from aos.flow.history import CHILD, MESSAGE, RESUME, Wait, waits
 from aos.manifest.effective import FLOW_STATE, Effective
 from aos.read.lens.json_values import as_json
 from aos.read.lens.lookup import find_named, names_text, spells, workflow_names

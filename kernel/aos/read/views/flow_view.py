@@ -22,9 +22,8 @@ from aos.core.state.cell import Cell
 from aos.errors import BadUsage, Damage
 from aos.flow.failure import Failure, FlowDivergence
 from aos.flow.flow_state import OTHER_SPELLINGS, FlowState
-from aos.flow.history import History
+from aos.flow.history import History, OperationNode, tree, waits, walk
 from aos.flow.operation import IssuerRef, Operation, OperationKind, OperationState
-from aos.flow.tree import OperationNode, tree, waits, walk
 from aos.read.lens.flow_lens import FlowLens
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.record_finding import records_naming

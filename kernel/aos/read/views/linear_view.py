@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import Cell
 from aos.errors import Refused
-from aos.linear.rows import LinearState, current_row, status_of
+from aos.linear import LinearState, current_row, status_of
 from aos.manifest.linear_names import LINEAR
 from aos.manifest.plans import must_have_linear, plan_node
 from aos.read.lens.json_values import as_json

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aos.core.journal.records import CellId
-from aos.manifest.linear_names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
+from aos.manifest.names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
 from aos.manifest.plans import (
     StepPlan,
     check_name,

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 
 from aos.errors import Refused
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
-from aos.manifest.linear_names import OUTBOUND_REFUSED
+from aos.manifest.names import OUTBOUND_REFUSED
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema

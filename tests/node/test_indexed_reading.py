@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aos.manifest.linear_names import LINEAR
+from aos.manifest.names import LINEAR
 from aos.node.kept_index import KeptIndex
 from aos.node.problems import Problem
 from tests.cli.shell import here

@@ -56,7 +56,7 @@ NAMED_BY_THE_USER: Final = {
     ("kernel/aos/host/apply/manifest_files.py", "os.open"): "a manifest",
     ("kernel/aos/host/folder/secrets.py", "os.open"): "a file of secrets",
     ("kernel/aos/host/folder/secrets.py", "open"): "that file, by its descriptor",
-    ("kernel/aos/effects/vault/vault_file.py", "os.open"): "the folder of a vault, to lock it",
+    ("kernel/aos/effects/vault_file.py", "os.open"): "the folder of a vault, to lock it",
     ("kernel/aos/store/bundle/reader.py", "os.open"): "a bundle or an archive",
     ("cli/aos_cli/commands/send.py", "Path(name).open"): "JSON lines",
     ("cli/aos_cli/replay_against.py", "path.open"): "a candidate build",

@@ -18,7 +18,7 @@ from aos.host.folder.secrets import Secrets
 from aos.host.machine_clock import now_ns
 from aos.host.process import Ended, RunSettings, Status, run_world
 from aos.host.world.snapshots import EVERY_RECORDS, Every
-from aos.manifest.builtins import TIMER
+from aos.manifest.names import TIMER
 from aos.read.lens.words import FAR_NS, SECOND, count, span_text, time_text
 from aos.values.digests import hash_text
 from aos.worker.host_root import host_environment, with_machine

@@ -20,7 +20,7 @@ from aos.errors import excerpt
 from aos.host.schedules import refused_schedule
 from aos.linear import RUNNING, status_of
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
-from aos.manifest.linear_names import BIZ_KEY, LINEAR, RESULT
+from aos.manifest.names import BIZ_KEY, LINEAR, RESULT
 from aos.manifest.schedules import DELETE, SCHEDULE, SET
 from aos.read.views.reason import command_words
 from aos.values.cbor import decode_record, encode

@@ -55,8 +55,8 @@ from aos.host.world.fault_reports import FaultReports
 from aos.host.world.restored_world import RestoredWorld, restored_world
 from aos.host.world.snapshots import Every, Snapshots
 from aos.host.world.unit import Published
-from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effective
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.sandbox.cache import standard_cache
 from aos.sandbox.engine import Sandbox
 from aos.store.lock import WorldLock

@@ -14,7 +14,7 @@ from aos.errors import excerpt
 from aos.host.door.protocol import ManifestChanged
 from aos.host.door.writer import Item, spell
 from aos.manifest.limits import WorldLimits
-from aos.manifest.linear_names import NOT_FROM_SENDERS
+from aos.manifest.names import NOT_FROM_SENDERS
 from aos.manifest.schedules import SET
 from aos.node.bodies import BATCH_BYTES_MAX, FIELDS_BYTES, too_large
 from aos.node.calls import ApiCall, ApiReply

@@ -15,7 +15,7 @@ from itertools import pairwise
 from statistics import median_low
 from typing import Final
 
-from aos.manifest.builtins import TIMER
+from aos.manifest.names import TIMER
 from aos.read.views.record_view import Document
 
 INPUTS_MAX: Final = 200

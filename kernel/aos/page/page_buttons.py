@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from aos.core.journal.faults import FROM_OUTSIDE, FaultKind
 from aos.core.journal.inputs import CANCEL, RETRY, SKIP, UNPIN
-from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.node.batches.batch import RUNNING
 from aos.page import batch_condition
 from aos.page.page_links import PageLinks

@@ -20,9 +20,8 @@ from typing import Any, Final
 from aos.core.decide.answers import Rule
 from aos.errors import AosError
 from aos.host.errors import Busy
-from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
-from aos.manifest.names import is_system
+from aos.manifest.names import CONTINUATIONS, ONLY_DELIVERED, is_system
 from aos.node import json_schema
 from aos.node.access import check_scope
 from aos.node.bodies import BATCH_BYTES_MAX, ITEMS_MAX, LARGE_BYTES, too_large

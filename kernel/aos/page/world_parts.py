@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aos.core.state.state import State
 from aos.errors import AosError
-from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE
+from aos.manifest.names import LINEAR, LINEAR_PACKAGE
 from aos.node.problems import Problem
 from aos.page.page_links import read_id_segment
 from aos.page.page_world import PageWorld, if_readable

@@ -35,7 +35,7 @@ from aos.linear import (
     step_document,
 )
 from aos.manifest.effective import Effective
-from aos.manifest.linear_names import CLAIM, LINEAR, RESULT
+from aos.manifest.names import CLAIM, LINEAR, RESULT
 from aos.testing.desk import Desk
 from aos.testing.scripts import Reply
 from aos.values.cbor import Value, decode_record, encode

@@ -24,9 +24,8 @@ from aos.core.journal.vocabulary import MODES
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage, sentence
 from aos.host.apply.commands import sign_control
-from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
-from aos.manifest.linear_names import LINEAR, SIGNAL
+from aos.manifest.names import LINEAR, SIGNAL, TIMER
 from aos.manifest.plans import LinearMode, chosen_plan, context_of, start_event
 from aos.manifest.schedule_setting import set_value
 from aos.manifest.schedules import SCHEDULE, SET, schedule_of

@@ -18,8 +18,8 @@ from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
 from aos.host.machine_clock import now_ns
-from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
+from aos.manifest.names import TIMER
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure

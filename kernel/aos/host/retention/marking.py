@@ -36,8 +36,8 @@ from aos.errors import Erased
 from aos.host.executors.blob import EDGE
 from aos.host.folder.restore import restore
 from aos.host.retention.pruning import is_terminal, named_of
-from aos.manifest.builtins import ERROR
 from aos.manifest.named import BlobReferences
+from aos.manifest.names import ERROR
 from aos.read.lens.references import references
 from aos.store.cut import Cut
 from aos.store.rows import PutRow, SnapshotRow

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
+from aos.manifest.names import is_run_by_node
 from aos.node.leases import schemas
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk
 from aos.node.leases.documents import CBOR, task_document

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.manifest.linear_names import CANCEL, LINEAR, RESERVE, SIGNAL, START
+from aos.manifest.names import CANCEL, LINEAR, RESERVE, SIGNAL, START
 from aos.manifest.plans import (
     LinearRefused,
     PlanInvalid,

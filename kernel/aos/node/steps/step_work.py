@@ -30,7 +30,7 @@ from aos.linear import (
     outcome_value,
     status_of,
 )
-from aos.manifest.linear_names import CLAIM, EXTEND, LINEAR, RESULT
+from aos.manifest.names import CLAIM, EXTEND, LINEAR, RESULT
 from aos.node.events import ask_cell
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each

@@ -9,7 +9,7 @@ from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import Cell
 from aos.errors import Refused
 from aos.linear import LinearState, current_row, status_of
-from aos.manifest.linear_names import LINEAR
+from aos.manifest.names import LINEAR
 from aos.manifest.plans import must_have_linear, plan_node
 from aos.read.lens.json_values import as_json
 from aos.read.lens.words import time_text

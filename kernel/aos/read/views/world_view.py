@@ -9,9 +9,9 @@ from aos.core.journal.records import Genesis
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.state import State
 from aos.errors import BadUsage
-from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.keys import key_text
+from aos.manifest.names import TIMER
 from aos.read.views.clock_view import ahead_ns
 from aos.read.views.record_view import Document
 from aos.read.views.version_view import versions

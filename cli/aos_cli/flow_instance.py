@@ -21,8 +21,8 @@ from aos.flow.declaration import FlowDeclaration, declared_flow
 from aos.flow.operation import IssuerRef
 from aos.host.door.way import PAUSE_S
 from aos.host.door.writer import Writer
-from aos.host.ended_flows import ended_flow
 from aos.host.folder.reader import WorldReader, open_reader
+from aos.host.package_checks import ended_flow
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.words import key_text
 from aos.read.views.cell_view import mail_document

@@ -20,8 +20,7 @@ from aos.core.journal.records import Principal
 from aos.core.state.proposals import OpenProposal
 from aos.errors import BadUsage, Refused
 from aos.host.apply.apply import left_by
-from aos.host.apply.signed_governance import declined
-from aos.host.apply.vote_file import VoteFile
+from aos.host.apply.signed_governance import VoteFile, declined
 from aos.host.door.governance_signing import governance_for, proposal_for
 from aos.host.door.way import SignedState
 from aos.manifest.effective import Effective

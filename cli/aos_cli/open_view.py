@@ -10,7 +10,7 @@ from pathlib import Path
 from aos.errors import AosError
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.read.views.process_view import process_document
 from aos.read.views.record_view import Document
 from aos.read.views.view import Running, View

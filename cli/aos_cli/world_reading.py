@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.read.operations.operation import Query, ReadOperation, names_fields
 from aos.read.operations.world_reads import READ_WORLD
 from aos.read.views.process_view import with_process

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 from aos.errors import Unavailable
+from aos.host.checkpoints.attestations import Witness
 from aos.host.checkpoints.checkpointing import MadeCheckpoint, make_checkpoint
-from aos.host.checkpoints.witnesses import Witness
 from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text

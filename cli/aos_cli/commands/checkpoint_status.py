@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from aos.host.checkpoints.checkpoint_status import CheckpointStatus, checkpoint_status
+from aos.host.checkpoints.checkpointing import CheckpointStatus, checkpoint_status
 from aos.prove.headerlog.checkpoint import Checkpoint
 from aos.prove.headerlog.stored_log import cosigners
 from aos.read.lens.words import count

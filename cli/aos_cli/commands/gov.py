@@ -17,7 +17,7 @@ from aos.core.decide.answers import Refusal
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, either
-from aos.host.apply.vote_file import VoteFile, read_vote_file
+from aos.host.apply.signed_governance import VoteFile, read_vote_file
 from aos.host.checkpoints.named_files import read_named
 from aos.host.folder.folder import read_key
 from aos.manifest.load import Loaded

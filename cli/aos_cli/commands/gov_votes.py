@@ -19,8 +19,7 @@ from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.ports import BlobReader
 from aos.errors import BadUsage, Damage, Refused
-from aos.host.apply.signed_governance import declined, governor_of, sign_governance
-from aos.host.apply.vote_file import VoteFile
+from aos.host.apply.signed_governance import VoteFile, declined, governor_of, sign_governance
 from aos.host.door.way import SignedState
 from aos.host.door.writer import Writer
 from aos.host.folder.folder import open_folder, read_key

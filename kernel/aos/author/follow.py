@@ -15,7 +15,7 @@ from typing import Final
 from aos.closable import Closable
 from aos.core.journal.record_codec import from_bytes
 from aos.host.folder.reader import open_reader
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.read.trace.render import Branch, lines
 from aos.read.trace.trace import trace
 from aos.read.trace.trace_tree import Node

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from aos.core.decide.answers import Rule
 from aos.errors import AosError, BadUsage
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.host.transfer.adopting import origin_at
 from aos.node import bodies, openapi
 from aos.node.batches.batch_requests import (

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Final
 from aos.errors import AosError, Damage, Erased
 from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.node.bodies import write_json
 from aos.node.child_program import while_read
 from aos.node.list_time import ListTime, timed

@@ -15,7 +15,7 @@ from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.follower import Follower
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.host.transfer.adopting import origin_at
 from aos.node.kept_index import KeptIndex
 from aos.node.list_time import LIST_S, ListTime, timed

@@ -50,12 +50,11 @@ from aos.core.pending import Sealed, receipt_digest
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.apply.apply import sign_manifest
-from aos.host.ended_flows import ended_receivers
 from aos.host.executors.redelivery import Redelivery, left_open
 from aos.host.folder.restore import restore_kernel
-from aos.host.package_checks import GUARDED, refused_event
+from aos.host.package_checks import GUARDED, ended_receivers, refused_event
 from aos.host.schedules import refused_manifest, schedule_events
-from aos.host.world.erasing import unerasable
+from aos.host.world.checks import unerasable
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.load import Loaded

@@ -19,8 +19,12 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Governance, Record
 from aos.core.state.state import State
 from aos.errors import BadUsage, Refused
-from aos.host.apply.signed_governance import sign_governance, sign_proposal
-from aos.host.apply.vote_file import VoteFile, read_vote_file
+from aos.host.apply.signed_governance import (
+    VoteFile,
+    read_vote_file,
+    sign_governance,
+    sign_proposal,
+)
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader

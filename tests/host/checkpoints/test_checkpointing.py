@@ -361,7 +361,7 @@ def test_a_killed_process_leaves_a_whole_log(shop: Shop, folder: Path, tmp_path:
     sizes.add(len(shop.frames))
     for wait in (0.0, 0.6):
         child = subprocess.Popen(
-            [sys.executable, "-m", "aos.host.checkpoints.checkpoint_child", str(folder)],
+            [sys.executable, "-m", "aos.host.checkpoints.checkpointing", str(folder)],
             stderr=subprocess.DEVNULL,
         )
         try:

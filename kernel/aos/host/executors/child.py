@@ -38,7 +38,7 @@ from aos.host.executors.task import (
     Task,
     TaskNow,
 )
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
 from aos.manifest.names import STREAM
 from aos.values.digests import Hash, hash_text

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.linear import Claimable, ReadyList, matches
 from aos.node.leases.silent_workers import SilentWorkers
 from aos.node.unread_answers import SILENT

@@ -17,7 +17,7 @@ from aos.core.journal.records import CellId, Record, Step
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.errors import AosError
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.linear import (
     RUNNING,
     Claimable,

@@ -260,7 +260,7 @@ def test_a_text_is_kept_while_no_kernel_answers(template: Path, tmp_path: Path) 
     with contextlib.ExitStack() as stack:
         kernel = stack.enter_context(running_kernel(path, executors=False))
         node = stack.enter_context(
-            front(path, tmp_path / "front", kernel, module="aos.page.node_front")
+            front(path, tmp_path / "front", kernel, module="aos.page.node_page")
         )
         browser = FormBrowser(node.url)
         form = Filled(browser)

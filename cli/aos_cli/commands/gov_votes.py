@@ -25,7 +25,7 @@ from aos.host.door.writer import Writer
 from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
 from aos.manifest.judging import judge
-from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import verify_bundle
 from aos.prove.verify.journal_source import JournalSource, source_of_bundle
 from aos.read.views.manifest_changes import changes_document
 from aos.shell_text import shell_word

@@ -39,11 +39,10 @@ from aos.page.page_forms import FormCall, PageForm, Visit, check_same_site
 from aos.page.page_headers import RAW
 from aos.page.page_links import PageLinks
 from aos.page.page_search import FOUND_MAX, search
-from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page
+from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page, known_navigation, part_navigation
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld, document_or_404
 from aos.page.page_worlds import PageWorlds
-from aos.page.world_parts import known_navigation, part_navigation
 from aos.read.operations.operation import Parameter
 from aos.read.operations.parameters import SEQ
 from aos.read.views.view import View

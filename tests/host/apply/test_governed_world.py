@@ -36,8 +36,7 @@ from aos.host.transfer.forking import fork_world
 from aos.host.transfer.importing import import_world
 from aos.manifest.load import Loaded, load
 from aos.manifest.patching import patch_between
-from aos.prove.replay.bundle import verify_bundle
-from aos.prove.replay.replay_store import replay_store
+from aos.prove.replay.replay_store import replay_store, verify_bundle
 from aos.prove.verify.verify import verify_store
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import Hash, content_hash

@@ -65,7 +65,7 @@ class LogEvent(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One effect of a record on one object, for ``object_moves``.
+    """One effect of a record on one object, for ``ObjectMoves``.
 
     ``group`` is a cell's workflow, else empty. The meaning of ``word`` and ``extra`` depends on
     ``op``: see ``CellStatuses`` and ``intent_statuses``.

@@ -26,7 +26,7 @@ from aos.core.journal.records import Control, Event
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.node.batches.batch_files import BatchFiles
+from aos.node.batches.batch import BatchFiles
 from aos.page.page_links import key_segment
 from aos.values.cbor import encode
 from aos.values.digests import parse_hash

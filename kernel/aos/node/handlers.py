@@ -21,15 +21,20 @@ from aos.node.batches.batch_requests import (
     stop_batch,
 )
 from aos.node.calls import ApiCall, ApiReply, ApiStream
-from aos.node.events import send_events
+from aos.node.events import command_schedule, create_schedule, send_events
 from aos.node.leases.work import LeasedWork
-from aos.node.manifest_requests import apply_manifest, govern, try_manifest
 from aos.node.metrics import metrics_text
-from aos.node.operating import make_snapshot, send_command, stage_module
+from aos.node.operating import (
+    apply_manifest,
+    govern,
+    make_snapshot,
+    send_command,
+    stage_module,
+    try_manifest,
+)
 from aos.node.problems import Problem
 from aos.node.reading import read_document
 from aos.node.routes import TEXT
-from aos.node.schedule_requests import command_schedule, create_schedule
 from aos.node.services import Services
 from aos.node.steps.linear_requests import cancel_linear, start_linear, wake_linear
 from aos.node.streaming import stream_feed, stream_journal

@@ -26,11 +26,9 @@ from aos.host.follower import Follower
 from aos.host.stamps import now_ns
 from aos.node.bodies import write_json
 from aos.node.child_program import while_read
-from aos.node.list_time import ListTime, timed
-from aos.node.problems import Problem
+from aos.node.problems import Problem, problem_of
 from aos.node.readers import ANSWER_HEAD, REQUEST_HEAD
-from aos.node.reading import read_document
-from aos.node.refusals import problem_of
+from aos.node.reading import ListTime, read_document, timed
 from aos.private_memory import keep_memory_private
 from aos.read.index.indexed_view import indexed
 from aos.read.index.opened_index import OpenedIndex

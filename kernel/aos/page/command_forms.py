@@ -29,8 +29,7 @@ from aos.node.access import check_scope
 from aos.node.calls import ApiCall
 from aos.node.handlers import HANDLERS
 from aos.node.operating import admitted, must_sign
-from aos.node.problems import Problem
-from aos.node.refusals import refused
+from aos.node.problems import Problem, refused
 from aos.node.routes import BY_PATH, POST
 from aos.node.services import Services
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormView, Visit

@@ -15,11 +15,10 @@ from typing import Any, Final
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.follower import Follower
-from aos.node.application import App
+from aos.node.application import LOG_PREFIX, App
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.front import main
 from aos.node.handlers import HANDLERS
-from aos.node.log_files import LOG_PREFIX
 from aos.node.problems import text_for_clients
 from aos.node.reading import BY_NAME as READ_REQUESTS
 from aos.node.routes import BY_PATH, ROUTES

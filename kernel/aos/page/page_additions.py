@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from aos.core.journal.records import Manifest
 from aos.errors import AosError, Pruned
-from aos.node.list_time import ListTime
 from aos.node.problems import Problem
+from aos.node.reading import ListTime
 from aos.page.cell_timeline import cell_step, cell_timeline
 from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_links import PageLinks

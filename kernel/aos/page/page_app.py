@@ -26,10 +26,9 @@ from starlette.routing import Match, Route, Router
 from aos.errors import AosError
 from aos.node.access import Door, check_origin, headers_of
 from aos.node.bodies import JSON, KIB, PROBLEM, ClientGoneError
-from aos.node.list_time import LIST_IS_LATE
-from aos.node.problems import Problem
+from aos.node.problems import Problem, problem_of
 from aos.node.queries import read_query
-from aos.node.refusals import problem_of
+from aos.node.reading import LIST_IS_LATE
 from aos.node.routes import GET, ApiRoute
 from aos.node.sessions import Session
 from aos.node.tokens import READ

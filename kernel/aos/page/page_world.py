@@ -18,12 +18,10 @@ from aos.host.follower import Follower
 from aos.host.stamps import now_ns
 from aos.host.transfer.adopting import origin_at
 from aos.node.kept_index import KeptIndex
-from aos.node.list_time import LIST_S, ListTime, timed
 from aos.node.node_settings import read_settings
-from aos.node.problems import Problem
+from aos.node.problems import REFUSED, Problem
 from aos.node.readers import Readers
-from aos.node.reading import BY_NAME, read_document
-from aos.node.refusals import REFUSED
+from aos.node.reading import BY_NAME, LIST_S, ListTime, read_document, timed
 from aos.page.bundle_reading import BundleReading
 from aos.read.operations.journal_reads import READ_MINUTES
 from aos.read.operations.operation import names_fields

@@ -28,9 +28,8 @@ from aos.node.bodies import BATCH_BYTES_MAX, ITEMS_MAX, LARGE_BYTES, too_large
 from aos.node.calls import ApiCall
 from aos.node.events import DURABLE, event_body_max, not_allowed
 from aos.node.handlers import HANDLERS
-from aos.node.problems import Problem
+from aos.node.problems import Problem, problem_of
 from aos.node.queries import read_query
-from aos.node.refusals import problem_of
 from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
 from aos.node.tokens import SEND, Token

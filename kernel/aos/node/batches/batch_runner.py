@@ -26,13 +26,15 @@ from aos.node.batches.batch import (
     COMMANDS,
     DONE,
     FAILED,
+    KEPT_MAX,
     REFUSALS_KEPT,
     RUNNING,
     SEND_EVENTS,
     STOPPED,
+    BatchFiles,
+    BatchItem,
     BatchJob,
 )
-from aos.node.batches.batch_files import KEPT_MAX, BatchFiles, BatchItem
 from aos.node.events import sent_events
 from aos.node.problems import Problem, text_for_clients
 from aos.node.rates import interval_of

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from aos.host.stamps import now_ns
 from aos.linear import Claimable, ReadyList, matches
+from aos.node.calls import SILENT
 from aos.node.leases.silent_workers import SilentWorkers
-from aos.node.unread_answers import SILENT
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -31,6 +31,7 @@ from aos.linear import (
     status_of,
 )
 from aos.manifest.names import CLAIM, EXTEND, LINEAR, RESULT
+from aos.node.calls import SILENT, AnsweredClaims, ClientConnection
 from aos.node.events import ask_cell
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each
@@ -39,7 +40,6 @@ from aos.node.services import Services
 from aos.node.steps.decoded_states import DecodedStates
 from aos.node.steps.step_documents import step_task, task_name, task_place
 from aos.node.steps.step_polls import StepPoll, StepPolls
-from aos.node.unread_answers import SILENT, AnsweredClaims, ClientConnection
 from aos.read.views.linear_view import LinearAnswer
 from aos.values.cbor import encode
 from aos.values.digests import hash_text

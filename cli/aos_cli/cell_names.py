@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from aos.core.journal.records import CellId
 from aos.manifest.effective import Effective
-from aos.read.lens.json_values import as_json
-from aos.read.lens.words import name_cell
+from aos.read.lens.words import as_json, name_cell
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from aos.core.state.version import is_pinned
 from aos.errors import Refused
 from aos.host.door.writer import Item
 from aos.manifest.effective import Effective
-from aos.read.lens.json_values import as_json
 from aos.read.lens.lookup import find_cell, find_workflow
-from aos.read.lens.words import compact
+from aos.read.lens.words import as_json, compact
 from aos.read.operations.cell_reads import READ_CELL, READ_CELLS, READ_FAULTS
 from aos.read.views.record_view import Document
 from aos.read.views.view import View

@@ -50,8 +50,8 @@ def looking_at(
             return
         # Commands that read a single thing need not import what reads an index.
         from aos.read.index.cached_index import index_of  # noqa: PLC0415
-        from aos.read.index.indexed_view import indexed  # noqa: PLC0415
         from aos.read.index.opened_index import OpenedIndex  # noqa: PLC0415
+        from aos.read.index.world_index import indexed  # noqa: PLC0415
 
         folder = index_of(world, reader.store)
         with OpenedIndex() as index, indexed(view, folder, reader.store, index):

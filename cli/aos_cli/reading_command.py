@@ -54,8 +54,8 @@ class ReadingCall:
         of them. Values are for people unless it is printed as JSON."""
         request, words = operation or self.operation, {**self.query, **(more or {})}
         query = {parameter.name: words.get(parameter.name) for parameter in request.parameters}
-        if SPELLED in query:
-            query[SPELLED] = not self.json
+        if SPELLED.name in query:
+            query[SPELLED.name] = not self.json
         return self.reading.document(request, query)
 
     def show(self, document: Document, words: Callable[[Document], None]) -> None:

@@ -67,10 +67,10 @@ class FolderReading:
 
     def value_bytes(self, value: str) -> bytes:
         """See ``WorldReading``."""
-        from aos.read.views import value_view  # noqa: PLC0415  # few commands read bytes
+        from aos.read.views import journal_view  # noqa: PLC0415  # few commands read bytes
 
         with looking_at(self.world) as view:
-            return value_view.value_bytes(view, value)
+            return journal_view.value_bytes(view, value)
 
     def now_ns(self, at: int | None) -> int:
         """See ``WorldReading``. A record whose document was read is not restored again."""

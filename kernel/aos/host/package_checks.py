@@ -29,8 +29,7 @@ from aos.linear import RUNNING, status_of
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective, Workflow
 from aos.manifest.names import BIZ_KEY, LINEAR, RESULT
 from aos.manifest.schedules import DELETE, SCHEDULE, SET
-from aos.read.lens.json_values import as_json
-from aos.read.lens.words import key_text
+from aos.read.lens.words import as_json, key_text
 from aos.read.views.reason import command_words
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash

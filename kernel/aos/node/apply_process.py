@@ -25,8 +25,8 @@ from aos.host.folder.reader import open_reader
 from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.private_memory import keep_memory_private
-from aos.read.lens.gate_document import gate_document
-from aos.read.lens.json_values import as_json
+from aos.read.lens.flow_lens import gate_document
+from aos.read.lens.words import as_json
 from aos.values.digests import content_hash
 
 

@@ -13,7 +13,7 @@ from aos.core.decide.answers import Refusal, Rule
 from aos.errors import AosError, BadUsage, Erased, Pruned, Refused, Unavailable
 from aos.host.errors import Busy, WorldStopped
 from aos.manifest.effective import Effective
-from aos.read.lens.json_values import as_json
+from aos.read.lens.words import as_json
 from aos.read.views.cell_view import NoSuchCell
 from aos.read.where.condition import WhereInvalid
 from aos.shell_text import shell_word

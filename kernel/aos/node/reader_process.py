@@ -30,8 +30,8 @@ from aos.node.problems import Problem, problem_of
 from aos.node.readers import ANSWER_HEAD, REQUEST_HEAD
 from aos.node.reading import ListTime, read_document, timed
 from aos.private_memory import keep_memory_private
-from aos.read.index.indexed_view import indexed
 from aos.read.index.opened_index import OpenedIndex
+from aos.read.index.world_index import indexed
 from aos.read.views.record_view import Document
 from aos.read.views.view import Running, View
 

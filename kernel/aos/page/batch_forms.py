@@ -34,7 +34,7 @@ from aos.node.services import Services
 from aos.page.command_forms import SEEN, STALE, command_line, seen_in
 from aos.page.page_buttons import joined
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
-from aos.read.operations.parameters import WHERE, WORKFLOW
+from aos.read.operations.operation import WHERE, WORKFLOW
 from aos.read.views.record_view import Document
 
 BEGIN: Final = BY_PATH["/v1/batches"][POST]

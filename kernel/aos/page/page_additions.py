@@ -22,7 +22,7 @@ from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_links import PageLinks
 from aos.page.page_table import cell_parts
 from aos.page.page_world import PageWorld, if_readable
-from aos.read.lens.json_values import as_json
+from aos.read.lens.words import as_json
 from aos.read.views.journal_view import MINUTE_NS, MINUTES
 from aos.read.views.record_view import Document
 from aos.read.views.view import View

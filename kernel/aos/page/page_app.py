@@ -42,8 +42,7 @@ from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page, known_navigat
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld, document_or_404
 from aos.page.page_worlds import PageWorlds
-from aos.read.operations.operation import Parameter
-from aos.read.operations.parameters import SEQ
+from aos.read.operations.operation import SEQ, Parameter
 from aos.read.views.view import View
 
 if TYPE_CHECKING:  # a page without a node does not import it

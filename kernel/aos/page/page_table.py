@@ -23,11 +23,9 @@ from aos.node.problems import Problem
 from aos.node.routes import GET, ROUTES, ApiRoute
 from aos.page.page_links import read_id_segment, read_key_segment
 from aos.page.page_world import PageWorld, if_readable
-from aos.read.lens.json_values import as_json
 from aos.read.lens.lookup import find_cell
-from aos.read.lens.words import key_text
-from aos.read.operations.operation import Parameter
-from aos.read.operations.parameters import SEQ
+from aos.read.lens.words import as_json, key_text
+from aos.read.operations.operation import SEQ, Parameter
 from aos.read.operations.table import BY_NAME
 from aos.read.views.flow_reading import flow_names
 from aos.read.views.record_view import Document

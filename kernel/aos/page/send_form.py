@@ -37,8 +37,7 @@ from aos.page.page_buttons import PageButton
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
 from aos.page.page_links import PageLinks
 from aos.page.page_text import TEXT_MAX
-from aos.read.operations.operation import Parameter
-from aos.read.operations.parameters import NAME, TEXT_KEY
+from aos.read.operations.operation import NAME, TEXT_KEY, Parameter
 from aos.values.errors import ValueProblem, quoted
 from aos.values.expressions import (
     UNIT,

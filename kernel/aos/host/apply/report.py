@@ -19,8 +19,8 @@ from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded
 from aos.manifest.schedules import SCHEDULE
 from aos.prove.replay.difference import difference as differing
-from aos.read.lens.gate_document import gate_document
-from aos.read.lens.json_values import as_json
+from aos.read.lens.flow_lens import gate_document
+from aos.read.lens.words import as_json
 from aos.read.views.manifest_changes import changes_document
 from aos.sandbox.module import Unreadable, constants
 from aos.values.digests import hash_text

@@ -59,7 +59,7 @@ from aos.host.world.collecting import WORD_BYTES, StillNeeded, word
 from aos.manifest.named import BlobReferences
 from aos.manifest.names import ERROR
 from aos.private_memory import keep_memory_private
-from aos.read.lens.references import references
+from aos.read.lens.record_finding import references
 from aos.store.cut import Cut
 from aos.store.rows import PutRow, SnapshotRow
 from aos.store.store import Store, first_kept, head_of

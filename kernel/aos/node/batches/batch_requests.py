@@ -29,7 +29,7 @@ from aos.node.rates import EXAMPLES, interval_of
 from aos.node.reading import LIST_BATCH_ITEMS
 from aos.node.services import Services
 from aos.node.work_requests import not_ready
-from aos.read.lens.json_values import as_json
+from aos.read.lens.words import as_json
 
 FIRST_SHOWN: Final = 10
 """Items that a dry run names."""

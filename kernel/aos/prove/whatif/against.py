@@ -40,7 +40,7 @@ from aos.prove.whatif.step_comparison import (
     decision_differences,
     on_text,
 )
-from aos.read.lens.gate_document import gate_document
+from aos.read.lens.flow_lens import gate_document
 from aos.read.lens.lens import ALL_BYTES, Lens, ran_under
 from aos.read.lens.manifests import Manifests
 from aos.sandbox.engine import Sandbox

@@ -29,9 +29,8 @@ from aos.core.journal.records import (
 )
 from aos.errors import Damage, Erased
 from aos.manifest.effective import Effective, Workflow
-from aos.read.lens.json_values import as_json, opaque_as_json
 from aos.read.lens.manifests import Manifests
-from aos.read.lens.words import key_text
+from aos.read.lens.words import as_json, key_text, opaque_as_json
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema

@@ -32,8 +32,8 @@ from aos.read.views.diagnosis import advice_on, diagnose, is_flow, resume_comman
 from aos.read.views.intent_view import open_row
 from aos.read.views.reason import command_words
 from aos.read.views.record_view import Document, document, fault_document
-from aos.read.views.version_view import version
 from aos.read.views.view import LIMIT, View, check_word, page, page_end, paged
+from aos.read.views.world_view import version
 from aos.values.digests import hash_text
 
 if TYPE_CHECKING:

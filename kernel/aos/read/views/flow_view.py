@@ -32,8 +32,8 @@ from aos.read.views.cell_view import cell as cell_document
 from aos.read.views.flow_reading import SHOWN_STATUSES, SeenFlow, find_flow, flow_names, read_flow
 from aos.read.views.receipts import code_of
 from aos.read.views.record_view import Document
-from aos.read.views.version_view import version
 from aos.read.views.view import LIMIT, View, check_word, page
+from aos.read.views.world_view import version
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 

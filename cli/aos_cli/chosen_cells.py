@@ -24,10 +24,9 @@ from aos.read.lens.words import as_json, compact
 from aos.read.operations.cell_reads import READ_CELL, READ_CELLS, READ_FAULTS
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
-from aos_cli.cell_names import NamedCell, named_cell
-from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
-from aos_cli.open_writing import writing_to
+from aos_cli.open_writing import NamedCell, named_cell, writing_to
+from aos_cli.options import client_of
 from aos_cli.output import progress
 from aos_cli.world_reading import NodeReading, rows_of
 

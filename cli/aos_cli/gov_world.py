@@ -34,8 +34,8 @@ from aos.read.views.record_view import Document
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.spelling import base64_text
 from aos_cli.apply_target import ApplyTarget
-from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
+from aos_cli.options import client_of
 from aos_cli.world_reading import reading_of
 
 _OPEN_STATUSES: Final = ("open", "approved")

@@ -24,8 +24,8 @@ from aos.read.views.annotations import Annotation
 from aos.read.views.record_view import Document
 from aos.values.cbor import encode
 from aos_cli.cell_answers import ask, wait_for_answer
-from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
+from aos_cli.options import client_of
 from aos_cli.world_reading import reading_of
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ import typer
 from aos.errors import BadUsage, either
 from aos.read.operations.operation import SPELLED, Parameter, Query, ReadOperation
 from aos.read.views.record_view import Document
-from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Json, World, flag, number, span
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, flag, number, span
 from aos_cli.output import print_json
 from aos_cli.world_reading import WorldReading, reading_of
 

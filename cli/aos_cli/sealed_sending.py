@@ -11,8 +11,7 @@ from aos.errors import BadUsage
 from aos.host.door.writer import Item, Writer
 from aos.manifest.effective import Effective
 from aos.values.errors import ValueProblem
-from aos_cli.node_option import client_of
-from aos_cli.options import option
+from aos_cli.options import client_of, option
 
 Seal = Annotated[
     Path | None,

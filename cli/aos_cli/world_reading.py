@@ -13,8 +13,8 @@ from aos.read.operations.world_reads import READ_WORLD
 from aos.read.views.process_view import with_process
 from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT_MAX
-from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at, process_of, search_names
+from aos_cli.options import client_of
 
 
 class WorldReading(Protocol):

@@ -35,10 +35,9 @@ from aos.values.errors import ValueProblem
 from aos_cli.apply_text import show_changes
 from aos_cli.commands.gov import N, check_note, command, vote_at
 from aos_cli.gov_world import GovNode, governing
-from aos_cli.node_option import NodeUrl
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World, argument, option
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, argument, option
 from aos_cli.output import line, note, print_json, progress
 from aos_cli.report_file import write_page
 

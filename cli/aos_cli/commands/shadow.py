@@ -26,7 +26,7 @@ from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.read.views.proposal_view import read_report
 from aos.values.digests import Hash
-from aos_cli.apply_loading import load_named
+from aos_cli.apply_target import load_named
 from aos_cli.options import (
     DEFAULT_WORLD,
     Abi,

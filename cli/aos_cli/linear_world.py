@@ -20,7 +20,7 @@ from aos.manifest.plans import (
 )
 from aos.read.operations.linear_reads import READ_LINEAR_INSTANCE
 from aos.read.views import linear_view
-from aos.read.views.annotations import Annotation
+from aos.read.views.cell_view import Annotation
 from aos.read.views.record_view import Document
 from aos.values.cbor import encode
 from aos_cli.cell_answers import ask, wait_for_answer

@@ -11,9 +11,8 @@ from aos.errors import AosError
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.stamps import now_ns
-from aos.read.views.process_view import process_document
 from aos.read.views.record_view import Document
-from aos.read.views.view import Running, View
+from aos.read.views.view import Running, View, process_document
 from aos_cli.output import progress
 
 

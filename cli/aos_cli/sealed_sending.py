@@ -42,8 +42,10 @@ def sealer(path: Path, manifest: Effective | None, *, is_one: bool) -> Callable[
         BadUsage: The keyring cannot be read.
     """
     # Few events are sealed, and only they need the keys.
-    from aos.sealing.keyring import Keyring  # noqa: PLC0415
-    from aos.sealing.sealed_events import sealed_event  # noqa: PLC0415
+    from aos.sealing.keyring import (  # noqa: PLC0415
+        Keyring,
+        sealed_event,
+    )
 
     keyring = Keyring.read(path)
 

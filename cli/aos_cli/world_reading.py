@@ -10,9 +10,8 @@ from typing import Any, Protocol
 from aos.host.stamps import now_ns
 from aos.read.operations.operation import Query, ReadOperation, names_fields
 from aos.read.operations.world_reads import READ_WORLD
-from aos.read.views.process_view import with_process
 from aos.read.views.record_view import Document
-from aos.read.views.view import LIMIT_MAX
+from aos.read.views.view import LIMIT_MAX, with_process
 from aos_cli.open_view import looking_at, process_of, search_names
 from aos_cli.options import client_of
 

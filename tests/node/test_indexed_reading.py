@@ -22,7 +22,7 @@ from tests.read.where.test_lists import check, world
 
 __all__ = ["world"]
 
-PROCESS = b"aos.node.index_process"
+PROCESS = b"aos.node.kept_index"
 SETTINGS = """
 [search."aos/schedule@1"]
 every = "set.when.Every.interval"

@@ -15,7 +15,7 @@ from aos.author import build as builds
 from aos.author.build import Built, Checked, StaleFile
 from aos.author.build_record import RECORD
 from aos.author.errors import BuildFailed
-from aos.author.migration.skeleton import Skeleton, write_skeleton
+from aos.author.migration_skeleton import Skeleton, write_skeleton
 from aos.author.project import Project, find_project
 from aos.author.running import Console
 from aos.author.sdk import outdated

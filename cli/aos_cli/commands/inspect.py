@@ -185,8 +185,10 @@ def unsealed_with(path: Path | None, document: Document) -> Document:
     if path is None:
         return document
     # Few documents are opened, and only they need the keys.
-    from aos.sealing.keyring import Keyring  # noqa: PLC0415
-    from aos.sealing.sealed_events import unsealed  # noqa: PLC0415
+    from aos.sealing.keyring import (  # noqa: PLC0415
+        Keyring,
+        unsealed,
+    )
 
     unsealed_document: Document = unsealed(Keyring.read(path), document)
     return unsealed_document

@@ -37,7 +37,7 @@ from aos.node.tokens import SEND, Token
 from aos.node.tracing.record_spans import read_traceparent
 from aos.node.waiting import reached, wait_document
 from aos.read.lens.words import as_json
-from aos.read.views.annotations import Annotation, annotation_of
+from aos.read.views.cell_view import Annotation, annotation_of
 from aos.read.views.record_view import Document
 from aos.read.views.schedule_view import refusal_of
 from aos.values.cbor import decode_ingress, encode

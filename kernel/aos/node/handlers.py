@@ -49,13 +49,8 @@ from aos.read.operations.operation import names_fields
 from aos.read.operations.table import BY_NAME, OPERATIONS
 from aos.read.views.clock_view import ahead_ns, ahead_text
 from aos.read.views.journal_view import value_bytes
-from aos.read.views.process_view import (
-    process_document,
-    with_process,
-    work_document,
-)
 from aos.read.views.record_view import Document
-from aos.read.views.view import Running, View
+from aos.read.views.view import Running, View, process_document, with_process, work_document
 
 BEHIND_S: Final = 5.0
 """Seconds that the follower may be behind, and the kernel process silent."""

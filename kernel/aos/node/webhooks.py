@@ -28,8 +28,7 @@ from aos.manifest.effective import Effective
 from aos.manifest.named import is_document
 from aos.node.bodies import JSON, write_json
 from aos.node.position_file import PositionFile
-from aos.read.lens.lens import Lens
-from aos.read.lens.manifests import IS_MANIFEST
+from aos.read.lens.lens import IS_MANIFEST, Lens
 from aos.read.lens.ports import first_kept
 from aos.read.views.view import View
 from aos.retry_after import retry_after_s

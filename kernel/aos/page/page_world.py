@@ -27,12 +27,8 @@ from aos.read.operations.journal_reads import READ_MINUTES
 from aos.read.operations.operation import names_fields
 from aos.read.views.cell_selection import BY_KEY
 from aos.read.views.journal_view import value_bytes
-from aos.read.views.process_view import (
-    process_document,
-    with_process,
-)
 from aos.read.views.record_view import Document
-from aos.read.views.view import Running, View
+from aos.read.views.view import Running, View, process_document, with_process
 from aos.values.digests import Hash, hash_text
 
 T = TypeVar("T")

@@ -62,14 +62,13 @@ from aos.manifest.schedules import SCHEDULE
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import ReplayReport
 from aos.prove.verify.roots import recorded_snapshots
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import Manifests
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import SnapshotRow
 from aos.store.stored_world import open_stored
 from aos.testing import governing
 from aos.testing.problems import InputRefused
-from aos.testing.sandboxes import SHARED
-from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, WORLD_KEY
+from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, SHARED, WORLD_KEY
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, derive, hash_text
 

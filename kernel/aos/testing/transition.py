@@ -23,9 +23,8 @@ from aos.manifest.names import ENVELOPE, ERROR, NODE, REJECTED, STREAM, TIMER
 from aos.read.lens.lookup import find_effect, find_workflow
 from aos.testing.desk import Desk
 from aos.testing.plain import START, Time, canonical, payload_bytes, plain, plain_state, read_time
-from aos.testing.sandboxes import SHARED
 from aos.testing.scripts import Fail, Reply, Timeout, reply
-from aos.testing.sources import Source, loaded
+from aos.testing.sources import SHARED, Source, loaded
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, digest, hash_text
 from aos.values.errors import ValueProblem

@@ -37,8 +37,8 @@ from aos.prove.event_log.log_writer import (
     temporary_database,
 )
 from aos.prove.event_log.ocel import OcelJson, OcelSqlite
+from aos.read.lens.lens import IS_MANIFEST
 from aos.read.lens.lookup import find_named
-from aos.read.lens.manifests import IS_MANIFEST
 from aos.read.lens.ports import Journal, first_kept
 from aos.store.part_file import PartFile
 from aos.store.store import head_of

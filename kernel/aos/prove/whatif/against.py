@@ -41,8 +41,7 @@ from aos.prove.whatif.step_comparison import (
     on_text,
 )
 from aos.read.lens.flow_lens import gate_document
-from aos.read.lens.lens import ALL_BYTES, Lens, ran_under
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import ALL_BYTES, Lens, Manifests, ran_under
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.inspect import ModuleRefused, check_module
 from aos.values.digests import Hash, content_hash, hash_text

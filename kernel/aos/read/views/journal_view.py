@@ -16,9 +16,8 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Control, Event, Manifest, Record, Step
 from aos.errors import BadUsage
 from aos.manifest.effective import Effective
-from aos.read.lens.lens import Lens
+from aos.read.lens.lens import IS_MANIFEST, Lens, manifest_records
 from aos.read.lens.lookup import find_cell, find_workflow
-from aos.read.lens.manifests import IS_MANIFEST, manifest_records
 from aos.read.lens.ports import Journal, RecordIndex, first_kept
 from aos.read.lens.record_finding import Records, references
 from aos.read.views.record_view import Document, cell_document, document, summary

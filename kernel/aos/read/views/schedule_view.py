@@ -11,7 +11,7 @@ from aos.errors import Refused
 from aos.manifest.schedule_setting import must_have_schedules
 from aos.manifest.schedules import SCHEDULE
 from aos.read.lens.words import as_json, time_text
-from aos.read.views.annotations import Annotation
+from aos.read.views.cell_view import Annotation
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos.values.cbor import Value, decode_record, encode

@@ -12,9 +12,8 @@ from aos.author.build_record import project_built_at, refuse_stale_build
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.errors import BadUsage, Refused
 from aos.host.apply.apply import Applied
-from aos.host.apply.dry_run import dry_run_of, gate_flows, ways_out
+from aos.host.apply.dry_run import ApplyReport, apply_report, dry_run_of, gate_flows, ways_out
 from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, load_manifest_files
-from aos.host.apply.report import ApplyReport, apply_report
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import WORLD_FILE
 from aos.manifest.load import Loaded, ManifestProblems

@@ -17,8 +17,8 @@ from aos.author.build_record import RECORD
 from aos.author.errors import BuildFailed
 from aos.author.migration_skeleton import Skeleton, write_skeleton
 from aos.author.project import Project, find_project
-from aos.author.running import Console
 from aos.author.sdk import outdated
+from aos.author.toolchain import Console
 from aos.errors import BadUsage, Unavailable
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.folder.folder import WORLD_FILE

@@ -24,9 +24,9 @@ from aos.author.definitions import (
 )
 from aos.author.errors import BuildFailed
 from aos.author.project import AIR, ASSEMBLYSCRIPT, BUILD, GENERATED_AIR, Project
-from aos.author.running import Console
 from aos.author.rust import compile_rust
 from aos.author.sections import AIR_SECTION, take_sections
+from aos.author.toolchain import Console
 from aos.errors import Unavailable
 from aos.host.apply.manifest_files import read_manifest_files
 from aos.manifest.effective import Effective

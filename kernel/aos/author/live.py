@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from aos.author.project import Project
-from aos.author.running import Stopped
 from aos.author.screen import Options, Screen
+from aos.author.toolchain import Stopped
 from aos.author.world_child import Order
 from aos.closable import Closable
 from aos.core.journal.record_codec import from_bytes

@@ -29,7 +29,7 @@ from aos.errors import Damage
 from aos.host.package_checks import GUARDED, refused_command, refused_event
 from aos.host.schedules import refused_manifest
 from aos.host.world.collecting import Arrivals
-from aos.host.world.overlay import Overlay
+from aos.host.world.unit import Overlay
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.schedules import SCHEDULE
